@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Fixtures of every test."""
 
 import gc
 import os

@@ -1,5 +1,6 @@
-"""Writes the model file: ``bake.py OUT MODEL.npz`` takes the direction that all texts share out of ``OUT/rows.npy`` and
-stores one int8 row and one float32 scale per word piece."""
+"""Writes the model file: ``bake.py OUT MODEL.npz`` removes the common direction from ``OUT/rows.npy`` and stores an
+int8 row and a float32 scale per word piece.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,6 @@ SEED = 1
 
 
 def common_direction(texts: list[str], vocabulary: list[str], rows: Matrix) -> Matrix:
-    """The main direction of passages joined at random, which have no subject in common: length 1."""
     chance = random.Random(SEED)
     joined = counts([" ".join(chance.sample(texts, JOINED)) for _ in range(SAMPLES)], vocabulary)
     vectors = (joined @ rows) / lengths(joined, rows)[:, None]

@@ -1,8 +1,7 @@
-"""Chooses the passages that the teacher is shown: ``corpus.py DEBIAN OUT`` writes ``OUT/corpus.jsonl``.
+"""Selects the teacher's passages: ``corpus.py DEBIAN OUT`` writes ``OUT/corpus.jsonl``.
 
-Passages of a source are cut to varied lengths, shuffled with a fixed seed and taken until the source's share of words
-is used up; of the first half of that share, only passages with a word that is still rare, so that as many words as
-possible are seen in a context.
+Passages are cut, shuffled with a fixed seed and taken up to the source's share of words, the first half only with a
+rare word.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ SEED = 1
 
 
 def pieces(text: str, chance: random.Random) -> Iterator[str]:
-    """The text cut after a varied number of words; pieces of fewer than three words are left out."""
+    """Cut a text after varied numbers of words; drops pieces below three words."""
     words = text.split()
     while len(words) > 2:
         length = chance.choice(LENGTHS)
@@ -46,7 +45,7 @@ def pieces(text: str, chance: random.Random) -> Iterator[str]:
 
 
 def choose(passages: list[str], share: int, seen: Counter[str]) -> list[str]:
-    """Passages of about ``share`` words in all; counts the words that it takes in ``seen``."""
+    """Return passages of about ``share`` words; counts their words in ``seen``."""
     chosen, left, used = [], [], 0
     for passage in passages:
         words = set(re.findall(r"[a-z]+", passage.lower()))

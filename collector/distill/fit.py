@@ -1,11 +1,10 @@
-"""Fits one row per word piece, so that the sum of a passage's rows points where the teacher's vector points:
-``fit.py OUT`` reads what ``corpus.py`` and ``teach.py`` wrote and writes ``OUT/rows.npy``.
+"""Fits a row per word piece, so that a passage's sum has the direction of the teacher's vector: ``fit.py OUT`` writes
+``OUT/rows.npy``.
 
-Least squares, sum over passages of ``|A_i E / z_i - Y_i|^2 + strength |E - E0|^2``: ``A`` counts word pieces, ``Y`` are
-the teacher's vectors in their ``DIMENSION`` main directions, ``E0`` the teacher's vectors of single pieces, those of
-frequent pieces made small. ``z_i`` is first the root of the passage's length, then the length of ``A_i E`` found so
-far, since only directions count. ``strength`` is the one with the best cosine on held-out passages; the last fit uses
-all passages.
+Least squares, sum over passages of ``|A_i E / z_i - Y_i|^2 + strength |E - E0|^2``. ``A``: piece counts. ``Y``: the
+teacher's vectors in ``DIMENSION`` main directions. ``E0``: its vectors of single pieces, small for frequent pieces.
+``z_i``: first the root of the passage's length, then the current length of ``A_i E``. ``strength``: best cosine on
+held-out passages; the last fit uses all.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Matrix = NDArray[np.float32]
 
 
 def counts(texts: list[str], vocabulary: list[str]) -> Any:
-    """Sparse counts of word pieces, shape (texts, pieces), as the product's own tokenizer finds them."""
+    """Return sparse counts, shape (texts, pieces)."""
     pieces = WordPiece({piece: number for number, piece in enumerate(vocabulary)})
     columns = [pieces.numbers(text) for text in texts]
     ends = np.cumsum([0, *map(len, columns)])
@@ -46,12 +45,10 @@ def counts(texts: list[str], vocabulary: list[str]) -> Any:
 
 
 def lengths(matrix: Any, rows: Matrix) -> Matrix:
-    """The Euclidean lengths of the passages' sums of rows, at least a little above zero."""
     return np.asarray(np.maximum(np.linalg.norm(matrix @ rows, axis=1), 1e-6), np.float32)
 
 
 def solve(matrix: Any, targets: Matrix, prior: Matrix, start: Matrix, strength: float) -> Matrix:
-    """``STEPS`` steps of conjugate gradients for all columns side by side."""
     transposed = matrix.T.tocsr()
     rows = start.copy()
     residual = transposed @ (targets - matrix @ rows) - strength * (rows - prior)
@@ -68,7 +65,7 @@ def solve(matrix: Any, targets: Matrix, prior: Matrix, start: Matrix, strength: 
 
 
 def fit(matrix: Any, targets: Matrix, prior: Matrix, strength: float, rounds: int = ROUNDS) -> Matrix:
-    """Rows of shape (pieces, DIMENSION)."""
+    """Return rows of shape (pieces, DIMENSION)."""
     scale = np.sqrt(np.maximum(np.asarray(matrix.sum(1)).ravel(), 1.0)).astype(np.float32)
     rows = prior
     for _ in range(rounds):
@@ -78,12 +75,12 @@ def fit(matrix: Any, targets: Matrix, prior: Matrix, strength: float, rounds: in
 
 
 def cosine(matrix: Any, targets: Matrix, rows: Matrix) -> float:
-    """The mean cosine to the teacher's vectors, which have length 1 before they lose their minor directions."""
+    """Return the mean cosine to the teacher's vectors, which have length 1 before their reduction."""
     return float(((matrix @ rows) / lengths(matrix, rows)[:, None] * targets).sum(1).mean())
 
 
 def prior_rows(tokens: Matrix, vocabulary: list[str], basis: Matrix, matrix: Any, targets: Matrix) -> Matrix:
-    """The teacher's vectors of single pieces, centred, small for frequent pieces, in the scale that fits best."""
+    """Return the teacher's vectors of single pieces, centred, small for frequent pieces, with the best scale."""
     rank = np.arange(len(vocabulary)) - FIRST_WORD
     share = 1 / np.where(rank >= 0, rank + 1, 500)
     share /= share.sum()

@@ -1,7 +1,7 @@
-"""Where the text comes from that the teacher is shown: one reader per source, each of clear and permissive licence.
+"""Text sources for the teacher, each of permissive licence.
 
-Packages are read from the running environment (``requirements-text.txt``), Debian packages from a folder into which
-they were unpacked. Every reader yields passages of any length, in a fixed order.
+Packages come from the environment (``requirements-text.txt``), Debian packages from an unpacked folder. Readers yield
+passages of any length in a fixed order.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ REQUESTS = (
 
 @dataclass(frozen=True)
 class TextSource:
-    """``read`` takes the folder of unpacked Debian packages; ``licence`` is what NOTICE has to say."""
+    """``read``: takes the folder of Debian packages. ``licence``: text for NOTICE."""
 
     name: str
     licence: str
@@ -57,7 +57,7 @@ class TextSource:
 
 @dataclass(frozen=True)
 class Synset:
-    """One meaning in WordNet: its words, what it is a kind of, its definition and its example sentences."""
+    """A WordNet meaning: words, hypernyms, definition and examples."""
 
     key: str
     words: tuple[str, ...]
@@ -67,7 +67,6 @@ class Synset:
 
 
 def synsets(debian: Path) -> dict[str, Synset]:
-    """All meanings in WordNet, by part of speech and offset."""
     found = {}
     for kind in ("noun", "verb", "adj", "adv"):
         for line in (debian / "usr/share/wordnet" / f"data.{kind}").read_text("latin-1").splitlines():
@@ -89,14 +88,14 @@ def _synset(line: str, kind: str) -> Synset:
 
 
 def wordnet(debian: Path) -> Iterator[str]:
-    """Definitions with the words that they define, and example sentences."""
+    """Definitions with their words, and examples."""
     for synset in synsets(debian).values():
         yield f"{', '.join(synset.words)}: {synset.definition}"
         yield from synset.examples
 
 
 def wordnet_families(debian: Path) -> Iterator[str]:
-    """Longer passages on one subject: a meaning with the meanings that are kinds of it."""
+    """Longer passages: a meaning with its kinds."""
     every = synsets(debian)
     children: dict[str, list[Synset]] = {}
     for synset in every.values():
@@ -109,7 +108,7 @@ def wordnet_families(debian: Path) -> Iterator[str]:
 
 
 def wordnet_stories(debian: Path) -> Iterator[str]:
-    """Longer passages of everyday sentences: the examples of a meaning and of the meanings that are kinds of it."""
+    """Longer passages of examples of a meaning and its kinds."""
     every = synsets(debian)
     examples = {key: list(synset.examples) for key, synset in every.items()}
     for synset in every.values():
@@ -121,21 +120,20 @@ def wordnet_stories(debian: Path) -> Iterator[str]:
 
 
 def wordnet_requests(debian: Path) -> Iterator[str]:
-    """Requests and answers in our own words about the things that WordNet names."""
+    """Generated requests and answers about WordNet's things."""
     names = [synset.words[0] for synset in synsets(debian).values() if synset.key.startswith("n")]
     for index, name in enumerate(names):
         yield REQUESTS[index % len(REQUESTS)].format(name, names[index * 7919 % len(names)])
 
 
 def aws(debian: Path) -> Iterator[str]:
-    """Documentation of the AWS services, as botocore carries it."""
     for path in sorted((_package("botocore") / "data").glob("*/*/service-2.json*")):
         content = path.read_bytes()
         yield from _values(json.loads(gzip.decompress(content) if path.suffix == ".gz" else content), "documentation")
 
 
 def google(debian: Path) -> Iterator[str]:
-    """Descriptions of Google's interfaces: calendars, classrooms, shops, maps, ads, health and much more."""
+    """Google API descriptions: calendars, classrooms, shops, maps, ads, health."""
     for path in sorted((_package("googleapiclient") / "discovery_cache/documents").glob("*.json")):
         yield from _values(json.loads(path.read_text("utf-8")), "description")
 
@@ -150,7 +148,6 @@ def factbook(debian: Path) -> Iterator[str]:
 
 
 def python_docs(debian: Path) -> Iterator[str]:
-    """The paragraphs of the Python documentation, without its markup."""
     for path in sorted((debian / "usr/share/doc/python3.11/html/_sources").rglob("*.rst.txt")):
         for block in re.split(r"\n\s*\n", path.read_text("utf-8")):
             if not re.match(r"\s*(\.\.|>>>|[=\-*~^+|#])", block):
@@ -158,19 +155,19 @@ def python_docs(debian: Path) -> Iterator[str]:
 
 
 def fhir(debian: Path) -> Iterator[str]:
-    """Descriptions in the health-care standard FHIR: patients, medicines, appointments, insurance."""
+    """FHIR health-care descriptions: patients, medicines, appointments, insurance."""
     yield from _docstrings(sorted((_package("fhir") / "resources").glob("*.py")))
 
 
 def chat(debian: Path) -> Iterator[str]:
-    """Conversations of students about anything and everything, each as one text."""
+    """Student conversations, a text each."""
     conversations = json.loads((_package("chitchat_dataset") / "dataset.json").read_text("utf-8"))
     for conversation in conversations.values():
         yield ". ".join(message["text"] for turn in conversation["messages"] for message in turn)
 
 
 def functions(debian: Path) -> Iterator[str]:
-    """What users ask of assistants with tools, and the descriptions of the tools: weather, travel, food, law, money."""
+    """Requests to assistants with tools, and tool descriptions."""
     for path in sorted((_package("bfcl_eval") / "data").glob("*.json")):
         lines = path.read_text("utf-8").splitlines()
         # One file there is an index over the others, not one record per line.
@@ -192,7 +189,6 @@ def _package(name: str) -> Path:
 
 
 def _values(tree: Any, key: str) -> Iterator[str]:
-    """Every string below ``key``, anywhere in the tree."""
     if isinstance(tree, dict):
         for name, value in tree.items():
             if name == key and isinstance(value, str):
@@ -205,7 +201,6 @@ def _values(tree: Any, key: str) -> Iterator[str]:
 
 
 def _docstrings(paths: list[Path]) -> Iterator[str]:
-    """Every string of at least eight words in the modules: docstrings and the descriptions of fields."""
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value.split()) >= 8:
@@ -213,7 +208,7 @@ def _docstrings(paths: list[Path]) -> Iterator[str]:
 
 
 def plain(text: str) -> str:
-    """The text without tags, entities, addresses and superfluous white space."""
+    """Remove tags, entities, addresses and extra white space."""
     text = re.sub(r"<[^>]+>", " ", html.unescape(text))
     text = re.sub(r"https?://\S+", " ", re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text))
     return re.sub(r"\s+", " ", text).strip()

@@ -1,5 +1,6 @@
-"""Lets the teacher, all-MiniLM-L6-v2, embed the corpus: ``teach.py OUT`` reads ``OUT/corpus.jsonl`` and writes
-``OUT/teacher.npy`` (one row of length 1 per passage) and ``OUT/tokens.npy`` (one row per word piece on its own)."""
+"""Embeds the corpus with all-MiniLM-L6-v2: ``teach.py OUT`` reads ``OUT/corpus.jsonl`` and writes ``OUT/teacher.npy``
+(a unit row per passage) and ``OUT/tokens.npy`` (a row per word piece).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ START, END = 101, 102
 
 
 class Teacher:
-    """One thread of the ONNX model; sentence vector = mean over tokens, length 1."""
+    """Single-threaded ONNX model; vector = mean over tokens, length 1."""
 
     def __init__(self, folder: Path) -> None:
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -35,7 +36,7 @@ class Teacher:
         self._inputs = {node.name for node in self._session.get_inputs()}
 
     def run(self, ids: list[list[int]]) -> NDArray[np.float32]:
-        """Unit rows of shape (texts, 384) for texts of equal length."""
+        """Return unit rows, shape (texts, 384), for texts of equal length."""
         tokens = np.array(ids, np.int64)
         feed = {"input_ids": tokens, "attention_mask": np.ones_like(tokens), "token_type_ids": np.zeros_like(tokens)}
         hidden = self._session.run(None, {k: v for k, v in feed.items() if k in self._inputs})[0]
@@ -43,8 +44,7 @@ class Teacher:
         return np.asarray(mean / np.linalg.norm(mean, axis=1, keepdims=True), np.float32)
 
     def embed(self, ids: list[list[int]]) -> NDArray[np.float32]:
-        """As :meth:`run`, for any lengths. Only texts of equal length run together, so there is no padding and a
-        text's row does not depend on the others."""
+        """Call :meth:`run` for any lengths, grouped by length, so rows do not depend on padding."""
         rows = np.empty((len(ids), 384), np.float32)
         done, begun, told = 0, time.monotonic(), 0.0
         for length, group in groupby(sorted(range(len(ids)), key=lambda i: len(ids[i])), key=lambda i: len(ids[i])):

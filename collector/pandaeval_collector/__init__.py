@@ -1,7 +1,6 @@
-"""pandaeval_collector says how good it was: it scores agent traces and sessions, and emits the scores as OpenTelemetry.
+"""Score agent traces and sessions, and emit the scores as OpenTelemetry.
 
-``__all__`` is what metrics and exporters of other packages import, beside the formulas in :mod:`.stats`; these
-names stay, the rooms behind them may move. Each is imported when it is first asked for.
+``__all__`` and :mod:`.stats` are the stable public API; other modules may move. Names are imported at first use.
 """
 
 from __future__ import annotations

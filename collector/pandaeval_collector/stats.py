@@ -1,7 +1,4 @@
-"""The formulas that scripts import: pure functions of numbers and words, safe on any thread.
-
-No trace, no model, no embedder and no I/O is behind them. These names stay; :mod:`.analysis.stats` may move.
-"""
+"""Stable formulas for scripts: pure functions of numbers and words, thread-safe."""
 
 from pandaeval_collector.analysis.stats.pass_k import PassEstimate, pass_at_k, pass_pow_k
 from pandaeval_collector.analysis.stats.session import (

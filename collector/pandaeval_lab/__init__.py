@@ -1,7 +1,6 @@
 """Evaluates agents offline: stored traces, cases, repeated trials, planted faults, people's labels.
 
-The lab imports the collector. The collector never imports the lab: it knows only traces, turns and sessions.
-``__all__`` lists the names for other packages. Each is imported on first use, so that ``mocked`` stays light.
+The collector never imports the lab. ``__all__`` lists the public names, imported on first use.
 """
 
 from __future__ import annotations

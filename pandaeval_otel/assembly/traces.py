@@ -1,8 +1,8 @@
 """Tracks open traces and decides when each is complete.
 
-Holds only ids and numbers, no content. An assembler has a single owner thread or event loop, and no locks. A trace
-closes at the first of these: the processor closes it; a parentless span ended, all local parents are present and no
-span arrived for ``quiet`` seconds; no span arrived for ``idle`` seconds; a cap. Each closed trace carries its trigger.
+Holds ids and numbers only. A single thread or event loop owns an assembler. A trace closes at the first of these
+triggers: the processor closes it; its root ended, no local parent is missing and no span arrived for ``quiet`` seconds;
+no span arrived for ``idle`` seconds; a cap.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _TRACE_BYTES, _ID_BYTES = 1000, 130
 
 @dataclass(frozen=True, slots=True)
 class CloseRules:
-    """Limits at which a trace closes, in seconds, counts and bytes. ``reopen_delays``: seconds to wait after late
-    spans before each new decision. Its length limits the number of new decisions.
+    """Limits at which a trace closes, in seconds, counts and bytes.
+
+    ``reopen_delays``: seconds from late spans to each new decision.
     """
 
     quiet: float = 10.0
@@ -38,7 +39,7 @@ class CloseRules:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Memory of a decided trace, to distinguish late spans from copies of known spans."""
+    """Memory of a decided trace, to distinguish late spans from copies."""
 
     revision: int
     known: frozenset[bytes]
@@ -52,9 +53,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Counts of the items of a fragment. ``stored`` are new and ``duplicate`` known. ``late`` arrived after a final
-    decision or a cap, so the whole fragment is rejected. ``reopened``: the trace will be decided again.
-    """
+    """Item counts of a fragment. ``late`` items came after a final decision, so the fragment is rejected."""
 
     stored: int = 0
     duplicate: int = 0
@@ -64,8 +63,10 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class DueTrace:
-    """A trace to decide. ``chunks``: the caller's handles, in order of arrival. ``complete``: the root ended.
-    ``fragment``: all missing spans belong to other processes. ``known``: ids of all items.
+    """A trace to decide.
+
+    ``chunks``: the caller's handles by arrival. ``complete``: the root ended. ``fragment``: missing spans belong to
+    other processes.
     """
 
     trace_id: bytes
@@ -81,14 +82,12 @@ class DueTrace:
 
     @property
     def new_items(self) -> int:
-        """The number of items that no earlier decision covers."""
         if self.revision > 1:
             return self.late_spans
         return len(self.known)
 
     @property
     def capped(self) -> bool:
-        """Whether a cap closed the trace, which makes the decision final."""
         return self.trigger in (Trigger.SPAN_LIMIT, Trigger.MEMORY)
 
 
@@ -110,9 +109,7 @@ class _Open:
 
 
 class TraceAssembler:
-    """Open traces by id. ``now`` is monotonic seconds. A restart restarts all waits, so downtime does not count as
-    idle time.
-    """
+    """Open traces by id. ``now`` is monotonic seconds. After a restart, all waits begin again."""
 
     def __init__(self, rules: CloseRules | None = None) -> None:
         self.rules = rules or CloseRules()
@@ -131,31 +128,27 @@ class TraceAssembler:
 
     @property
     def deciding(self) -> int:
-        """The number of traces returned by :meth:`take_due` without a reported decision."""
+        """Number of traces from :meth:`take_due` without a reported decision."""
         return len(self._deciding)
 
     @property
     def items(self) -> int:
-        """The number of items not yet covered by a decision. Visits every open trace."""
+        """Number of undecided items. Visits every open trace."""
         waiting = sum(t.late_spans if t.revision > 1 else len(t.known) for t in self._open.values())
         return waiting + sum(due.new_items for due in self._deciding.values())
 
     @property
     def held_bytes(self) -> int:
-        """Estimated bytes of memory of the open traces, including traces being decided."""
+        """Estimated memory of open traces, in bytes."""
         return _TRACE_BYTES * (len(self._open) + len(self._deciding)) + _ID_BYTES * self._ids
 
     def knows(self, trace_id: bytes) -> bool:
-        """Return whether the trace is open or being decided. If not, the caller looks for a :class:`Decided`."""
         return trace_id in self._open or trace_id in self._deciding
 
     def add(
         self, trace_id: bytes, items: Sequence[Item], chunk: int, size: int, now: float, decided: Decided | None = None
     ) -> Added:
-        """Add the items of a stored chunk. ``decided``: the memory of the trace, if it was decided.
-
-        Only unknown ids change timers or reopen a trace, so repeated requests do not keep it open.
-        """
+        """Add the items of a stored chunk. Only unknown ids change timers or reopen a trace."""
         trace = self._open.get(trace_id)
         if trace is None:
             deciding = self._deciding.get(trace_id)
@@ -192,21 +185,18 @@ class TraceAssembler:
         return Added(stored, duplicate, reopened=trace.reopened_at is not None)
 
     def reopened(self) -> frozenset[bytes]:
-        """Return the ids of decided traces that wait for a new decision. Keep their stored chunks."""
         waiting = {trace_id for trace_id, trace in self._open.items() if trace.revision > 1}
         return frozenset(waiting | {trace_id for trace_id, due in self._deciding.items() if due.revision > 1})
 
     def close(self, trace_id: bytes) -> None:
-        """Make a trace due now, because the application ended it. Ignores unknown ids."""
+        """Make a trace due now. Ignores unknown ids."""
         trace = self._open.get(trace_id)
         if trace is not None:
             trace.explicit = True
             self._deadlines.set(trace_id, trace.first_at)
 
     def take_due(self, now: float, limit: int = 256, most_bytes: float = math.inf) -> list[DueTrace]:
-        """Return at most ``limit`` traces that are done, and no more after ``most_bytes``. The caller reports each
-        with :meth:`decided`.
-        """
+        """Return due traces, at most ``limit`` and until ``most_bytes``. Report each with :meth:`decided`."""
         due, size = list[DueTrace](), 0
         while len(due) < limit and size < most_bytes and (trace_id := self._deadlines.pop_due(now)) is not None:
             if trace_id in self._deciding:
@@ -218,7 +208,7 @@ class TraceAssembler:
         return due
 
     def take_all(self, trigger: Trigger, limit: int = 256, most_bytes: float = math.inf) -> list[DueTrace]:
-        """Return open traces like :meth:`take_due`, due or not: at the end of a file or on shutdown."""
+        """Return open traces, due or not, at shutdown or the end of a file."""
         due, size = list[DueTrace](), 0
         for trace_id in [trace_id for trace_id in self._open if trace_id not in self._deciding][:limit]:
             if size >= most_bytes:
@@ -228,28 +218,24 @@ class TraceAssembler:
         return due
 
     def decided(self, trace_id: bytes) -> None:
-        """Record that the decision is stored. From now on the caller remembers the trace."""
+        """Record a stored decision. From now on the caller remembers the trace."""
         due = self._deciding.pop(trace_id, None)
         self._ids -= 0 if due is None else len(due.known)
 
     def forget(self, trace_id: bytes) -> tuple[int, tuple[int, ...]]:
-        """Remove an open trace that another collector continues. Returns its number of undecided items and its
-        chunks. Raises :class:`KeyError` if the trace is not open.
-        """
+        """Remove an open trace. Returns its undecided items and chunks. Raises :class:`KeyError` if it is not open."""
         trace = self._open.pop(trace_id)
         self._ids -= len(trace.known)
         return trace.late_spans if trace.revision > 1 else len(trace.known), tuple(trace.chunks)
 
     def next_deadline(self) -> float | None:
-        """Return when to call :meth:`take_due` next; ``None`` while nothing is open."""
+        """Return when to call :meth:`take_due` next; ``None`` if no trace is open."""
         return self._deadlines.next_deadline()
 
     def is_final(self, decided: Decided) -> bool:
-        """Return whether late spans of this trace are only counted."""
         return decided.final or decided.revision > len(self.rules.reopen_delays)
 
     def _is_full(self, trace: _Open) -> bool:
-        """Return whether a cap is reached. Rejecting later items stops a fast sender from growing a due trace."""
         return trace.spans >= self.rules.max_spans or trace.size >= self.rules.max_bytes
 
     def _take(self, trace: _Open, items: Iterable[Item]) -> tuple[int, int]:
@@ -322,9 +308,9 @@ def _is_fragment(trace: _Open) -> bool:
 
 
 class Deadlines(Generic[K]):
-    """A heap of movable deadlines. Moving a deadline later is free; moving it earlier costs a push.
+    """A heap of movable deadlines, in seconds of any clock.
 
-    ``due_at(key)`` returns the current deadline, or ``None`` for a removed key. Any clock in seconds.
+    ``due_at(key)`` returns the current deadline; ``None`` for a removed key.
     """
 
     def __init__(self, due_at: Callable[[K], float | None]) -> None:
@@ -334,13 +320,13 @@ class Deadlines(Generic[K]):
         self._ticket = 0
 
     def set(self, key: K, deadline: float) -> None:
-        """Schedule a check of ``key`` no later than ``deadline``."""
+        """Check ``key`` no later than ``deadline``."""
         scheduled = self._scheduled.get(key)
         if scheduled is None or deadline < scheduled:
             self._push(key, deadline)
 
     def pop_due(self, now: float) -> K | None:
-        """Return a key whose deadline has passed, or ``None``. The caller must then remove or move the key."""
+        """Return a due key or ``None``. The caller must remove or move the key."""
         while self._heap and self._heap[0][0] <= now:
             deadline, _, key = heapq.heappop(self._heap)
             if self._scheduled.get(key) != deadline:
@@ -355,7 +341,7 @@ class Deadlines(Generic[K]):
         return None
 
     def next_deadline(self) -> float | None:
-        """Return when to check next, possibly early; ``None`` if the heap is empty."""
+        """Return when to check next, possibly early; ``None`` if empty."""
         if self._heap:
             return self._heap[0][0]
         return None

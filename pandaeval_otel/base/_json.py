@@ -1,7 +1,7 @@
-"""Parses JSON text into values that can be written as JSON again, with orjson if it is installed.
+"""Parses JSON text into values that can be written as JSON again, with orjson if installed.
 
-Both parsers return equal values. Values outside JSON (``NaN``, numbers beyond a float) stay text. Half a surrogate
-pair becomes U+FFFD. Integers above 64 bits become floats.
+Values outside JSON (``NaN``, numbers beyond a float) stay text. Lone surrogates become U+FFFD, integers above 64 bits
+floats.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CONTAINERS = frozenset({dict, list, tuple})
 
 
 def loads(text: str) -> Any:
-    """Parse ``text``. Raises :class:`ValueError` for invalid JSON, or :class:`RecursionError`."""
+    """Parse ``text``. Raises :class:`ValueError` or :class:`RecursionError`."""
     try:
         return _quick(text)
     except ValueError:  # not JSON, or one of the words that only the slow way understands
@@ -38,14 +38,14 @@ def _thorough(text: str) -> Any:
 
 
 def without_half_pairs(text: str) -> str:
-    """Return JSON text with U+FFFD in place of each lone surrogate, such as half an emoji."""
+    """Replace lone surrogates in JSON text by U+FFFD."""
     if "\\u" in text:
         return _SURROGATES.sub(lambda match: "\\ufffd" if len(match[0]) == 6 else match[0], text)
     return text
 
 
 def too_deep(value: Any) -> bool:
-    """Return whether ``value`` nests containers deeper than :data:`MAX_DEPTH`."""
+    """Return whether ``value`` nests deeper than :data:`MAX_DEPTH`."""
     if type(value) not in _CONTAINERS:
         return False
     level = [value]

@@ -1,8 +1,6 @@
-"""Records exceptions of components: dialects, metrics, exporters, embedders and faults, also from other packages.
+"""Records exceptions of components, such as dialects, metrics and exporters, by component name.
 
-The caller continues without the failed component and records the error here. Errors are counted by component name.
-The first error of each component is logged with its traceback. A worker process reports its errors to its parent
-(:meth:`ErrorRecorder.hand_over`).
+The first error of each component is logged with its traceback. Worker processes report to their parent.
 """
 
 from __future__ import annotations
@@ -26,9 +24,7 @@ Component = tuple[str, str]
 
 
 class RaisedErrors(NamedTuple):
-    """Errors of a component in a worker process: their number since the last report and the first traceback. The
-    traceback is ``""`` if it was reported before.
-    """
+    """Errors of a worker's component since the last report. ``traceback`` is ``""`` if reported before."""
 
     kind: str
     name: str
@@ -37,11 +33,11 @@ class RaisedErrors(NamedTuple):
 
 
 class RaisedElsewhereError(Exception):
-    """An exception of a component in another process. Its text is the traceback from there."""
+    """An exception in another process. Its text is the traceback."""
 
 
 class ErrorRecorder:
-    """Counts component errors since the process started, and logs the first of each component. Thread-safe."""
+    """Counts component errors and logs the first of each. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -51,27 +47,24 @@ class ErrorRecorder:
         self._tracebacks: dict[Component, str] = {}
 
     def note(self, kind: str, name: str, error: BaseException) -> None:
-        """Count an error of component ``name`` (cut at 128 characters). Logs the first error with its traceback."""
+        """Count an error of component ``name`` (cut at 128 characters)."""
         self._take_in((kind, bounded(name)), 1, error)
 
     def counts(self) -> Counter[Component]:
-        """Return how often each component raised."""
         with self._lock:
             return Counter(self._counts)
 
     def hand_over(self) -> None:
-        """Stop logging here. The parent process logs the errors from :meth:`take`."""
+        """Stop logging here. The parent logs the errors from :meth:`take`."""
         self._hands_over = True
 
     def take(self) -> list[RaisedErrors]:
-        """Return and reset the errors since the last call, for the parent process."""
         with self._lock:
             told = [RaisedErrors(*each, times, self._tracebacks.pop(each, "")) for each, times in self._counts.items()]
             self._counts.clear()
         return told
 
     def add(self, told: Iterable[RaisedErrors]) -> None:
-        """Count and log the errors that a worker process returned from :meth:`take`."""
         for each in told:
             self._take_in((each.kind, each.name), each.times, RaisedElsewhereError(f"\n{each.traceback}"))
 

@@ -1,4 +1,4 @@
-"""Lazily imported public names, so that importing a package stays light."""
+"""Lazily imported public names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 def lazy_names(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The module functions ``__getattr__`` and ``__dir__`` of ``package``.
+    """Return the module functions ``__getattr__`` and ``__dir__`` of ``package``.
 
-    ``names`` maps a module below the package to its public names, separated by spaces.
+    ``names`` maps a submodule to its public names, separated by spaces.
 
     >>> get, names = lazy_names("os", {"path": "join split"})
     >>> get("join").__name__, names()

@@ -1,8 +1,4 @@
-"""Discovers components: a new file in a package, or an entry point of an installed package.
-
-An entry point names a module with the same contents as our modules of that kind. An unusable component is logged with
-its package and the fix, and skipped.
-"""
+"""Discovers components in packages and entry points. Unusable components are logged and skipped."""
 
 from __future__ import annotations
 
@@ -30,10 +26,9 @@ Walk = Callable[[Iterable[str], str], Iterator[pkgutil.ModuleInfo]]
 
 
 def find(package: str, attribute: str) -> tuple[Any, ...]:
-    """Return the object named ``attribute`` of every public module below ``package``, in module order.
+    """Return ``attribute`` of every public module below ``package``, in module order.
 
-    Skips modules that begin with ``_``. Raises :class:`ImportError` with the file name if an import fails, so a
-    broken component is visible.
+    Skips modules that begin with ``_``. Raises :class:`ImportError` with the file name.
     """
     return tuple(getattr(module, attribute) for module in _modules(package) if hasattr(module, attribute))
 
@@ -59,14 +54,12 @@ def _modules(package: str, walk: Walk = pkgutil.walk_packages) -> tuple[ModuleTy
 
 
 class NotUsableError(Exception):
-    """An unusable object in a module. The message contains the reason."""
+    """An unusable object. The message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A component of an installed package. ``name``: the entry point; ``origin``: distribution and version;
-    ``value``: the object in ``module``.
-    """
+    """A component of an installed package. ``name``: the entry point; ``origin``: distribution and version."""
 
     name: str
     origin: str
@@ -76,17 +69,14 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """The usable plugins of a group, and the entry points of unusable plugins."""
-
     found: tuple[Plugin, ...]
     lost: tuple[str, ...]
 
 
 def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Plugins:
-    """Return the object named ``attribute`` of each installed plugin module of ``group``, ordered by package.
-    ``check`` raises if an object is unusable, usually :class:`NotUsableError`.
+    """Return ``attribute`` of each plugin module of ``group``, ordered by package.
 
-    Imports the modules. Reads all package metadata once per process (some milliseconds). Thread-safe; never raises.
+    ``check`` raises if an object is unusable. Imports the modules. Thread-safe; never raises.
     """
     found: list[Plugin] = []
     lost: list[str] = []

@@ -1,4 +1,4 @@
-"""Caches the readings of recurring texts. A run repeats its tools, instructions and question with every model call."""
+"""Caches readings of recurring texts, which each model call repeats."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ LISTS_KEPT = 32
 
 
 class Recent(Generic[_Read]):
-    """Calls ``read`` and caches the reading of the last text per length, for :data:`KEPT` to twice as many lengths.
-    Callers share readings and must not change them.
-
-    Compares texts of equal length, which is cheaper than hashing. Thread-safe; two threads may read the same text.
-    """
+    """Calls ``read`` and caches the last reading per text length. Callers must not change readings. Thread-safe."""
 
     def __init__(self, read: Callable[[str], _Read]) -> None:
         self._read = read
@@ -27,7 +23,6 @@ class Recent(Generic[_Read]):
         self._old: dict[int, tuple[str, _Read]] = {}
 
     def __call__(self, text: str) -> _Read:
-        """Return the result of ``read`` on ``text``."""
         size = len(text)
         known = self._new.get(size)
         if known is not None and known[0] == text:
@@ -43,20 +38,16 @@ class Recent(Generic[_Read]):
 
 
 class GrowingList(Generic[_Read]):
-    """Caches the readings of growing lists, such as the conversation that each model call repeats."""
+    """Caches readings of growing lists, such as conversations."""
 
     def __init__(self) -> None:
         self._known: tuple[tuple[str, _Read], ...] = ()
 
     def keep(self, text: str, found: _Read) -> None:
-        """Cache ``found`` as the items of the JSON array in ``text``."""
         if text.endswith("]") and len(text) <= MAX_CHARS:
             self._known = ((text[:-1], found), *self._known[: LISTS_KEPT - 1])
 
     def split(self, text: str) -> tuple[_Read, str] | None:
-        """Return the cached reading of the list at the start of ``text``, and the rest as an array. ``None`` if no
-        cached list matches.
-        """
         for beginning, found in self._known if len(text) <= MAX_CHARS else ():
             if text.startswith(beginning):
                 rest = text[len(beginning) :].lstrip()

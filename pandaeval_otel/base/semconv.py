@@ -1,8 +1,4 @@
-"""Attribute and event names used in several files, grouped by their origin.
-
-The GenAI conventions still change between releases, and OpenTelemetry's package keeps them under ``_incubating``.
-Names of a single vendor are in its dialect.
-"""
+"""Attribute and event names used in several files. Names of a single vendor are in its dialect."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Attribute names of instrumentations: each file reads a format of GenAI spans.
 
-A dialect never raises. Several dialects may read the same span, for example when an OpenInference processor copied its
-keys. :func:`pandaeval_otel.normal.spans.normalize` takes each field from the first dialect that states it.
+A dialect never raises. Several dialects may read the same span. :func:`pandaeval_otel.normal.spans.normalize` takes
+each field from the first dialect that states it.
 
 Imports base, model.
 """

@@ -1,4 +1,4 @@
-"""Dialects that tell a span's kind first, and then read the span by a table of keys and by a method of that kind."""
+"""Dialects that first find a span's kind, then read it with that kind's tables and method."""
 
 from __future__ import annotations
 
@@ -37,12 +37,11 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 def keys(**fields: str | tuple[str, ...]) -> Table:
-    """Return a table of fields by the attribute that states each, or by several attributes, best first."""
+    """Return a table of fields by the attributes that state them, best first."""
     return tuple(((stated,) if isinstance(stated, str) else stated, *_FIELDS[name]) for name, stated in fields.items())
 
 
 def fill(reading: Reading, attributes: Attributes, table: Table) -> None:
-    """Fill the fields of a table whose attributes are there."""
     for stated, field, read in table:
         value = attributes.get(stated[0]) if len(stated) == 1 else first(attributes, stated)
         if value is None:
@@ -56,9 +55,8 @@ def fill(reading: Reading, attributes: Attributes, table: Table) -> None:
 class ByKind(Reading, Dialect):
     """A dialect whose instance is the reading of a span.
 
-    First calls :meth:`kind_of`. Then fills fields from the tables ``any_keys`` and, per kind, ``llm_keys``,
-    ``tool_keys`` …, and from the methods :meth:`read_any`, ``read_llm``, ``read_tool`` … (``read_unstated``: no
-    kind).
+    Calls :meth:`kind_of`. Then fills fields from ``any_keys``, ``llm_keys``, ``tool_keys`` …, and from
+    :meth:`read_any`, ``read_llm``, ``read_tool`` … (``read_unstated``: no kind).
     """
 
     __slots__ = ("attributes", "get", "logs", "span")
@@ -86,7 +84,6 @@ class ByKind(Reading, Dialect):
         return cls(span, logs).read_span()
 
     def read_span(self) -> Reading | None:
-        """Read the span if it is this dialect's."""
         kind = self.kind_of()
         if kind is not None:
             return self.read_as(kind)
@@ -95,11 +92,10 @@ class ByKind(Reading, Dialect):
         return None
 
     def kind_of(self) -> Kind | None:
-        """Return the span's kind; ``None`` if this dialect cannot determine it."""
+        """Return the span's kind, or ``None``."""
         raise NotImplementedError
 
     def read_as(self, kind: Kind | None) -> Reading:
-        """Read the span as this kind."""
         self.kind = kind
         if self.any_keys:
             self.fill(self.any_keys)
@@ -112,20 +108,16 @@ class ByKind(Reading, Dialect):
         return self
 
     def read_any(self) -> None:
-        """Read the fields of spans of all kinds, before the rest."""
+        """Read the fields of all kinds, before the rest."""
 
     def fill(self, table: Table) -> None:
-        """Fill the fields of a table whose attributes the span has."""
         fill(self, self.attributes, table)
 
     def first(self, *keys: str) -> Any:
-        """Return the first of these attributes that the span has."""
         return first(self.attributes, keys)
 
     def name_in(self, key: str) -> str:
-        """Return an attribute as an id or a name."""
         return identifier(self.get(key))
 
     def parsed(self, key: str) -> Any:
-        """Return an attribute with the structure that it spells."""
         return parsed(self.get(key))

@@ -1,4 +1,4 @@
-"""Reads what several dialects share: sessions, users, usage, errors, names, outcomes and tool definitions."""
+"""Readers that several dialects share."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ _GENERIC_NAMES = frozenset(
 def session_candidates(
     attributes: Mapping[str, Any], resource: Resource, ranks: Mapping[str, int] = semconv.SESSION_RANKS
 ) -> SessionIds:
-    """Return ``(rank, id)`` for each key of ``ranks`` that names a session on the span or, ten ranks lower, on its
-    resource."""
+    """Return ``(rank, id)`` for each key of ``ranks`` on the span or, ten ranks lower, its resource."""
     found: SessionIds = ()
     for key, rank in ranks.items():
         if key in attributes and (name := session_id(attributes[key])):
@@ -65,9 +64,7 @@ def session_candidates(
 
 
 def session_id(value: Any) -> str:
-    """Return a session id; ``""`` for placeholders and OpenAI response ids. Some frameworks write a response id here,
-    which changes with every call.
-    """
+    """Return a session id; ``""`` for placeholders and OpenAI response ids, which change with every call."""
     found = identifier(value)
     if found.startswith("resp_"):
         return ""
@@ -75,7 +72,6 @@ def session_id(value: Any) -> str:
 
 
 def one_session(value: Any) -> SessionIds:
-    """Return ``value`` as the session that a dialect's own key names; ``()`` where it is no session id."""
     name = session_id(value)
     if name:
         return ((semconv.RANK_DIALECT, name),)
@@ -83,9 +79,7 @@ def one_session(value: Any) -> SessionIds:
 
 
 def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
-    """Return the tokens in ``gen_ai.usage.*``, with the names of any release; ``None`` if input and output are
-    missing.
-    """
+    """Return the tokens in ``gen_ai.usage.*`` of any release, or ``None``."""
     details = () if _DETAIL_KEYS.isdisjoint(attributes) else _DETAILS
     return usage_in(attributes, semconv.USAGE_INPUT, semconv.USAGE_OUTPUT, *details)
 
@@ -93,8 +87,9 @@ def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
 def usage_in(
     source: Any, spent: Keys, made: Keys, cache_read: Keys = (), cache_write: Keys = (), thought: Keys = ()
 ) -> Usage | None:
-    """Return the tokens of each side, from the first of its keys that holds a number. ``None`` if ``spent`` and
-    ``made`` are missing or ``source`` is no map.
+    """Return the tokens from the first key per side that holds a number.
+
+    ``None`` if ``spent`` and ``made`` are missing.
     """
     if type(source) is not dict and not isinstance(source, Mapping):
         return None
@@ -115,8 +110,7 @@ def _tokens(source: Mapping[str, Any], keys: Keys) -> int | None:
 def error_of(span: RawSpan, logs: Sequence[RawLog] = ()) -> str | None:
     """Return a short error text if the span failed, else ``None``.
 
-    A span failed if its status is ERROR. If its status is unset, it failed if it has an ``error.type`` or a recorded
-    exception (event or log record). An explicit OK takes precedence.
+    A span failed if its status is ERROR, or unset with an ``error.type`` or a recorded exception.
     """
     failed = span.status_code == STATUS_ERROR
     error_type = span.attributes.get(semconv.ERROR_TYPE)
@@ -129,7 +123,6 @@ def error_of(span: RawSpan, logs: Sequence[RawLog] = ()) -> str | None:
 
 
 def _raised(span: RawSpan, logs: Sequence[RawLog]) -> str:
-    """Return type and message of the first recorded exception; ``""`` if there is none."""
     recorded = [event.attributes for event in span.events if event.name == semconv.EXCEPTION]
     recorded += [log.attributes for log in logs if log_name(log) in semconv.EXCEPTION_EVENTS]
     if not recorded:
@@ -139,8 +132,9 @@ def _raised(span: RawSpan, logs: Sequence[RawLog]) -> str:
 
 
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
-    """Return the tools in ``value``: a list, or its JSON text, of definitions (OTel, OpenAI, Anthropic, Gemini or MCP
-    form), JSON strings or names. ``None`` if absent or unreadable, ``()`` if empty.
+    """Return the tools in a list, or in its JSON text. ``None`` if absent or unreadable, ``()`` if empty.
+
+    Accepts OTel, OpenAI, Anthropic, Gemini and MCP definitions, JSON strings and names.
     """
     if type(value) is str:
         return _TOOLS(value)
@@ -162,7 +156,6 @@ def _tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def _definitions(item: Any) -> Iterable[ToolDefinition]:
-    """Return the tools that an item of a list defines, declares or names."""
     if type(item) is not dict:
         tool = ToolDefinition(identifier(item))
     else:
@@ -199,14 +192,13 @@ def _definition(item: Object) -> ToolDefinition:
 
 
 def agent_named(name: str) -> str:
-    """Return ``name`` if a person chose it; ``""`` for the class or node name of a framework."""
+    """Return ``name``; ``""`` for a framework's class or node name."""
     if name.lower() in _GENERIC_NAMES:
         return ""
     return identifier(name)
 
 
 def system_of(messages: Messages | None) -> str | None:
-    """Return the text of the system messages among ``messages``, or ``None``."""
     found: list[str] = []
     for message in messages or ():
         if message.role == "system" and (text := message.text):
@@ -217,21 +209,19 @@ def system_of(messages: Messages | None) -> str | None:
 
 
 def said_by_user(text: Any) -> Messages | None:
-    """Return a user message with ``text``; ``None`` for a placeholder or another type."""
     if type(text) is str and not hidden(text):
         return spoken("user", Text(text))
     return None
 
 
 def spoken(role: str, *parts: Part, reason: str = "") -> Messages | None:
-    """Return a message of these parts; ``None`` if there are none."""
     if parts:
         return (Message(role, parts, reason),)
     return None
 
 
 def metadata_sessions(metadata: Any) -> SessionIds:
-    """Return ``(rank, id)`` from free metadata (a map, or JSON of a map) that names a conversation."""
+    """Return ``(rank, id)`` from free metadata (a map or its JSON) that names a conversation."""
     if type(metadata) is str and not any(word in metadata for word in SESSION_WORDS):
         return ()
     found = parsed(metadata)
@@ -241,8 +231,7 @@ def metadata_sessions(metadata: Any) -> SessionIds:
 
 
 def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:
-    """Return ``(rank, id)`` from an attribute ``prefix`` + word that names a conversation; values may be JSON
-    strings."""
+    """Return ``(rank, id)`` from an attribute ``prefix`` + word that names a conversation."""
     for word in SESSION_WORDS:
         if (value := attributes.get(prefix + word)) is not None and (session := one_session(parsed(value))):
             return session
@@ -250,7 +239,6 @@ def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:
 
 
 def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
-    """Return the user that an attribute ``prefix`` + word names, or ``""``."""
     for word in USER_WORDS:
         if (value := attributes.get(prefix + word)) is not None and (name := identifier(parsed(value))):
             return name
@@ -258,21 +246,20 @@ def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
 
 
 def read_metadata(reading: Reading, attributes: Mapping[str, Any], *prefixes: str) -> None:
-    """Read the session and the user that attributes with these prefixes name, best first."""
     for prefix in prefixes:
         reading.session_ids = reading.session_ids or prefixed_sessions(attributes, prefix)
         reading.user_id = reading.user_id or prefixed_user(attributes, prefix)
 
 
 def captured(value: Any) -> Captured | None:
-    """Return ``value`` parsed; ``None`` where it is absent or a placeholder."""
+    """Return ``value`` parsed; ``None`` if absent or a placeholder."""
     if hidden(value):
         return None
     return Captured(parsed(value))
 
 
 def documents_in(value: Any, *names: str) -> tuple[Any, ...]:
-    """Return the documents that a retrieval found: ``value``, or the first of its members with these ``names``."""
+    """Return retrieved documents: ``value`` or its first member with these ``names``."""
     documents = parsed(value)
     if type(documents) is dict:
         documents = first(documents, names)
@@ -280,27 +267,24 @@ def documents_in(value: Any, *names: str) -> tuple[Any, ...]:
 
 
 def crew_question(tasks: Any) -> str:
-    """Return the descriptions of a CrewAI crew's tasks, a line per task."""
+    """Return the task descriptions of a CrewAI crew, a line per task."""
     texts = [task.get("description") for task in dicts_in(tasks)]
     return "\n".join(text for text in texts if type(text) is str)
 
 
 def put_input(reading: Reading, messages: MaybeCut) -> None:
-    """Set the input messages of a run or model call, with a note if they were cut."""
     reading.input, cut = messages
     if cut:
         reading.notes = CUT
 
 
 def put_output(reading: Reading, messages: MaybeCut) -> None:
-    """Put the messages of an output likewise."""
     reading.output, cut = messages
     if cut:
         reading.notes = CUT
 
 
 def give_outcome(reading: Reading, outcome: Outcome) -> None:
-    """Set a tool's outcome. If the result reports a failure, it becomes the span's error."""
     reading.result = outcome.result
     reading.tool_call_id = reading.tool_call_id or outcome.call_id
     reading.tool_name = reading.tool_name or outcome.name
@@ -309,20 +293,16 @@ def give_outcome(reading: Reading, outcome: Outcome) -> None:
 
 
 def give_error(reading: Reading, text: Any) -> None:
-    """Make a tool's text the error of its span."""
     reading.error = str(text or "tool error")[:MAX_ERROR]
 
 
 def drop_unnamed(reading: Reading) -> None:
-    """Drop arguments that are a single text. LangChain writes the only argument without its name; the model's request
-    has the name.
-    """
+    """Drop arguments that are a single text. LangChain omits the name, which the model's request has."""
     if reading.arguments and type(reading.arguments.value) is str and reading.tool_call_id:
         reading.arguments = None
 
 
 def run_kind(parentless: bool) -> Kind:
-    """Return the kind of a chain, task or plain function: a workflow if it is parentless, else a step."""
     if parentless:
         return Kind.WORKFLOW
     return Kind.STEP

@@ -1,8 +1,7 @@
-"""Reads messages in events or log records, one per message or all in one.
+"""Reads messages in span events or log records.
 
-Until semantic conventions 1.36 each message was an event (``gen_ai.user.message`` … ``gen_ai.choice``): a log record
-whose body is a map or JSON text, or a span event with the map as attributes. Since 1.37, one
-``gen_ai.client.inference.operation.details`` record has the attributes of the span.
+Until semantic conventions 1.36 each message was an event (``gen_ai.user.message`` … ``gen_ai.choice``). Since 1.37, a
+``gen_ai.client.inference.operation.details`` record has the span's attributes.
 """
 
 from __future__ import annotations
@@ -38,8 +37,6 @@ _WHOLE = {
 
 @dataclass(slots=True)
 class EventContent:
-    """Messages in the events of a span. ``None``: no event has messages, or the content was hidden."""
-
     input: Messages | None = None
     output: Messages | None = None
     details: list[Mapping[str, Any]] = field(default_factory=list)
@@ -47,7 +44,7 @@ class EventContent:
 
 
 def told_by(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
-    """Return the messages in the span's events. If a side is missing, reads it from the log records in time order."""
+    """Return the messages in span events, completed from log records in time order."""
     content = _content([(event.name, event.attributes, event.attributes) for event in span.events])
     if logs:
         in_order = sorted(logs, key=_TIME)
@@ -61,14 +58,12 @@ def told_by(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
 
 
 def log_name(log: RawLog) -> str:
-    """Return the event name of a log record: its field, or for older emitters its ``event.name`` attribute."""
+    """Return the event name of a log record: its field or ``event.name``."""
     return log.event_name or str(log.attributes.get(semconv.EVENT_NAME) or "")
 
 
 def message_of_event(name: str, body: Any) -> Message | None:
-    """Return the message of a per-message event, from its name and body (span events: attributes). ``None`` for other
-    events. A message without content is marked as not captured.
-    """
+    """Return the message of a per-message event, or ``None``. Without content it is marked as not captured."""
     role = _ROLES.get(name)
     if role is None:
         return None
@@ -107,7 +102,6 @@ def _content(events: Iterable[tuple[str, Any, Attributes]]) -> EventContent:
 
 
 def _body(body: Any) -> Object:
-    """Return the map of an event, which may be JSON text; plain text becomes its content."""
     body = parsed(body)
     if isinstance(body, Mapping):
         whole = parsed(body.get(semconv.EVENT_CONTENT))
@@ -120,9 +114,7 @@ def _body(body: Any) -> Object:
 
 
 def tool_values(span: RawSpan) -> tuple[Any, Any]:
-    """Return the arguments and result that a tool span records as events (Strands): ``gen_ai.tool.message`` and
-    ``gen_ai.choice``. ``None`` if an event is missing.
-    """
+    """Return arguments and result that Strands records as events, or ``None``."""
     arguments = result = None
     for event in span.events:
         if event.name == semconv.TOOL_EVENT:
@@ -133,9 +125,7 @@ def tool_values(span: RawSpan) -> tuple[Any, Any]:
 
 
 def told_in_list(value: Any) -> tuple[Messages | None, Messages | None]:
-    """Return a model's input and answer from an attribute with a list of per-message events. Each event is a map of
-    the body and its ``event.name``. ``None`` for a missing or hidden side.
-    """
+    """Return input and answer from an attribute with a list of per-message events. ``None``: absent or hidden."""
     events = [event for item in as_list(value) if type(event := parsed(item)) is dict]
     content = _content([(str(event.get(semconv.EVENT_NAME) or ""), event, event) for event in events])
     return content.input, content.output

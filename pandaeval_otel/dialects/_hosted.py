@@ -1,8 +1,4 @@
-"""Reads calls and results of hosted tools, which the model's provider runs within an answer.
-
-The result, if recorded, is in the same answer, and text beside the call may be the answer. Only this module knows the
-types of hosted calls.
-"""
+"""Reads calls and results of hosted tools, which the provider runs within an answer."""
 
 from __future__ import annotations
 
@@ -42,21 +38,17 @@ NOT_TOLD = object()
 
 
 def is_result(kind: str) -> bool:
-    """Return whether a part of the type ``kind`` is the result of such a call."""
     return kind in _RESULTS or (kind.endswith(_RESULT_SUFFIX) and len(kind) > len(_RESULT_SUFFIX))
 
 
 def is_hosted(part: Object, name: str, call_id: str) -> bool:
-    """Return whether a normal ``part`` is a hosted call or the result of a hosted call."""
     if name in CALLS or (call_id and _IDS.match(call_id) is not None):
         return True
     return not _MARKS.isdisjoint(part) and any(part.get(mark) is True for mark in _MARKS)
 
 
 def read_call(call: Object, kind: str) -> tuple[str, Any, Any]:
-    """Return the tool's name, its arguments and the result in the call. If no name is given, the call's type is the
-    name. Arguments are ``None`` if not recorded; the result is as in :func:`outcome`.
-    """
+    """Return name (else type), arguments (``None`` if absent) and :func:`outcome` of a hosted call."""
     inner = call.get("server_tool_call", call)
     if type(inner) is not dict:
         return identifier(call.get("name")) or kind, parsed(inner), NOT_TOLD
@@ -69,16 +61,13 @@ def read_call(call: Object, kind: str) -> tuple[str, Any, Any]:
 
 
 def chosen(arguments: Any) -> Any:
-    """Return the arguments that the model chose: without code locations, found pages and omitted fields."""
     if type(arguments) is not dict:
         return arguments
     return {key: value for key, value in arguments.items() if key not in _NOT_CHOSEN and value is not None}
 
 
 def outcome(told: Any) -> Any:
-    """Return the result without the provider's wrapping. A failure is returned in MCP's form. A status alone is
-    :data:`NOT_TOLD`.
-    """
+    """Return the result without the provider's wrapping, failures in MCP's form. A status alone is :data:`NOT_TOLD`."""
     told = parsed(told)
     if type(told) is not dict:
         if told is None:
@@ -97,8 +86,9 @@ def outcome(told: Any) -> Any:
 
 
 def grounding_of(candidate: Object) -> tuple[str, Object, Any] | None:
-    """Return tool, arguments and result of the search that grounds a Gemini answer; ``None`` if it was not grounded.
-    Web searches list only titles, so they have no result; file searches list passages.
+    """Return tool, arguments and result of the search that grounds a Gemini answer, or ``None``.
+
+    Web searches list only titles, so they have no result.
     """
     told = first(candidate, ("groundingMetadata", "grounding_metadata"))
     if type(told) is not dict:

@@ -1,6 +1,6 @@
-"""Reads lists flattened into attributes: ``llm.input_messages.0.message.role``, ``gen_ai.prompt.0.content``.
+"""Reads flattened lists: ``llm.input_messages.0.message.role``, ``gen_ai.prompt.0.content``.
 
-SDKs drop the oldest attributes of large spans, so lists may start anywhere and have gaps.
+Lists may have gaps, because SDKs drop attributes of large spans.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ question.
 
 
 def indexed(attributes: Attributes, wanted: frozenset[str]) -> dict[str, list[Fields]]:
-    """Return the items, in order, of each of the ``wanted`` lists (``llm.input_messages``) that is there."""
     lists: dict[str, dict[int, Fields]] = {}
     for key, value in attributes.items():
         place = _place(key)
@@ -42,15 +41,14 @@ def indexed(attributes: Attributes, wanted: frozenset[str]) -> dict[str, list[Fi
 
 @lru_cache(maxsize=8192)
 def _place(key: str) -> tuple[str, int, str] | None:
-    """Return an attribute's list, index and path within the item. The same few hundred keys recur with every model
-    call."""
     match = _PLACE.match(key)
     return match and (match["list"], int(match["index"]), match["path"].removeprefix("message."))
 
 
 def indexed_messages(items: Sequence[Fields] | None, role: str, finish_reason: str = "") -> Messages | None:
-    """Return the messages of a flattened list. ``role`` applies if no message has a role; ``finish_reason`` to the
-    last message. ``None`` if the list is missing or fully hidden.
+    """Return the messages of a flattened list; ``None`` if missing or fully hidden.
+
+    ``role`` applies if no message has a role, ``finish_reason`` to the last message.
     """
     if not items:
         return None
@@ -65,8 +63,6 @@ def indexed_messages(items: Sequence[Fields] | None, role: str, finish_reason: s
 
 @lru_cache(maxsize=4096)
 def _path(path: str) -> tuple[str, str, str]:
-    """Split a path into list, index and leaf: ``tool_calls.0.tool_call.function.name`` into ``("tool_calls", "0",
-    "name")``. A path that leads into no list has neither index nor leaf."""
     head, _, rest = path.partition(".")
     index, _, leaf = rest.partition(".")
     if head == "function" and index:  # AutoGen: function.0 = one tool result as JSON
@@ -110,9 +106,6 @@ def _role(plain: Fields, calls: Sequence[Fields], items: Sequence[Fields], defau
 
 
 def _with_content(parts: list[Part], plain: Fields, role: str) -> list[Part]:
-    """Return the parts with the message's content, unless they contain its text. Content of a tool's message becomes
-    a result.
-    """
     content = plain.get("content", plain.get("user"))
     texts = [part.text for part in parts if type(part) is Text] if parts else []
     if role == "tool" and content is None and "\n".join(texts):
@@ -160,7 +153,6 @@ def _call(call: Fields) -> Part:
 
 
 def _block(block: Fields) -> Iterable[Part]:
-    """Return the parts of a content block; empty for thoughts with only a signature or ciphertext."""
     kind, text = block.get("type"), block.get("text")
     if kind == "text" or (kind is None and "text" in block and "function.name" not in block):
         return (text_part(text),)

@@ -1,4 +1,4 @@
-"""Re-exports all helpers of dialects in this package. :mod:`readers` is the stable subset for other packages."""
+"""Re-exports all dialect helpers of this package. :mod:`readers` is the stable subset."""
 
 # mypy: implicit-reexport
 # ruff: noqa: F401

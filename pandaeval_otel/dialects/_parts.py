@@ -1,8 +1,4 @@
-"""Reads a message part in any provider's or framework's form.
-
-Supports OTel parts (``type`` + ``content``), OpenAI and Anthropic blocks, Bedrock and Gemini blocks (the key is the
-type), Vercel AI SDK, LangChain and Haystack parts. Unknown types become :class:`OtherPart`.
-"""
+"""Reads a message part in any provider's or framework's form. Unknown types become :class:`OtherPart`."""
 
 from __future__ import annotations
 
@@ -42,7 +38,7 @@ _RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_res
 
 
 def parts_of(content: Any) -> Iterable[Part]:
-    """Return the parts of a message's content: a string, a block, or a list of blocks and strings."""
+    """Return the parts of a content: a string, a block, or a list of both."""
     if type(content) is str:
         return (text_part(content),)
     if type(content) is dict:
@@ -55,7 +51,6 @@ def parts_of(content: Any) -> Iterable[Part]:
 
 
 def blocks_of(value: Any) -> Any:
-    """Return the content blocks that ``value`` spells as JSON, or ``value`` itself if it is plain text."""
     blocks = parsed(value)
     if type(blocks) is dict:
         blocks = [blocks]
@@ -71,7 +66,7 @@ def _is_block(item: Any) -> bool:
 
 
 def parts_in(block: Object) -> tuple[Part, ...]:
-    """Return the part in ``block``; two for a call with its result, none for an empty block."""
+    """Return the parts in ``block``: two for a call with result, none for an empty block."""
     kind = block.get("type") or block.get("kind")  # "kind": pydantic-ai's first format
     unread = block
     if type(kind) is str:
@@ -101,7 +96,6 @@ def text_part(value: Any) -> Part:
 
 
 def request_of(call: Object) -> ToolRequest:
-    """Return a tool request, whose name and arguments are on the block itself or in its ``function`` member."""
     inner = call.get("function")
     source = inner if type(inner) is dict else call
     name = source.get("name") or first(source, _NAME_KEYS) or first(call, _NAME_KEYS)
@@ -118,7 +112,7 @@ def request_of(call: Object) -> ToolRequest:
 
 
 def response_of(block: Object) -> Part | None:
-    """Return a tool response; :data:`NOT_CAPTURED` without a call id. ``None`` if a hosted tool has only a status."""
+    """Return a tool response; :data:`NOT_CAPTURED` without a call id. ``None`` for a hosted tool's status."""
     result = first(block, _RESULT_KEYS)
     origin = block.get("origin")  # Haystack: the call that is answered
     if type(origin) is dict:
@@ -134,8 +128,6 @@ def response_of(block: Object) -> Part | None:
 
 
 def _approval(block: Object) -> Part | None:
-    """Return the result of a tool call that a person declined, as the Vercel AI SDK writes it; ``None`` for an
-    approval."""
     if block.get("approved", block.get("approve")) is not False:
         return None
     call_id = first(as_dict(block.get("function_call")), _CALL_ID_KEYS) or first(block, (*_CALL_ID_KEYS, *_APPROVALS))
@@ -143,7 +135,7 @@ def _approval(block: Object) -> Part | None:
 
 
 def outcome_of(block: Object, result: Any) -> Any:
-    """Return ``result``, in MCP's error form if the message or block around it reports a failure."""
+    """Return ``result``, in MCP's error form if its wrapper reports a failure."""
     failed = block.get("is_error") is True or block.get("isError") is True or block.get("status") in _FAILED
     if failed:
         return {"content": result, "is_error": True}
@@ -151,7 +143,6 @@ def outcome_of(block: Object, result: Any) -> Any:
 
 
 def result_value(value: Any) -> Any:
-    """Return a tool's result without its wrapping: text blocks become their text, JSON text becomes the structure."""
     value = parsed(value)
     if type(value) is str:
         if hidden(value):
@@ -169,7 +160,6 @@ def result_value(value: Any) -> Any:
 
 
 def _only_text(block: Object) -> str | None:
-    """Return the text of a block with little beside it, else ``None``."""
     text = first(block, _TEXT_KEYS) if block.get("type", "text") == "text" and len(block) <= 3 else None
     if type(text) is str:
         return text
@@ -177,7 +167,6 @@ def _only_text(block: Object) -> str | None:
 
 
 def _output_value(output: Object) -> Any:
-    """Return the value in a tool's output as the Vercel AI SDK writes it; any other object unchanged."""
     if "value" not in output or not output.keys() <= _OUTPUT_KEYS:
         return output
     kind = str(output.get("type"))
@@ -189,8 +178,6 @@ def _output_value(output: Object) -> Any:
 
 
 def _flat(value: Any) -> str:
-    """Return text from a string, or from the ``{"value": …}`` and ``[{"text": …}]`` that some providers write
-    instead."""
     if isinstance(value, (list, tuple)):
         return "\n".join(item if type(item) is str else _flat_once(item) for item in value)
     if type(value) is dict:
@@ -224,7 +211,6 @@ def _reasoning(block: Object) -> Part:
 
 
 def _hosted_call(block: Object, word: str) -> tuple[Part, ...]:
-    """Return the call of a tool that the provider ran, and its result if the block has it."""
     name, arguments, result = _hosted.read_call(block, word)
     call_id = identifier(first(block, _CALL_ID_KEYS))
     request = ToolRequest(name, None if hidden(arguments) else arguments, call_id, hosted=True)
@@ -234,7 +220,6 @@ def _hosted_call(block: Object, word: str) -> tuple[Part, ...]:
 
 
 def _by_word(kind: str) -> _Reader | None:
-    """Return the reader of a type in another spelling, or of a tool that the provider ran; ``None`` for others."""
     word = kind.lower().replace("-", "_")
     if word in _hosted.CALLS:
         return lambda block: _hosted_call(block, word)
@@ -250,8 +235,9 @@ def _inner(key: str, read: _Reader) -> _Reader:
 
 
 def media_of(block: Object, kind: str) -> Media | None:
-    """Return the image, sound, video or document in ``block``: type and location, without content. ``None`` for other
-    blocks. ``kind``: the block's type or ``""``.
+    """Return type and location of the media in ``block``, without content, or ``None``.
+
+    ``kind``: the block's type or ``""``.
     """
     if kind:
         word = kind.lower().replace("-", "_").removeprefix("input_")
@@ -292,12 +278,10 @@ def _code_call(block: Object) -> Part:
 
 
 def _wrapped(read: _Reader, *keys: str) -> dict[str, _Reader]:
-    """Return readers of blocks such as ``{"toolUse": {…}}``, where the key names the type and holds the block."""
     return {key: _inner(key, read) for key in keys}
 
 
 def _tables() -> tuple[dict[str, _Reader], dict[str, _Reader]]:
-    """Return the readers by a block's type, and those by a member of a block without a type."""
     inner = _wrapped(request_of, "toolUse") | _wrapped(response_of, "toolResult")
     inner |= _wrapped(_reasoning, "reasoningContent") | _wrapped(_code_call, "executable_code", "executableCode")
     inner |= _wrapped(_code_result, "code_execution_result", "codeExecutionResult")

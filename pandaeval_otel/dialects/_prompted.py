@@ -1,6 +1,5 @@
-"""Reads agents that write thoughts, tool calls and answers as text in a prescribed format.
-
-DSPy: ``[[ ## next_thought ## ]]`` … ``[[ ## completed ## ]]``. smolagents' CodeAgent: ``Thought: …`` before the code.
+"""Reads agents that write thoughts, calls and answers as text: DSPy (``[[ ## next_thought ## ]]``) and smolagents'
+CodeAgent (``Thought: …``).
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ _MAX_DESCRIPTION = 10_000
 
 
 def without_protocol(output: Messages | None) -> Messages | None:
-    """Remove the format of a prompted protocol around thoughts, tool calls and answers."""
     if not output or len(output) != 1 or len(output[0].parts) != 1 or type(output[0].parts[0]) is not Text:
         return output
     text = output[0].parts[0].text
@@ -45,7 +43,6 @@ def without_protocol(output: Messages | None) -> Messages | None:
 
 
 def without_task_mark(given: Messages | None) -> Messages | None:
-    """Remove smolagents' prefix of the user's text."""
     for index, message in enumerate(given or ()):
         if given is None or message.role != "user":
             continue
@@ -58,7 +55,6 @@ def without_task_mark(given: Messages | None) -> Messages | None:
 
 
 def prompted_tools(system: str | None) -> tuple[ToolDefinition, ...] | None:
-    """Return the tools that DSPy's ReAct lists in its instructions, or ``None``."""
     if not system or "whose description is <desc>" not in system or len(system) > _MAX_TOOLS_TEXT:
         return None
     tools = []
@@ -75,7 +71,6 @@ def prompted_tools(system: str | None) -> tuple[ToolDefinition, ...] | None:
 
 
 def _dspy_parts(text: str) -> list[Part] | None:
-    """Return thoughts, call and answer of DSPy's fields; ``None`` for text without any field."""
     pieces = _FIELD.split(text)
     fields = {name: value.strip() for name, value in zip(pieces[1::2], pieces[2::2], strict=False)}
     parts: list[Part] = [Reasoning(value) for name, value in fields.items() if name in _THOUGHTS and value]
@@ -91,7 +86,6 @@ def _dspy_parts(text: str) -> list[Part] | None:
 
 
 def _code_parts(text: str) -> list[Part] | None:
-    """Return the thought before an agent's code, and the code; ``None`` for other text."""
     match = _THOUGHT.match(text)
     places = [at for at in map(text.find, _CODE) if at >= 0]
     if match is None or not places:
@@ -103,9 +97,7 @@ def _code_parts(text: str) -> list[Part] | None:
 
 
 def split_prompt(messages: Messages | None) -> Messages | None:
-    """Split a prompt in a single text into messages, by speaker names of completion models and templates. Other
-    messages are unchanged.
-    """
+    """Split a single text into messages by its speaker names. Other messages are unchanged."""
     if not messages or len(messages) != 1 or len(messages[0].parts) != 1:
         return messages
     part = messages[0].parts[0]

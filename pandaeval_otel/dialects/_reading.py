@@ -1,4 +1,4 @@
-"""Defines the dialect interface and its readings, and loads all dialects: of this package and of entry points
+"""Defines the dialect interface and its readings, and loads built-in dialects and entry points
 ``pandaeval.dialects``.
 """
 
@@ -22,13 +22,13 @@ Switch = MappingProxyType[str, str]
 
 @dataclass(slots=True)
 class Reading:
-    """The fields that a dialect found on a span. ``None``, ``""`` or ``()`` means "not stated", so the next
-    dialect is tried. Fill only fields that the dialect's own keys state. Each call returns a new object, which the
-    caller completes in place.
+    """The fields that a dialect found on a span. Each call returns a new object, which the caller completes.
 
-    ``input``/``output``: ``()`` if captured and empty; ``None`` if not captured, a placeholder (``<elided>``,
-    ``[REDACTED]``, ``{}`` …) or unreadable. ``session_ids``: ``(rank, id)``, see :mod:`pandaeval_otel.base.semconv`
-    ``SESSION_RANKS``.
+    ``None``, ``""`` or ``()`` means "not stated", so the next dialect is tried. Fill only fields that the dialect's own
+    keys state.
+
+    ``input``/``output``: ``()`` if captured and empty; ``None`` if not captured, a placeholder or unreadable.
+    ``session_ids``: ``(rank, id)`` with ``SESSION_RANKS`` of :mod:`pandaeval_otel.base.semconv`.
     """
 
     kind: Kind | None = None
@@ -54,7 +54,6 @@ class Reading:
     notes: tuple[str, ...] = ()
 
     def stated(self) -> Reading | None:
-        """Return the reading; ``None`` if no field is filled."""
         if _VALUES(self) == _VALUES(Reading()):
             return None
         return self
@@ -65,24 +64,23 @@ _VALUES = attrgetter(*Reading.__dataclass_fields__)
 
 @runtime_checkable
 class Dialect(Protocol):
-    """Reads the spans of an instrumentation. Each file defines an object named ``DIALECT``. Pure: equal spans give
-    equal readings.
+    """Reads the spans of an instrumentation.
+
+    Each file defines an object named ``DIALECT``. Pure: equal spans give equal readings.
 
     ``priority``: higher is tried first. Vendor dialects 50-90, OTel GenAI conventions 40, generic fallbacks lower. A
     dialect is a candidate if any of its hints matches: ``roots``, first segments of attribute keys (``"gen_ai"`` of
-    ``gen_ai.system``); ``scopes``, prefixes of scope names; ``names``, prefixes of span names. A dialect without
-    hints reads every span.
+    ``gen_ai.system``); ``scopes``, prefixes of scope names; ``names``, prefixes of span names. A dialect without hints
+    reads every span.
 
-    Optional hints: ``shared_roots``, first segments that other emitters also use. A dialect that matches only these
-    is tried last; among several, the dialect that reads most keys is first. ``marks``: a span needs any of these keys
-    for ``roots`` to match. ``only_logs``: ``True`` if the dialect reads only log records.
+    Optional hints: ``shared_roots``, first segments that other emitters also use. Dialects that match only these are
+    tried last, the dialect that reads most keys first. ``marks``: a span needs any of these keys for ``roots`` to
+    match. ``only_logs``: the dialect reads only log records. ``content_switch``: how to enable content capture, by
+    scope name, scope prefix or dialect name. The collector logs this text if content is missing.
 
-    Optional ``content_switch``: how users enable content capture, by scope name, its prefix up to a dot, or dialect
-    name. The collector logs this text if spans lack content.
-
-    Optional methods: ``silent(keys)`` returns whether spans with only these attribute keys give no reading. It
-    assumes no events, log records, error status or session on the resource. ``read_rest(span, logs, said)`` replaces
-    ``read``. ``said`` is the reading so far, perhaps empty; fields in ``said`` may be omitted, notes may not.
+    Optional methods: ``silent(keys)`` returns whether spans with only these keys give no reading. It assumes no events,
+    log records, error status or session on the resource. ``read_rest(span, logs, said)`` replaces ``read`` and may omit
+    fields in ``said``, but not notes.
     """
 
     name: str
@@ -92,14 +90,14 @@ class Dialect(Protocol):
     names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        """Read ``span`` and the log records with its span id; ``None`` if this dialect does not understand them. Must
-        not raise for any attribute value. Values that do not parse stay strings.
+        """Read ``span`` and the log records with its span id, or return ``None``.
+
+        Must not raise. Values that do not parse stay strings.
         """
         ...
 
 
 def kinds(**words: str | tuple[str, ...]) -> dict[str, Kind]:
-    """Return a table of kinds by the words for each."""
     table: dict[str, Kind] = {}
     for kind, stated in words.items():
         table |= dict.fromkeys((stated,) if isinstance(stated, str) else stated, Kind(kind))
@@ -113,8 +111,9 @@ def _types_of(hint: Any) -> tuple[type, ...]:
 
 @cache
 def dialects() -> tuple[Dialect, ...]:
-    """Return all dialects, highest priority first. Raises :class:`ImportError` if a built-in dialect fails to import.
-    Unusable dialects of other packages are logged and skipped.
+    """Return all dialects, highest priority first. Unusable plug-ins are logged and skipped.
+
+    Raises :class:`ImportError` if a built-in dialect fails to import.
     """
     found: list[Dialect] = [*find("pandaeval_otel.dialects", "DIALECT")]
     taken = {dialect.name for dialect in found}
@@ -128,9 +127,7 @@ def dialects() -> tuple[Dialect, ...]:
 
 
 class Foreign:
-    """Wraps a dialect of another package and checks its readings. A wrong reading raises ``TypeError`` and only that
-    reading is lost.
-    """
+    """Checks the readings of another package's dialect. A wrong reading raises ``TypeError`` and is lost."""
 
     _types: ClassVar = {name: _types_of(hint) for name, hint in get_type_hints(Reading).items()}
 
@@ -147,7 +144,6 @@ class Foreign:
         self._dialect = dialect
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
-        """Read a span as :meth:`Dialect.read` does. Raises ``TypeError`` for a wrong reading."""
         reading: object = self._dialect.read(span, logs)
         if reading is None:
             return None

@@ -1,7 +1,5 @@
-"""Parses Python ``repr`` and ``str`` texts of objects, which some instrumentations write instead of JSON.
-
-Handles ``ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[TextContent(text='hi')])`` and pydantic's
-``status='success' result='{…}' error=None``. Returns the dictionaries that message readers expect.
+"""Parses Python ``repr`` and ``str`` texts, such as ``ChatMessage(_role=<ChatRole.USER: 'user'>)``, into the
+dictionaries that message readers expect.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ _PART_TYPES = {
 
 
 def from_repr(text: str) -> Any:
-    """Return the structure that ``text`` describes; ``None`` when it is no repr of an object, or was cut short."""
+    """Return the structure in ``text``; ``None`` if it is no repr or was cut."""
     text = text.strip()
     is_object = _OBJECT.match(text) is not None
     if len(text) > MAX_REPR or not (is_object or _FIELDS.match(text)):
@@ -58,7 +56,7 @@ def from_repr(text: str) -> Any:
 
 
 def is_object_text(text: str) -> bool:
-    """Return whether ``text`` is an uninformative repr such as ``<Context object at 0x7f…>``, or a cut repr."""
+    """Return whether ``text`` is a cut or uninformative repr, such as ``<Context object at 0x7f…>``."""
     if text.startswith("<"):
         return " object at 0x" in text or text.endswith(" object>")
     return _OBJECT.match(text) is not None and (not text.endswith(")") or from_repr(text) is None)
@@ -81,7 +79,6 @@ def _as_python(token: re.Match[str]) -> str:
 
 
 def _value(node: ast.expr, depth: int) -> Any:
-    """Evaluate a node of a parsed repr. Raises ``ValueError`` for other code."""
     if depth > MAX_DEPTH:
         raise ValueError("nested too deep")
     match node:

@@ -1,8 +1,6 @@
 """Reads a run's question and answer from a function's arguments and return value.
 
-Values may be text, a message list, a graph's state, keyword arguments or the repr of a result. Text is found under
-the names that frameworks use. Values without messages or such a name are skipped; model calls below have more detail.
-A transcript of a whole run is split into the question and the messages after it.
+Finds text under the names that frameworks use. Values without messages or such a name are skipped.
 """
 
 from __future__ import annotations
@@ -60,13 +58,14 @@ _MAX_NODES = 2000
 
 
 def asked(value: Any) -> MaybeCut:
-    """Return the messages in a run's input (``None``: not meant for the run), and whether it was cut."""
+    """Return the messages in a run's input (or ``None``), and whether it was cut."""
     return _said(value, _QUESTION)
 
 
 def answered(value: Any) -> MaybeCut:
-    """Return the messages in a run's output, and whether it was cut. Several cut messages give ``None``, because the
-    answer is missing. A whole conversation gives the messages after its last question.
+    """Return the messages in a run's output, and whether it was cut.
+
+    Several cut messages give ``None``. A whole conversation gives the messages after its last question.
     """
     messages, cut = _said(value, _ANSWER)
     question = 0
@@ -77,19 +76,16 @@ def answered(value: Any) -> MaybeCut:
 
 
 def model_input(value: Any) -> MaybeCut:
-    """Return a model's input from a request body, message list or text, and whether it was cut. If the end of a
-    conversation is missing, its beginning is kept.
-    """
+    """Return a model's input, and whether it was cut. A cut conversation keeps its beginning."""
     return _to_or_from_model(value, _QUESTION)
 
 
 def model_output(value: Any) -> MaybeCut:
-    """Return a model's answer from a response body, a message or text, and whether it was cut short."""
     return _to_or_from_model(value, _ANSWER)
 
 
 def read_sides(reading: Reading, given: Any, made: Any) -> None:
-    """Set input and output of a model call (without a prompted protocol) or of a run, with a note if either was cut."""
+    """Set input and output of a model call or run, with a note if either was cut."""
     if reading.kind is not Kind.LLM:
         put_input(reading, asked(given))
         put_output(reading, answered(made))
@@ -119,7 +115,6 @@ def _said(value: Any, side: _Side) -> MaybeCut:
 
 
 def _beginning(text: str, side: _Side) -> Messages | None:
-    """Return the single message in cut JSON; ``None`` for several, whose last message may be history."""
     messages = _Finder(side).find(salvage(text), True, 0)
     if not messages or len(messages) > 1 or messages[0].role != side[0] or not tells(messages):
         return None
@@ -127,8 +122,6 @@ def _beginning(text: str, side: _Side) -> Messages | None:
 
 
 class _Finder:
-    """A single search. ``loose``: an object without a known name may be the question or answer."""
-
     def __init__(self, side: _Side) -> None:
         self._role, self._names = side
         self._left = _MAX_NODES
@@ -182,9 +175,6 @@ class _Finder:
         return None
 
     def _as_it_stands(self, item: Object) -> Messages | None:
-        """Return an unnamed object as JSON: plain arguments or a structured answer. Excludes the object that Google
-        ADK passes on after a model failure.
-        """
         if item.keys() >= _FAILURE:
             return None
         texts = [member for member in item.values() if not (member is None or isinstance(member, (int, float)))]
@@ -202,7 +192,6 @@ class _Finder:
         return None
 
     def _call(self, args: Sequence[Any], kwargs: Object, nesting: int) -> Messages | None:
-        """Read a function's arguments: a known name, else text of several words, else the first text."""
         if messages := self._named(kwargs, nesting):
             return messages
         for text in args:
@@ -247,7 +236,6 @@ def _is_message(item: Object) -> bool:
 
 
 def _with_role(item: Object) -> Object:
-    """Add the role to an AutoGen message, which names its speaker. Every speaker except the user is an agent."""
     if "role" in item or "source" not in item:
         return item
     return {**item, "role": "user" if item["source"] == "user" else "assistant"}
@@ -256,8 +244,7 @@ def _with_role(item: Object) -> Object:
 def split_run(messages: Messages, earlier: int = 0) -> tuple[Messages, Messages]:
     """Split ``messages`` after this run's question.
 
-    ``earlier``: the number of requests and responses of previous runs at the start. Consecutive non-assistant
-    messages are a single request. If 0, the last user message is the question.
+    ``earlier``: the number of requests and responses of previous runs. If 0, the last user message is the question.
     """
     begin = _begin(messages, earlier) if earlier > 0 else None
     split = 0
@@ -272,7 +259,6 @@ def split_run(messages: Messages, earlier: int = 0) -> tuple[Messages, Messages]
 
 
 def _begin(messages: Messages, earlier: int) -> int | None:
-    """Return the index of the first message after ``earlier`` requests and responses; ``None`` if there are fewer."""
     passed = 0
     for index, message in enumerate(messages):
         if message.role == "assistant" or index == 0 or messages[index - 1].role == "assistant":
@@ -283,7 +269,6 @@ def _begin(messages: Messages, earlier: int) -> int | None:
 
 
 def with_answer(made: Messages, answer: str) -> Messages:
-    """Return ``made`` with ``answer`` as the last assistant message, unless it is already last."""
     texts = [message.text for message in made if message.role == "assistant" and message.text]
     if texts and (texts[-1] == answer or parsed(texts[-1]) == parsed(answer)):
         return made
@@ -291,7 +276,7 @@ def with_answer(made: Messages, answer: str) -> Messages:
 
 
 def without_carriers(messages: Messages, carries: Callable[[str], bool]) -> Messages:
-    """Replace calls of answer-only tools (``carries`` by name) by their text, and drop their responses."""
+    """Replace calls of answer-only tools (``carries``) by their text, and drop their responses."""
     if not any(carries(request.name) for message in messages for request in message.tool_requests):
         return messages
     carried: set[str] = set()
@@ -310,7 +295,6 @@ def without_carriers(messages: Messages, carries: Callable[[str], bool]) -> Mess
 
 
 def _carried(arguments: Any) -> Part:
-    """Return the answer in the arguments of a call that only carries it."""
     if type(arguments) is dict and arguments.keys() == _ANSWER_WRAPPER:
         arguments = arguments["response"]
     if arguments is None:

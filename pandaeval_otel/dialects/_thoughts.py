@@ -1,6 +1,4 @@
-"""Separates thoughts from answers, between tags such as ``<think>``. Servers without a reasoning parser leave them in
-the text.
-"""
+"""Separates thoughts in tags such as ``<think>`` from answers."""
 
 from __future__ import annotations
 
@@ -30,14 +28,12 @@ _NOTHING = Text("")
 
 
 def without_thoughts(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return the messages of a model with the thoughts in their texts as reasoning."""
     if not any(_may_think(message.parts) for message in messages):
         return messages
     return tuple([message.with_parts(*told(message.role, message.parts)) for message in messages])
 
 
 def told(role: str, parts: Sequence[Part]) -> Sequence[Part]:
-    """Return the parts of a message, those of the model with the thoughts in its texts as reasoning."""
     if role != "assistant" or not _may_think(parts):
         return parts
     found: list[Part] = []
@@ -65,7 +61,6 @@ def _may_think(parts: Iterable[Part]) -> bool:
 
 
 def _of_row(texts: Sequence[str]) -> Iterator[Part]:
-    """Yield the parts of adjacent texts. If a tag closes in a later text, the texts are a single stream."""
     open_ = [sum(-1 if tag["open"] is None else 1 for tag in _tags(text)) for text in texts]
     for text in ["".join(texts)] if len(texts) > 1 and any(open_) else texts:
         yield from _split(text)
@@ -96,8 +91,9 @@ def _split(text: str) -> Iterator[Part]:
 
 
 def _counts(text: str, at: int, tags: Sequence[re.Match[str]]) -> bool:
-    """Return whether the first tag delimits thoughts rather than being the answer's topic. An opening tag in the
-    middle needs a closing tag. A lone closing tag must end a sentence or line.
+    """Return whether the first tag delimits thoughts.
+
+    An opening tag in the middle needs a closing tag. A lone closing tag must end a sentence or line.
     """
     first = tags[0]
     before = text[at : first.start()]
@@ -112,7 +108,6 @@ def _said(text: str, trim: bool = True) -> Iterator[Part]:
 
 
 def _tags(text: str) -> list[re.Match[str]]:
-    """Return the first unquoted tags. Opening tags must begin a line."""
     found: list[re.Match[str]] = []
     fences = counted = 0
     first = len(text) - len(text.lstrip())

@@ -1,7 +1,6 @@
-"""Unwraps arguments and results of tool calls: messages, result objects and protocol replies, as JSON or Python
-``repr``.
+"""Unwraps arguments and results of tool calls, as JSON or Python ``repr``.
 
-Removes only unmistakable wrappers, which have members that tool results rarely have.
+Removes only wrappers with members that tool results rarely have.
 """
 
 from __future__ import annotations
@@ -85,13 +84,12 @@ _VALUES = ("text", "json", "content", *_ERRORS)
 
 @lru_cache(maxsize=1024)
 def may_be_final_answer(name: str) -> bool:
-    """Return whether :func:`is_final_answer` can be true for the tool ``name``."""
     word = name.lower()
     return word == _FINISH or word in FINAL_ANSWERS
 
 
 def is_final_answer(name: str, value: Any) -> bool:
-    """Return whether this call of tool ``name`` is the framework's way to end the run."""
+    """Return whether this call is the framework's way to end the run."""
     word = name.lower()
     if word != _FINISH:
         return word in FINAL_ANSWERS
@@ -100,9 +98,7 @@ def is_final_answer(name: str, value: Any) -> bool:
 
 
 def tool_of_server(name: str) -> str:
-    """Return an MCP tool's own name; Claude calls it ``mcp__SERVER__TOOL``. Other names are unchanged. Claude Code's
-    spans use the own name, so both recordings agree.
-    """
+    """Return an MCP tool's own name; Claude calls it ``mcp__SERVER__TOOL``."""
     if not name.startswith(_OF_SERVER):
         return name
     return name.removeprefix(_OF_SERVER).partition("__")[2] or name
@@ -111,7 +107,7 @@ def tool_of_server(name: str) -> str:
 def tool_arguments(value: Any, schema: Any = None) -> Captured | None:
     """Return a tool's arguments; ``None`` if not captured or cut.
 
-    ``schema``: JSON schema or parameters by name, also as JSON text. It names positional arguments.
+    ``schema`` (JSON schema or parameters by name) names positional arguments.
     """
     if hidden(value) or value == "":
         return None
@@ -122,7 +118,6 @@ def tool_arguments(value: Any, schema: Any = None) -> Captured | None:
 
 
 def _unwrapped_arguments(value: Object, schema: Any) -> Any:
-    """Return the arguments inside a callback's, a protocol's or a function call's own."""
     keys = value.keys()
     if "input_str" in keys or ("inputs" in keys and {"tags", "metadata"} <= keys):
         return as_dict(value.get("inputs")) or parsed(value.get("input_str"))
@@ -142,7 +137,7 @@ def _unwrapped_arguments(value: Object, schema: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A tool's result. ``failed``: the result reports a failure. ``call_id`` and ``name`` come from the result."""
+    """A tool's result. ``failed``: the result reports a failure."""
 
     result: Captured | None = None
     call_id: str = ""
@@ -151,9 +146,7 @@ class Outcome:
 
 
 def tool_outcome(value: Any, wrapped: bool = False) -> Outcome:
-    """Return the result in ``value``, or the rest of a cut text. ``wrapped``: the instrumentation wraps every result
-    in ``{"output": …}``.
-    """
+    """Return the result in ``value``. ``wrapped``: every result is in ``{"output": …}``."""
     if hidden(value):
         return Outcome()
     result = _structure(value)
@@ -178,9 +171,6 @@ def unwrapped(value: Any) -> tuple[Any, bool]:
 
 
 def _unwrappings(value: Any) -> Iterator[tuple[Any, bool, Object]]:
-    """Yield per wrapper, outermost first: its content, whether it reports a failure, and the wrapper if it is an
-    object.
-    """
     for _ in range(_MOST):
         content = _inner(value)
         if content is None:
@@ -190,8 +180,6 @@ def _unwrappings(value: Any) -> Iterator[tuple[Any, bool, Object]]:
 
 
 def _structure(value: Any) -> Any:
-    """Return the structure in ``value``: of text, an object's repr, or the rest of a cut message or envelope
-    around the result."""
     text = parsed(value)
     if type(text) is not str:
         return text
@@ -203,7 +191,7 @@ def _structure(value: Any) -> Any:
 
 
 def may_say_failed(value: Any) -> bool:
-    """Return whether a wrapper in ``value`` may report a failure. Has false positives, no false negatives."""
+    """Return whether a wrapper may report a failure. No false negatives."""
     if type(value) is str:
         if "rror" not in value and "ail" not in value and "Traceback" not in value:
             return False
@@ -212,13 +200,12 @@ def may_say_failed(value: Any) -> bool:
 
 
 def says_failed(result: Any) -> bool:
-    """Return whether a result is a framework's replacement text for an exception in the tool."""
+    """Return whether a framework's text about an exception replaces the result."""
     text = result.get("error") if type(result) is dict and len(result) == 1 else result
     return type(text) is str and _RAISED.match(text) is not None
 
 
 def _inner(value: Any) -> _Content | None:
-    """Return the content of a wrapper and whether it reports a failure; ``None`` without a wrapper."""
     if type(value) is dict:
         return _of_object(value)
     if type(value) is list:
@@ -253,7 +240,6 @@ def _of_object(wrapper: Object) -> _Content | None:
 
 
 def _of_call(wrapper: Object) -> _Content | None:
-    """Read the answer to a function call, or a typed output."""
     keys = wrapper.keys()
     if "response" in keys and keys <= _FUNCTION_RESPONSE and ("name" in keys or "id" in keys):
         return wrapper["response"], False
@@ -268,7 +254,6 @@ def _of_call(wrapper: Object) -> _Content | None:
 
 
 def _of_message(wrapper: Object) -> _Content | None:
-    """Read a LangChain message in any form, or the state update of a graph node."""
     inner = wrapper.get("kwargs") if "lc" in wrapper or len(wrapper) == 1 else None
     if inner is None and wrapper.get("type") == "tool":
         inner = wrapper.get("data")
@@ -294,7 +279,6 @@ def _of_llama_index(wrapper: Object) -> _Content | None:
 
 
 def _of_reply(wrapper: Object) -> _Content | None:
-    """Read a result beside a status or the id of its call, as protocols and providers send it."""
     keys = wrapper.keys()
     failed = _is_error(wrapper) or wrapper.get("status") in _FAILED
     if "content" in keys and keys <= _BESIDE:
@@ -313,7 +297,6 @@ def _is_error(wrapper: Object) -> bool:
 
 
 def _is_text(blocks: list[Any]) -> bool:
-    """Return whether all blocks are text."""
     return bool(blocks) and all(
         type(block) is dict
         and type(block.get("text")) is str
@@ -323,7 +306,6 @@ def _is_text(blocks: list[Any]) -> bool:
 
 
 def _text_of(content: Any) -> Any:
-    """Return the text of text blocks; other content unchanged."""
     if type(content) is list and _is_text(content):
         return "\n".join(block["text"] for block in content)
     return content

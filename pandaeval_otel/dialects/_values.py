@@ -1,7 +1,6 @@
-"""Reads attribute values of any form: JSON, nested JSON text, Python reprs, placeholders and numbers as text. Also
-salvages JSON cut by a length limit (``OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT``, Tempo's 2048 bytes).
+"""Reads attribute values: JSON, nested JSON text, Python reprs, placeholders and numbers as text.
 
-Never raises. Unreadable values are unchanged.
+Also salvages JSON cut by a length limit. Never raises; unreadable values are unchanged.
 """
 
 from __future__ import annotations
@@ -55,18 +54,15 @@ _TRIES = 4
 
 
 def is_prose(text: str) -> bool:
-    """Return whether ``text`` is prose, by length and first letter, and not JSON, a repr or a placeholder. Has false
-    negatives.
-    """
+    """Return whether ``text`` looks like prose, by length and first letter. Has false negatives."""
     return len(text) > LONGEST_PLACEHOLDER and text[0] in _LETTERS
 
 
 def parsed(value: Any) -> Any:
-    """Parse JSON text (encoded up to three times) or the repr of a Python container; other values are unchanged.
+    """Parse JSON text (encoded up to three times) or the repr of a container.
 
-    Only objects, arrays and quoted strings are parsed; ``12`` or ``true`` stays text. Invalid text, text above
-    :data:`MAX_JSON` and nesting above :data:`MAX_DEPTH` are unchanged. ``bytes`` become text if they are UTF-8, else
-    ``None``.
+    Only objects, arrays and quoted strings are parsed. Invalid text, text above :data:`MAX_JSON` and nesting above
+    :data:`MAX_DEPTH` are unchanged. ``bytes`` become text if they are UTF-8, else ``None``.
     """
     if isinstance(value, bytes):
         try:
@@ -109,7 +105,6 @@ def _from_repr(stripped: str, text: str) -> Any:
 
 
 def _as_json(value: Any) -> Any:
-    """Return a Python literal in JSON's types: tuples and sets as lists, keys as text, anything else as its repr."""
     if isinstance(value, dict):
         return {key if type(key) is str else str(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, set):
@@ -122,21 +117,20 @@ def _as_json(value: Any) -> Any:
 
 
 def hidden(value: Any) -> bool:
-    """Return whether ``value`` is absent or a placeholder for content that was not captured."""
     if type(value) is not str:
         return value is None
     return len(value) <= LONGEST_PLACEHOLDER and value.strip().lower() in HIDDEN
 
 
 def visible(value: Any) -> Any:
-    """Return ``value`` parsed; ``None`` where it is absent or a placeholder."""
+    """Return ``value`` parsed; ``None`` if absent or a placeholder."""
     if hidden(value):
         return None
     return parsed(value)
 
 
 def identifier(value: Any) -> str:
-    """Return an id or a name as text, cut at :data:`MAX_ID`; ``""`` for a placeholder."""
+    """Return an id or name as text, cut at :data:`MAX_ID`; ``""`` for a placeholder."""
     if type(value) is not str:
         return str(value) if type(value) is int else ""
     name: str = value if len(value) <= _LONGEST_NO_NAME else value.strip()
@@ -145,13 +139,12 @@ def identifier(value: Any) -> str:
 
 @lru_cache(maxsize=1024)
 def _short_name(name: str) -> str:
-    """Read a short name; every span repeats most of them."""
     name = name.strip()
     return "" if name.lower() in NO_NAME else name
 
 
 def count(value: Any) -> int | None:
-    """Return a non-negative whole number from an int, a float or digits; ``None`` for anything else."""
+    """Return a non-negative whole number from an int, float or digits, else ``None``."""
     if type(value) is int:
         return max(0, value)
     if isinstance(value, (float, str)):
@@ -163,7 +156,7 @@ def count(value: Any) -> int | None:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a list from a list or tuple, a JSON array, or a single item; ``[]`` for an absent value."""
+    """Return a list, tuple, JSON array or single item as a list; ``[]`` if absent."""
     value = parsed(value)
     if value is None or value == "":
         return []
@@ -173,19 +166,17 @@ def as_list(value: Any) -> list[Any]:
 
 
 def as_dict(value: Any) -> Object:
-    """Return ``value`` if it is a map, else ``{}``."""
     if type(value) is dict:
         return value
     return {}
 
 
 def dicts_in(value: Any) -> list[Object]:
-    """Return the maps in a list, or in the result of :func:`as_list`."""
     return [item for item in as_list(value) if type(item) is dict]
 
 
 def first(source: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    """Return the value of the first of ``keys`` that is there and not null, else ``None``."""
+    """Return the first non-null value of ``keys``."""
     for key in keys:
         value = source.get(key)
         if value is not None:
@@ -194,14 +185,11 @@ def first(source: Mapping[str, Any], keys: Iterable[str]) -> Any:
 
 
 def starts_like_json(text: str) -> bool:
-    """Return whether ``text`` begins like a JSON array or object of strings or containers, as prose does not."""
     return _JSON_START.match(text) is not None
 
 
 def salvage(text: str) -> list[Any] | Object | None:
-    """Salvage the structure at the start of cut JSON: complete leading items and the start of a cut string. ``None``
-    if ``text`` is not cut JSON or too little is left.
-    """
+    """Return complete items and the start of a cut string from cut JSON, or ``None``."""
     text = text.lstrip()
     if len(text) > MAX_JSON or not starts_like_json(text):
         return None
@@ -225,7 +213,6 @@ def salvage(text: str) -> list[Any] | Object | None:
 
 
 def _trim(container: list[Any] | Object) -> None:
-    """Remove containers at the end that were opened and are still empty."""
     if not container:
         return
     last: Any = len(container) - 1 if isinstance(container, list) else next(reversed(container))
@@ -237,9 +224,6 @@ def _trim(container: list[Any] | Object) -> None:
 
 
 def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
-    """Scan for the end of the last whole token, the closers due (innermost last) and the last cut positions. ``None``
-    for complete or too deep text, or no JSON.
-    """
     stack = ""
     end = 0
     places: deque[tuple[int, str]] = deque(maxlen=_TRIES)
@@ -263,9 +247,6 @@ def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
 
 
 def _string_end(rest: str) -> str | None:
-    """Close the string in ``rest`` (the text after the last whole token). ``""`` if empty; ``None`` for an incomplete
-    number or word.
-    """
     rest = rest.lstrip()
     if not rest:
         return ""

@@ -1,5 +1,6 @@
-"""Reads AG2: ``ag2.span.type`` beside the conventions. Classic releases wrap each chat of two agents in a span, from
-the initiator's view. New releases add a span per token count.
+"""Reads AG2: ``ag2.span.type`` beside the conventions.
+
+Classic releases wrap each chat of two agents in a span, from the initiator's view.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ _TURNED = {"user": "assistant", "assistant": "user"}
 
 
 class AG2(ByKind):
-    """Reads AG2's deviations from the conventions."""
-
     name = "ag2"
     priority = 70
     roots = frozenset({"ag2"})
@@ -48,16 +47,13 @@ class AG2(ByKind):
 
 
 def _turned(message: Message) -> Message:
-    """Swap sides of a chat message. In its own history the initiator is the assistant and others are users; tool
-    calls already have the right role.
-    """
+    """Swap sides of a chat message, because the initiator's history has it as the assistant."""
     if message.tool_requests or message.role not in _TURNED:
         return message
     return Message(_TURNED[message.role], message.parts, message.finish_reason)
 
 
 def _after(question: str, history: list[Message]) -> Messages | None:
-    """Return the messages after the question. The history also contains earlier chats."""
     start = 0
     for index, message in enumerate(history, 1):
         if message.role == "user" and message.text == question:

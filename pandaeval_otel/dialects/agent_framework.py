@@ -1,4 +1,7 @@
-"""Reads the workflow spans of Microsoft Agent Framework. Its agents follow the conventions."""
+"""Reads Microsoft Agent Framework's ``workflow.*``, ``executor.*`` and ``edge_group.*``.
+
+Its agents follow the conventions.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,6 @@ _STEPS = ("workflow.build", "executor.process", "edge_group.process", "message.s
 
 
 class AgentFramework(ByKind):
-    """Reads ``workflow.*``, ``executor.*`` and ``edge_group.*`` on the framework's own spans."""
-
     name = "agent_framework"
     priority = 70
     scopes = ("agent_framework",)

@@ -1,5 +1,5 @@
-"""Reads Amazon Bedrock AgentCore (AWS distribution of OpenTelemetry). It moves span content into log record bodies,
-as nested JSON in the instrumentation's own form.
+"""Reads Amazon Bedrock AgentCore: log records whose body is ``{"input": {"messages": […]}, "output": {"messages":
+[…]}}``.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ _TOOL_WORDS = (
 
 
 class AgentCore(ByKind):
-    """Reads log records whose body is ``{"input": {"messages": […]}, "output": {"messages": […]}}``."""
-
     name = "agentcore"
     priority = 85
     # The records name no vendor, and the spans are those of any instrumentation.
@@ -102,7 +100,6 @@ def _message(item: Object, role: str) -> Messages:
 
 
 def _value(item: Any) -> tuple[Any, str]:
-    """Return the content of a tool's message, and the call's id beside it or ``""``."""
     content = parsed(item.get("content")) if type(item) is dict else item
     if type(content) is dict and content.keys() & {"content", "message"} and content.keys() <= _EVENT_KEYS:
         return parsed(first(content, ("message", "content"))), identifier(content.get("id"))

@@ -1,4 +1,4 @@
-"""Reads AgentOps: ``agentops.*`` of its decorators, and the bare names of its instrumentation of OpenAI Agents."""
+"""Reads AgentOps: ``agentops.*`` of its decorators, and bare names beside ``instrumentation.name``."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ _FAILED = frozenset({"failed", "error"})
 
 
 class AgentOps(ByKind):
-    """Reads ``agentops.*`` and the attributes that its instrumentations write with ``instrumentation.name``."""
-
     name = "agentops"
     priority = 65
     roots = frozenset({"agentops", "instrumentation"})

@@ -1,7 +1,6 @@
 """Reads AutoGen's runtime: team messages on the spans that pass them to the team's manager.
 
-Agent and tool spans follow the conventions, without content. Without an application span around the run, each handled
-message is its own trace. Messages there are ignored, because they would look like runs and repeat the agent's trace.
+Without an application span around the run, each handled message is its own trace and is ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _RESPONSES = ("response", "agent_response")
 
 
 class AutoGen(Dialect):
-    """Reads a team's question, and each agent's answer with all its inner messages."""
+    """Reads a team's question, and each agent's answer with its inner messages."""
 
     name = "autogen"
     priority = 70

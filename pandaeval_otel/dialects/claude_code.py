@@ -1,7 +1,6 @@
-"""Reads traces of Claude Code and the Claude Agent SDK: spans ``claude_code.*`` with bare attribute names.
+"""Reads Claude Code and the Claude Agent SDK: spans ``claude_code.*`` with bare attribute names.
 
-Each user prompt is an ``interaction``. Messages and tool results are recorded only if environment variables enable
-it. Log records of the interaction's span add each model text (``assistant_response``) and each call's arguments
+Each user prompt is an ``interaction``. Its log records add model texts (``assistant_response``) and call arguments
 (``tool_result``).
 """
 
@@ -45,8 +44,6 @@ _PLACES = {"full_command": "command", "file_path": "file_path"}
 
 
 class ClaudeCode(ByKind):
-    """Reads ``claude_code.*`` spans."""
-
     name = "claude_code"
     priority = 80
     scopes = ("com.anthropic.claude_code",)
@@ -98,7 +95,7 @@ DIALECT = ClaudeCode
 
 
 def _answers(logs: Logs) -> Iterator[Message]:
-    """Yield the answers and tool calls in log records, in order, without those of subagents."""
+    """Yield answers and tool calls in log records, without those of subagents."""
     for log in sorted(logs, key=lambda log: (count(log.attributes.get("event.sequence")) or 0, log.time_ns)):
         attributes = log.attributes
         if "agent" in str(attributes.get("query_source", "")):

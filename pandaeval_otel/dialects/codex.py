@@ -1,7 +1,6 @@
-"""Reads Codex CLI: runtime spans, and log records or span events.
+"""Reads Codex CLI: runtime spans, and ``codex.*`` log records or span events.
 
-A turn's span has the user's request and the tokens. Tool calls are on it or on their own spans. The agent's answer is
-not exported. Other spans are steps.
+A turn's span has the request and the tokens. The agent's answer is not exported.
 """
 
 from __future__ import annotations
@@ -42,8 +41,6 @@ _Record = tuple[str, Attributes]
 
 
 class Codex(ByKind):
-    """Reads spans and ``codex.*`` records of Codex CLI, its app server and ``codex exec``."""
-
     name = "codex"
     priority = 80
     roots = frozenset({"codex"})
@@ -81,7 +78,6 @@ DIALECT = Codex
 
 
 def _records(span: RawSpan, logs: Logs) -> Iterator[_Record]:
-    """Yield name and attributes of the span's log records in order, then of its events, which have fewer details."""
     for log in sorted(logs, key=lambda log: log.time_ns):
         yield log_name(log), log.attributes
     for event in span.events:
@@ -119,7 +115,6 @@ def _read_turn(reading: Reading, records: Sequence[_Record], results: Sequence[A
 
 
 def _results(records: Sequence[_Record]) -> list[Attributes]:
-    """Return a record per call: the first with the most details."""
     calls: dict[str, Attributes] = {}
     for name, attributes in records:
         if name == _RESULT and identifier(attributes.get("tool_name")):
@@ -130,7 +125,6 @@ def _results(records: Sequence[_Record]) -> list[Attributes]:
 
 
 def _outcome(attributes: Attributes) -> Outcome:
-    """Return a call's outcome. ``success: false`` is a failure."""
     outcome = tool_outcome(attributes.get("output"))
     failed = str(attributes.get("success")).lower() == "false"
     return Outcome(outcome.result, failed=failed or outcome.failed)

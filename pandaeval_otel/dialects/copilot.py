@@ -1,5 +1,6 @@
-"""Reads GitHub Copilot on the command line and in VS Code. User messages contain more than the user's words. VS Code
-has those words and the model's thoughts in separate attributes.
+"""Reads GitHub Copilot: messages of spans with ``github.copilot.*`` or ``copilot_chat.*``.
+
+VS Code has the user's own words and the model's thoughts in separate attributes.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ _SWITCH = "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"
 
 
 class Copilot(ByKind):
-    """Reads the messages of spans with ``github.copilot.*`` or ``copilot_chat.*``."""
-
     name = "copilot"
     priority = 70
     roots = frozenset({"github", "copilot_chat"})

@@ -1,6 +1,6 @@
-"""Reads CrewAI's own tracing (scope ``crewai``): the ``crewai.*`` attributes beside the conventions.
+"""Reads ``crewai.*`` on spans of CrewAI's own scope ``crewai``.
 
-OpenLLMetry and OpenInference have other ``crewai.*`` keys, which their dialects read.
+Other emitters of ``crewai.*`` have their own dialects.
 """
 
 from __future__ import annotations
@@ -48,8 +48,6 @@ _KINDS = kinds(
 
 
 class CrewAI(ByKind):
-    """Reads ``crewai.*`` on spans of the scope ``crewai``."""
-
     name = "crewai"
     priority = 75
     scopes = (_SCOPE,)
@@ -67,9 +65,6 @@ class CrewAI(ByKind):
             self.notes = CUT
 
     def read_agent(self) -> None:
-        """Remove the framework's rules around a task description, and restore calls and results written as text. No
-        effect on clean messages.
-        """
         value = self.get(semconv.INPUT_MESSAGES)
         if type(value) is str and (_RULES in value or '"name": "\'' in value):
             self.input = tuple(map(_mended, messages_of(value, "user") or ())) or None
@@ -127,7 +122,6 @@ def _mended(message: Message) -> Message:
 
 
 def _unquoted(value: Any) -> Any:
-    """Unquote a string in a repr, as found deep in histories."""
     if type(value) is not str or len(value) < 2 or value[0] != "'" or value[-1] != "'":
         return value
     return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), value[1:-1])

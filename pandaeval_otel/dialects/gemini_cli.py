@@ -1,4 +1,4 @@
-"""Reads Gemini CLI: the conventions' names, with the objects of its own code as content on tool and agent spans."""
+"""Reads Gemini CLI: ``gen_ai.input.messages`` and ``gen_ai.output.messages`` with the objects of its own code."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ _CUT = "...[TRUNCATED: original length "
 
 
 class GeminiCLI(ByKind):
-    """Reads ``gen_ai.input.messages`` and ``gen_ai.output.messages`` as Gemini CLI writes them."""
-
     name = "gemini_cli"
     priority = 70
     scopes = ("gemini-cli",)
@@ -62,7 +60,6 @@ class GeminiCLI(ByKind):
         return self.stated()
 
     def _content(self, key: str) -> tuple[Any, bool]:
-        """Return the attribute without the mark that a length limit left, and whether it was there."""
         value = self.get(key)
         if type(value) is str and value.endswith("]") and _CUT in value[-80:]:
             return value[: value.rindex(_CUT)], True

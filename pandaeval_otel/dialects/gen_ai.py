@@ -1,7 +1,6 @@
-"""Reads the OpenTelemetry GenAI conventions from 1.26 up to 0.1.0 of the separate repository.
+"""Reads ``gen_ai.*`` and ``mcp.*`` of the OpenTelemetry GenAI conventions, from 1.26 on, including old names.
 
-Content may be JSON text or structured, on spans, span events or log records. Old names are read, too. Provider names
-are ignored, because frameworks write their own.
+Content may be JSON text or structured, on spans, span events or log records. Provider names are ignored.
 """
 
 from __future__ import annotations
@@ -110,8 +109,6 @@ _NOTHING_SAID = Reading()
 
 
 class GenAI(Dialect):
-    """Reads ``gen_ai.*`` and ``mcp.*``."""
-
     name = "gen_ai"
     priority = 40
     roots = frozenset({"gen_ai", "mcp"})
@@ -127,7 +124,6 @@ class GenAI(Dialect):
         return self.read_rest(span, logs, _NOTHING_SAID)
 
     def read_rest(self, span: RawSpan, logs: Logs, said: Reading) -> Reading | None:
-        """Read as :meth:`read`, but skip messages that ``said`` already has: they are the most expensive part."""
         content = told_by(span, logs) if span.events or logs else _NO_CONTENT
         attributes = span.attributes
         for detail in content.details:
@@ -184,7 +180,6 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Attributes) -> N
 
 
 def _read_rare(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-    """Read the keys that few spans have."""
     reading.user_id = identifier(first(attributes, _USER_KEYS))
     refs = [ref for key in _CONTENT_REFS if key in attributes for ref in as_list(attributes[key])]
     reading.content_refs = tuple(ref for ref in refs if type(ref) is str and ref)
@@ -221,7 +216,6 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
 
 
 def _in_messages(reading: Reading, attributes: Attributes, arguments: Any, result: Any) -> tuple[Any, Any]:
-    """Return the arguments and the result of a tool's span that records them as messages."""
     given = all_parts(read_messages(attributes.get(semconv.INPUT_MESSAGES), "assistant")[0])
     made = all_parts(read_messages(attributes.get(semconv.OUTPUT_MESSAGES), "tool")[0])
     for part in (*given, *made):
@@ -231,7 +225,6 @@ def _in_messages(reading: Reading, attributes: Attributes, arguments: Any, resul
 
 
 def _told(parts: list[Part]) -> Any:
-    """Return the arguments or the result in the parts of a tool's message."""
     for part in parts:
         if type(part) is ToolRequest:
             return part.arguments
@@ -266,7 +259,6 @@ def _read_messages(reading: Reading, attributes: Attributes, content: EventConte
 
 
 def _completed(output: Messages, attributes: Attributes, of_model: bool) -> Messages:
-    """Return ``output`` with the finish reasons and the thought that the span states beside it."""
     if semconv.FINISH_REASONS in attributes and not output[-1].finish_reason:
         output = _with_finish_reasons(output, as_list(attributes[semconv.FINISH_REASONS]))
     if of_model and len(output) > 1:
@@ -277,7 +269,6 @@ def _completed(output: Messages, attributes: Attributes, of_model: bool) -> Mess
 
 
 def _with_finish_reasons(output: Messages, reasons: list[Any]) -> Messages:
-    """Return ``output`` with the reasons from its span: a reason for each message, or for the last."""
     if len(reasons) not in (1, len(output)):
         return output
     named = [""] * (len(output) - len(reasons)) + [identifier(reason) for reason in reasons]
@@ -288,7 +279,7 @@ def _with_finish_reasons(output: Messages, reasons: list[Any]) -> Messages:
 
 
 def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
-    """Return the span's kind from its operation or other attributes; ``None`` if unknown."""
+    """Return the span's kind from its operation or other attributes, or ``None``."""
     operation = attributes.get(semconv.OPERATION)
     kind = _KINDS.get(operation) if type(operation) is str else None
     if kind is not None:
@@ -321,9 +312,6 @@ def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
 
 
 def _kind_of_other(operation: Any, attributes: Attributes) -> Kind:
-    """Return the kind for an operation outside the conventions. It is a model call if it has a model and an answer or
-    tokens, but neither agent nor tool.
-    """
     if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes):
         return _TOOL
     if operation in _STEPS or _MODELS.isdisjoint(attributes) or _ANSWERS.isdisjoint(attributes):
@@ -332,9 +320,7 @@ def _kind_of_other(operation: Any, attributes: Attributes) -> Kind:
 
 
 def without_chunks(output: Messages) -> Messages:
-    """Join a streamed answer, which ADK records as a message per chunk. Chunks share a finish reason, on the last
-    chunk; separate answers have a reason each.
-    """
+    """Join a streamed answer, which ADK records as a message per chunk."""
     *before, last = output
     if not last.finish_reason or any(message.role != "assistant" or message.finish_reason for message in before):
         return output
@@ -349,9 +335,6 @@ def without_chunks(output: Messages) -> Messages:
 
 
 def _joined(part: Part, following: Part) -> Part | None:
-    """Join two parts if the first text continues in the second. A capital right after a full stop starts another
-    text.
-    """
     kind = type(part)
     if kind is not type(following) or not isinstance(part, (Text, Reasoning)):
         return None

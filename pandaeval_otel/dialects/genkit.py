@@ -1,8 +1,4 @@
-"""Reads Genkit: ``genkit:*`` on every span. Flows, models and tools are actions with a subtype; other spans are
-steps.
-
-``generate`` contains a model call, its tools, and the next ``generate`` with their results.
-"""
+"""Reads Genkit: ``genkit:*``. Flows, models and tools are actions with a subtype; other spans are steps."""
 
 from __future__ import annotations
 
@@ -51,8 +47,6 @@ _RUNS = frozenset({"util", "generate", "helper", "dotprompt", "prompt", "executa
 
 
 class Genkit(ByKind):
-    """Reads ``genkit:*``."""
-
     name = "genkit"
     priority = 75
     roots = frozenset({_TYPE, _SUBTYPE})
@@ -118,7 +112,6 @@ DIALECT = Genkit
 
 
 def _answer(made: Any) -> Messages | None:
-    """Read ``{"message": …, "finishReason": …}``, which older releases write as the first of ``candidates``."""
     answer = as_dict(made)
     candidates = answer.get("candidates")
     if type(answer.get("message")) is not dict and isinstance(candidates, (list, tuple)) and candidates:
@@ -128,7 +121,6 @@ def _answer(made: Any) -> Messages | None:
 
 
 def _with_thoughts(output: Messages | None, raw: Object) -> Messages | None:
-    """Add the thoughts of the provider's raw response, which only some plugins pass on."""
     if not output or any(isinstance(part, Reasoning) for part in output[0].parts):
         return output
     response = model_output(raw)[0] or ()

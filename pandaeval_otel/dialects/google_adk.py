@@ -1,6 +1,6 @@
 """Reads Google ADK: ``gcp.vertex.agent.*`` of schema 1, and unmarked thoughts of schema 2.
 
-Without content capture, every content attribute is ``{}``. On tool spans the model call's attribute is always ``{}``.
+Without content capture, content attributes are ``{}``.
 """
 
 from __future__ import annotations
@@ -51,8 +51,6 @@ _KINDS = kinds(workflow="invocation", agent="agent_run", llm="call_llm", tool=("
 
 
 class GoogleADK(ByKind):
-    """Reads ``gcp.vertex.agent.*``."""
-
     name = "google_adk"
     priority = 80
     roots = frozenset({"gcp"})
@@ -153,9 +151,6 @@ def _in_brackets(name: str) -> str:
 
 
 def _with_thought(output: Messages | None) -> Messages | None:
-    """Mark the first text as a thought if a second text follows directly. Schema 2 turns thoughts into plain text,
-    and an answer after thoughts is a single text. ``None`` without such a pair.
-    """
     if not output or len(output) != 1:
         return None
     message = output[0]

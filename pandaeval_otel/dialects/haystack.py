@@ -1,4 +1,4 @@
-"""Reads Haystack (2 and 3): pipelines, components, agents and their steps, under ``haystack.*``."""
+"""Reads Haystack 2 and 3: pipelines, components and agents under ``haystack.*``."""
 
 from __future__ import annotations
 
@@ -45,8 +45,6 @@ _OUTPUTS = (*(f"{place}.output" for place in _PLACES), "haystack.pipeline.output
 
 
 class Haystack(ByKind):
-    """Reads ``haystack.*``."""
-
     name = "haystack"
     priority = 75
     roots = frozenset({"haystack"})
@@ -106,7 +104,6 @@ class Haystack(ByKind):
         self.documents = documents_in(as_dict(parsed(self.first(*_OUTPUTS))), "documents")
 
     def _read_meta(self, made: Object) -> None:
-        """Read model and tokens from a generator's metadata about its replies."""
         metas = as_list(made.get("meta")) or [reply.get("meta") for reply in dicts_in(made.get("replies"))]
         meta = next((meta for meta in metas if type(meta) is dict), {})
         self.response_model = identifier(meta.get("model"))

@@ -1,4 +1,4 @@
-"""Reads Laminar: ``lmnr.*`` on the spans of its decorators and of everything that it instruments."""
+"""Reads Laminar: ``lmnr.*`` on spans of its decorators and instrumentations."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ _DEFAULTS = frozenset({"DEFAULT", "PIPELINE"})
 
 
 class Laminar(ByKind):
-    """Reads ``lmnr.*``."""
-
     name = "laminar"
     priority = 60
     roots = frozenset({"lmnr"})

@@ -1,7 +1,4 @@
-"""Reads Langfuse's SDK: observations, each with its input and output as JSON.
-
-Langfuse's processor also exports spans of other instrumentations, unchanged.
-"""
+"""Reads Langfuse's SDK: ``langfuse.*``, with input and output as JSON."""
 
 from __future__ import annotations
 
@@ -48,8 +45,6 @@ _SCHEMA_KEYS = frozenset({"function", "input_schema", "parameters"})
 
 
 class Langfuse(ByKind):
-    """Reads ``langfuse.*``."""
-
     name = "langfuse"
     priority = 65
     roots = frozenset({"langfuse"})
@@ -110,9 +105,6 @@ DIALECT = Langfuse
 
 
 def _without_tools(given: Any) -> tuple[Any, Any]:
-    """Split a model's input into messages and offered tools. Tools are beside the messages (OpenAI) or are messages
-    of role ``tool`` with a definition (LangChain).
-    """
     if type(given) is dict:
         return {key: value for key, value in given.items() if key != "tools"}, given.get("tools")
     if not isinstance(given, list):
@@ -128,7 +120,7 @@ def _is_definition(item: Any) -> bool:
 
 
 def _usage(details: Any) -> Usage | None:
-    """Return the tokens. Langfuse counts cached and reasoning tokens separately from input and output."""
+    """Return the tokens. Langfuse counts cached and reasoning tokens separately."""
     usage = usage_in(details, _SPENT_WORDS, _MADE_WORDS, _CACHE_READ, _CACHE_WRITE, _THOUGHT)
     if usage is None:
         return None

@@ -1,7 +1,6 @@
-"""Reads LangSmith's OpenTelemetry export: inputs and outputs of each run as a JSON text.
+"""Reads LangSmith's export: ``langsmith.*``, and the JSON texts of runs in ``gen_ai.prompt`` and ``gen_ai.completion``.
 
-``gen_ai.prompt`` and ``gen_ai.completion`` contain these texts on every kind of run, also tool arguments. Retrievers
-are exported as embeddings. So this dialect precedes the GenAI conventions.
+These also hold tool arguments, so this dialect precedes the conventions.
 """
 
 from __future__ import annotations
@@ -33,8 +32,6 @@ _KINDS = KINDS | kinds(step=("prompt", "parser"))
 
 
 class LangSmith(ByKind):
-    """Reads ``langsmith.*`` and the JSON texts of its runs."""
-
     name = "langsmith"
     priority = 70
     roots = frozenset({"langsmith"})

@@ -1,4 +1,4 @@
-"""Reads LangWatch's SDK: ``langwatch.*``, with inputs and outputs as JSON of a type and a value."""
+"""Reads LangWatch's SDK: ``langwatch.*``, with inputs and outputs as ``{"type": …, "value": …}``."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ _METRICS = ("prompt_tokens", "completion_tokens", (), (), "reasoning_tokens")
 
 
 class LangWatch(ByKind):
-    """Reads ``langwatch.*``."""
-
     name = "langwatch"
     priority = 65
     roots = frozenset({"langwatch"})
@@ -79,7 +77,6 @@ DIALECT = LangWatch
 
 
 def _value(typed: Any) -> Any:
-    """Return the value of ``{"type": …, "value": …}``, or a value without a type."""
     whole = parsed(typed)
     if type(whole) is dict and whole.keys() >= {"type", "value"}:
         return whole["value"]

@@ -1,7 +1,5 @@
-"""Reads LiteLLM's OpenTelemetry callback, beside the conventions.
-
-Tool calls of an answer are under ``gen_ai.completion.N.function_call``. The span ``raw_gen_ai_request`` repeats
-request and response, an attribute per member: ``llm.openai.messages``, ``llm.openai.choices``.
+"""Reads LiteLLM's callback: ``litellm.*``, ``gen_ai.completion.N.function_call.*``, and the bodies on
+``raw_gen_ai_request`` (``llm.openai.messages``).
 """
 
 from __future__ import annotations
@@ -44,8 +42,6 @@ _SESSIONS = ("metadata.litellm_session_id", "metadata.session_id", "litellm.sess
 
 
 class LiteLLM(ByKind):
-    """Reads ``litellm.*``, ``gen_ai.completion.N.function_call.*`` and the bodies on ``raw_gen_ai_request``."""
-
     name = "litellm"
     priority = 60
     roots = frozenset({"litellm"})
@@ -65,7 +61,6 @@ class LiteLLM(ByKind):
         return self
 
     def _with_calls(self, output: Messages | None) -> Messages | None:
-        """Return ``output`` with the tool calls beside it."""
         items = indexed(self.attributes, _CALLS).get("gen_ai.completion", ())
         calls = [
             ToolRequest(identifier(fields[_NAME]), parsed(fields.get("function_call.arguments")), "")

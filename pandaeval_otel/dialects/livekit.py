@@ -1,7 +1,4 @@
-"""Reads LiveKit Agents: ``lk.*``, and in newer releases ``lk.pii.*`` for people's words.
-
-A call is an ``agent_session``; each ``agent_turn`` is a run. Newer releases also follow the conventions.
-"""
+"""Reads LiveKit Agents: ``lk.*``, in newer releases also ``lk.pii.*``. Each ``agent_turn`` is a run."""
 
 from __future__ import annotations
 
@@ -37,8 +34,6 @@ _AGENT_NAMES = ("lk.agent_name", "lk.agent_label")
 
 
 class LiveKit(ByKind):
-    """Reads ``lk.*``."""
-
     name = "livekit"
     priority = 70
     roots = frozenset({"lk"})

@@ -1,6 +1,4 @@
-"""Reads LlamaIndex's OpenTelemetry integration: spans named after methods, with dotted fields in span events. Other
-instrumentations of LlamaIndex have their own dialects.
-"""
+"""Reads ``llama-index-observability-otel``: spans named after methods, with dotted fields in span events."""
 
 from __future__ import annotations
 
@@ -65,8 +63,6 @@ _TOOL_KEYS = keys(tool_name="tool.name", arguments="arguments")
 
 
 class LlamaIndex(ByKind):
-    """Reads the spans of ``llama-index-observability-otel``."""
-
     name = "llama_index"
     priority = 70
     scopes = (_SCOPE,)
@@ -125,7 +121,6 @@ def _call(events: Sequence[RawEvent]) -> Reading:
 
 
 def _message(item: Object) -> Message:
-    """Read a ``ChatMessage``. Blocks have a ``block_type``; calls are in blocks or beside them."""
     blocks = dicts_in(item.get("blocks"))
     content: Any = [
         {**block, "type": block.get("block_type"), "arguments": block.get("tool_kwargs")} for block in blocks
@@ -140,9 +135,6 @@ def _message(item: Object) -> Message:
 
 
 def _tool(span: RawSpan, event: RawEvent | None) -> Reading:
-    """Read a call from its event, or from the step's input summary, which is cut after 200 characters. The model's
-    request is complete.
-    """
     reading = Reading(kind=Kind.TOOL)
     if event is not None:
         fill(reading, event.attributes, _TOOL_KEYS)

@@ -1,7 +1,7 @@
-"""Reads Logfire's integrations: OpenAI Agents SDK and clients of OpenAI, Anthropic and others.
+"""Reads Logfire's integrations (``logfire.openai_agents`` and clients): ``raw_input``, ``response``, ``request_data``,
+``response_data`` and ``events``.
 
-Span names are templates (``Function: {name}``). Attributes hold SDK objects: ``raw_input`` and ``response``,
-``request_data`` and ``response_data``, ``events``. Newer releases also follow the conventions.
+Span names are templates (``Function: {name}``).
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ _KINDS = (
 
 
 class Logfire(ByKind):
-    """Reads ``request_data``, ``response_data``, ``events`` and the attributes of ``logfire.openai_agents``."""
-
     name = "logfire"
     priority = 82
     roots = frozenset({"logfire", _REQUEST, _RESPONSE})
@@ -56,7 +54,6 @@ class Logfire(ByKind):
         return None
 
     def _read_client(self) -> None:
-        """Read a provider's call in Logfire's older format, which lacks the conventions' messages."""
         fill(self, as_dict(self.parsed(_REQUEST)), _REQUEST_KEYS)
         if self.input is not None:
             self.kind = Kind.LLM
@@ -79,7 +76,6 @@ class Logfire(ByKind):
             self._read_events()
 
     def _read_events(self) -> None:
-        """Split the Responses API's list of items: the trailing assistant items are the answer."""
         if _EVENTS not in self.attributes:
             return
         given, made = told_in_list(self.attributes[_EVENTS])

@@ -1,8 +1,7 @@
-"""Reads Mastra: ``mastra.span.type`` on every span. Early exporters used bare names; later exporters partly follow
-the conventions.
+"""Reads Mastra: ``mastra.span.type`` on every span, and the bare names beside it.
 
-A run has a ``model_generation``, with a ``model_step`` per model call and its tools. The loop has tokens and
-answer. In newer releases, model calls below the steps have them.
+A ``model_generation`` contains a ``model_step`` per model call. The loop has tokens and answer, in newer releases the
+calls below.
 """
 
 from __future__ import annotations
@@ -62,8 +61,6 @@ _RETURNED = re.compile(r"(?:\[tool-result: [^\]]*\])+")
 
 
 class Mastra(ByKind):
-    """Reads ``mastra.*`` and the bare names beside it."""
-
     name = "mastra"
     priority = 75
     roots = frozenset({"mastra"})
@@ -142,7 +139,6 @@ def _without_marks(messages: Messages) -> Iterator[Message]:
 
 
 def _output(made: Any, body: Any) -> Messages | None:
-    """Read ``{"text": …, "toolCalls": […], "reasoning": […]}``."""
     if type(made) is not dict:
         return model_output(made)[0]
     stated = made.get("reasoning")
@@ -158,7 +154,6 @@ def _output(made: Any, body: Any) -> Messages | None:
 
 
 def _joined(thoughts: list[Any]) -> Iterable[str]:
-    """Join the pieces of streamed thoughts, which carry the thought's id."""
     texts: dict[Any, str] = {}
     for index, thought in enumerate(thoughts):
         inner = thought.get("payload", thought) if type(thought) is dict else thought
@@ -171,6 +166,5 @@ def _joined(thoughts: list[Any]) -> Iterable[str]:
 
 
 def _thoughts_in(body: Any) -> list[str]:
-    """Return the thoughts in a provider's whole answer."""
     answer = None if body is None else model_output(body)[0]
     return [part.text for message in answer or () for part in message.parts if isinstance(part, Reasoning)]

@@ -23,8 +23,6 @@ _CALL = f"{semconv.MCP_TOOL_CALL} "
 
 
 class MCP(ByKind):
-    """Reads the method and the tool of an MCP call outside the conventions' own attributes."""
-
     name = "mcp"
     priority = 55
     roots = frozenset({"mcp", "fastmcp", "rpc"})

@@ -1,7 +1,4 @@
-"""Reads MLflow's own spans. Every value is JSON, also strings: ``mlflow.spanType`` is ``"\\"AGENT\\""``.
-
-With ``MLFLOW_ENABLE_OTEL_GENAI_SEMCONV`` MLflow writes the GenAI conventions instead.
-"""
+"""Reads MLflow's own spans: ``mlflow.*``. Every value is JSON, also strings."""
 
 from __future__ import annotations
 
@@ -29,8 +26,6 @@ _KINDS = KINDS | kinds(llm="chat_model", step=("parser", "reranker", "memory"))
 
 
 class MLflow(ByKind):
-    """Reads ``mlflow.*``."""
-
     name = "mlflow"
     priority = 65
     roots = frozenset({"mlflow"})
@@ -71,9 +66,6 @@ class MLflow(ByKind):
     read_workflow = read_agent
 
     def _tool_name(self) -> str:
-        """Return the function's name if the span has that name plus MLflow's number (``search_1``); else the span's
-        name.
-        """
         function = identifier(self.parsed("mlflow.spanFunctionName"))
         stem, _, number = self.span.name.rpartition("_")
         if function and number.isdecimal() and stem == function:

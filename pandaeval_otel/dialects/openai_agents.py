@@ -1,5 +1,5 @@
-"""Reads the OpenAI Agents SDK through openai-agents-v2: the conventions, but the run looks like an agent and message
-parts are reprs of SDK objects.
+"""Reads the OpenAI Agents SDK through openai-agents-v2: the run looks like an agent, and message parts are reprs of SDK
+objects.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ _OBJECTS = ('"content":"Response', '"content": "Response', '"content":"{\'', '"c
 
 
 class OpenAIAgents(ByKind):
-    """Reads the peculiarities of openai-agents-v2."""
-
     name = "openai_agents"
     priority = 70
     scopes = ("opentelemetry.instrumentation.openai_agents",)
@@ -50,7 +48,6 @@ DIALECT = OpenAIAgents
 
 
 def _with_objects(value: Any, role: str) -> Messages | None:
-    """Return the messages in ``value`` with the objects in them read; ``None`` if it has no objects."""
     text = as_text(value) if type(value) is list else value
     if type(text) is not str or not any(mark in text for mark in _OBJECTS):
         return None

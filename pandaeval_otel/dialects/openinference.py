@@ -1,7 +1,6 @@
-"""Reads OpenInference (Arize, Phoenix): flattened messages, and ``input.value``/``output.value`` on every span kind.
+"""Reads OpenInference (Arize, Phoenix): ``openinference.*``, ``llm.*``, ``input.*`` and ``output.*``.
 
-Its processors also copy these keys onto spans of other instrumentations. The original keys have more detail, because
-copies merge parallel tool results and thoughts. This dialect leaves those fields to the originals.
+Its processors copy these keys onto other spans with less detail. This dialect leaves those fields to the originals.
 """
 
 from __future__ import annotations
@@ -115,8 +114,6 @@ _IN_REPR = re.compile(r"""reasoning_content=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*
 
 
 class OpenInference(ByKind):
-    """Reads ``openinference.*``, ``llm.*``, ``input.*`` and ``output.*``."""
-
     name = "openinference"
     priority = 50
     roots = frozenset({"openinference", "llm"})
@@ -248,7 +245,6 @@ class OpenInference(ByKind):
         return prompted_tools(self.system) or _counted_tools(self.get(_OUTPUT))
 
     def kind_of(self) -> Kind | None:
-        """Return the span's kind; ``None`` when nothing on it is OpenInference's or nothing shows the kind."""
         stated = self.get(_SPAN_KIND)
         if (
             stated is None
@@ -275,11 +271,9 @@ class OpenInference(ByKind):
         return self._inferred()
 
     def _tool_of(self) -> str:
-        """Return the name of the tool that a TOOL span calls."""
         return self.name_in(_TOOL_NAME) or _SUFFIX.sub("", self.span.name.removeprefix("execute_tool "))
 
     def _inferred(self) -> Kind | None:
-        """Infer a kind dropped by the SDK's attribute limit or unknown to the instrumentation."""
         if _TOOL_NAME in self.attributes:
             return self._tool_kind()
         if _AGENT_NAME in self.attributes:
@@ -313,7 +307,6 @@ class OpenInference(ByKind):
         return self.span.scope.name == "openinference.instrumentation.langchain"
 
     def _agent_of(self) -> str:
-        """Return the agent of this span or around it; ``""`` if unnamed."""
         named = self.name_in(_AGENT_NAME) or _agent_in_metadata(self.get(_METADATA))
         if self.kind not in (Kind.AGENT, Kind.WORKFLOW) or (named and named == self.span.name):
             return named
@@ -328,7 +321,6 @@ class OpenInference(ByKind):
         return ""
 
     def _is_named_graph(self) -> bool:
-        """Return whether the span has the agent name of LangChain's metadata. Then it is the agent's own span."""
         return bool(self.span.name) and _agent_in_metadata(self.get(_METADATA)) == self.span.name
 
 
@@ -336,7 +328,6 @@ DIALECT = OpenInference
 
 
 def _is_end(output: Messages, whole: Messages) -> bool:
-    """Return whether ``output`` is the answer alone, at the end of a list of all the agent's texts."""
     return len(whole) > len(output) == 1 and whole[-1].text.strip() == output[0].text.strip() != ""
 
 
@@ -350,9 +341,6 @@ def _defined(fields: Fields) -> tuple[ToolDefinition, ...]:
 
 @lru_cache(maxsize=1024)
 def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinition, ...]:
-    """Read a definition, or a parameter schema with the name beside it. Parameters of a cut definition are dropped,
-    because half a schema differs from the schema.
-    """
     definition = parsed(schema)
     if type(definition) is str:
         cut = as_dict(salvage(definition))
@@ -372,7 +360,6 @@ def _named_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
-    """Return a Haystack agent's tools from its call counts, which list all tools."""
     if type(value) is not str or _TOOL_COUNTS not in value:
         return None
     output = as_dict(parsed(value))
@@ -381,9 +368,7 @@ def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def with_thoughts(output: Messages, response: str) -> Messages:
-    """Add the thoughts of ``response`` (the answer's raw JSON body) before ``output``. Some instrumentations leave
-    them there. Drops texts that repeat a thought.
-    """
+    """Add the thoughts of ``response`` (raw JSON body) before ``output``. Drops texts that repeat a thought."""
     if not any(mark in response for mark in _MARKS):
         return output
     if any(type(part) is Reasoning for part in all_parts(output)):
@@ -398,9 +383,6 @@ def with_thoughts(output: Messages, response: str) -> Messages:
 
 
 def _with_hosted(output: Messages, response: str) -> Messages:
-    """Return the messages in ``response`` (the answer's raw body) if it has hosted tool calls. Flattened messages
-    omit most of these and lose their order.
-    """
     if not any(word in response for word in _HOSTED_WORDS) or _HOSTED.search(response) is None:
         return output
     parts = all_parts(_answer_in(parsed(response)))  # items are parts of one answer

@@ -1,7 +1,6 @@
-"""Reads OpenLIT: the GenAI conventions plus tool attributes.
+"""Reads OpenLIT: the GenAI conventions plus ``gen_ai.tool.*``.
 
-If a model call requests several tools, an attribute joins their names, ids or arguments by commas. The answer's
-message separates them; without content capture, only these keys have names and ids.
+Several requested tools share an attribute, joined by commas.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ _SEPARATOR = ", "
 
 
 class OpenLIT(ByKind):
-    """Reads OpenLIT's extensions under ``gen_ai.tool.*``."""
-
     name = "openlit"
     priority = 55
     roots = frozenset({"openlit"})

@@ -1,8 +1,7 @@
-"""Reads OpenLLMetry (Traceloop): its workflow layer and two generations of content.
+"""Reads OpenLLMetry (Traceloop): ``traceloop.*``, ``gen_ai.prompt.N.*``, ``gen_ai.completion.N.*`` and
+``llm.request.*``.
 
-Until about release 0.53, messages are flattened as ``gen_ai.prompt.N.*`` and ``gen_ai.completion.N.*``. Newer
-releases write OTel messages. ``traceloop.*`` is the same in both, wrapped in the framework's arguments and callbacks.
-LiteLLM and others also write the older keys.
+Newer releases write OTel messages. Others also write the older keys.
 """
 
 from __future__ import annotations
@@ -63,8 +62,6 @@ _OWN_SCOPES = tuple(f"opentelemetry.instrumentation.{library}" for library in _L
 
 
 class OpenLLMetry(ByKind):
-    """Reads ``traceloop.*``, the indexed ``gen_ai.prompt.N``/``gen_ai.completion.N`` and ``llm.request.*``."""
-
     name = "openllmetry"
     priority = 60
     roots = frozenset({"traceloop", "llm", "gen_ai"})
@@ -162,7 +159,6 @@ DIALECT = OpenLLMetry
 
 
 def _unwrapped(value: Any, member: str) -> Any:
-    """Return a LangChain callback's ``member`` without its tags and metadata; other values unchanged."""
     whole = parsed(value)
     if type(whole) is dict and member in whole and "kwargs" in whole:
         return whole[member]

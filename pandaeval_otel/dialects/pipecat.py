@@ -1,5 +1,6 @@
-"""Reads Pipecat. A voice call is a trace, a ``conversation`` of turns. Model calls use the conventions, with bare
-names for messages; tools use ``tool.*``.
+"""Reads ``pipecat`` tracers: a voice call is a ``conversation`` of turns.
+
+Messages have bare names; tools use ``tool.*``.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ _TOOL = "tool.function_name"
 
 
 class Pipecat(ByKind):
-    """Reads the spans of ``pipecat`` tracers."""
-
     name = "pipecat"
     priority = 70
     scopes = ("pipecat",)

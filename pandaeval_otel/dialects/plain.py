@@ -48,8 +48,6 @@ def kind_by_name(name: str) -> tuple[Kind | None, str]:
 
 
 class Plain(Dialect):
-    """Reads what OpenTelemetry itself defines; returns ``None`` for a span without any of it."""
-
     name = "plain"
     priority = 0
 

@@ -1,7 +1,6 @@
-"""Reads Pydantic AI formats 1 to 6, under Logfire or any exporter.
+"""Reads Pydantic AI formats 1 to 6: ``pydantic_ai.*`` and the bare names that preceded them.
 
-Spans do not state the format; attribute names reveal it. The conventions' dialect reads the fields shared with newer
-formats.
+Attribute names reveal the format. The conventions' dialect reads shared fields.
 """
 
 from __future__ import annotations
@@ -52,8 +51,6 @@ _CARRIER = "final_result"
 
 
 class PydanticAI(ByKind):
-    """Reads ``pydantic_ai.*`` and the bare names that preceded them."""
-
     name = "pydantic_ai"
     priority = 80
     roots = frozenset({"pydantic_ai", _MESSAGES_AS_EVENTS, _PARAMETERS})
@@ -113,7 +110,6 @@ class PydanticAI(ByKind):
             self.output = without_carriers(self.output, carriers.__contains__)
 
     def _transcript(self) -> tuple[Messages, bool]:
-        """Return the messages of a run, and whether a length limit cut them short."""
         whole = self.get(_MESSAGES)
         if isinstance(whole, (list, tuple)):
             return messages_of([parsed(item) for item in whole], "user") or (), False
@@ -132,7 +128,6 @@ def _is_carrier(name: Any) -> bool:
 
 @Recent
 def _offer(text: str) -> tuple[tuple[ToolDefinition, ...] | None, frozenset[str]]:
-    """Return the offered tools, and the names of answer-only tools."""
     found = parsed(text)
     if type(found) is not dict:
         return None, frozenset()

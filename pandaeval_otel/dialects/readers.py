@@ -1,6 +1,6 @@
-"""Public readers for dialects: values of any type, messages, tools, sessions and usage, in every known form.
+"""Public readers for dialects: values, messages, tools, sessions and usage, in every known form.
 
-Thread-safe; they never raise. These names are stable; modules that begin with an underscore may change.
+Thread-safe; they never raise. These names are stable; underscore modules may change.
 """
 
 from pandaeval_otel.dialects._kit import (

@@ -1,7 +1,7 @@
 """Reads tool calls and results in smolagents' model texts.
 
-``Calling tools:`` and a list end the assistant's message. The next user message has ``Observation:`` and the results,
-or ``Error:`` and the cause, and may continue with ``New task:``.
+``Calling tools:`` ends the assistant's message. The next user message has ``Observation:`` or ``Error:``, perhaps ``New
+task:``.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ _RETRY = "\nNow let's retry:"
 
 
 class Smolagents(Dialect):
-    """Reads the calls and results in the texts of a model's input."""
-
     name = "smolagents"
     priority = 60
     roots = frozenset({"gen_ai"})
@@ -77,7 +75,6 @@ def _with_calls(message: Message, text: str) -> Message:
 
 @Recent
 def _calls_in(text: str) -> Any:
-    """Read calls, which recur in the input of every later model call."""
     return parsed(text)
 
 
@@ -100,7 +97,6 @@ def _sections(text: str, asked: Sequence[ToolRequest]) -> Iterator[Message]:
 
 
 def _results(text: str, asked: Sequence[ToolRequest]) -> list[ToolResponse]:
-    """Return one result per line if lines and calls match in number; else a single result for all."""
     lines = text.split("\n")
     if len(asked) < 2:
         return [ToolResponse(parsed(text), "".join(request.id for request in asked))]

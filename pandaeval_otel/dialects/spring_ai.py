@@ -1,5 +1,6 @@
-"""Reads Spring AI: ``spring.ai.*`` observations. Model calls follow the conventions, with content in span events or
-in the events' attributes. Other spans have the operation ``framework``.
+"""Reads Spring AI: ``spring.ai.*`` observations.
+
+Model calls follow the conventions; other spans have the operation ``framework``.
 """
 
 from __future__ import annotations
@@ -34,8 +35,6 @@ _QUERY = "query"
 
 
 class SpringAI(ByKind):
-    """Reads ``spring.ai.*``."""
-
     name = "spring_ai"
     priority = 70
     roots = frozenset({"spring"})
@@ -77,6 +76,5 @@ DIALECT = SpringAI
 
 
 def _texts(value: Any, role: str) -> Messages | None:
-    """Return a message with the text, or with the last of several in a list (``["…", "…"]``); ``None`` for none."""
     parts = [Text(text) for text in as_list(value) if type(text) is str and not hidden(text)]
     return spoken(role, *parts[-1:])

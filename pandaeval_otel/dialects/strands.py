@@ -1,5 +1,6 @@
-"""Reads the attributes that Strands Agents adds to the conventions. Messages are span events with Bedrock blocks
-(default mode) or details events (experimental mode).
+"""Reads the attributes that Strands Agents adds to the conventions.
+
+Messages are span events with Bedrock blocks, or details events.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ _TOOL_SCHEMA = "gen_ai.tool.json_schema"
 
 
 class Strands(ByKind):
-    """Reads the attributes of Strands that no convention defines."""
-
     name = "strands"
     priority = 75
     roots = frozenset({"event_loop"})

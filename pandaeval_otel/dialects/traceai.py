@@ -1,4 +1,6 @@
-"""Reads traceAI (Future AGI): OpenInference's attributes under names of the GenAI conventions."""
+"""Reads traceAI (Future AGI): OpenInference's attributes under GenAI names, with ``gen_ai.span.kind`` or
+``fi.span.kind``.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,6 @@ _NAMES = {
 
 
 class TraceAI(OpenInference):
-    """Reads spans with ``gen_ai.span.kind`` or ``fi.span.kind``."""
-
     name = "traceai"
     priority = 52
     roots = frozenset({"fi", "gen_ai"})

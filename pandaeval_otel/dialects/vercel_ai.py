@@ -1,8 +1,6 @@
-"""Reads the Vercel AI SDK: ``ai.*`` (3 to 6, and 7 with its legacy integration), and 7's additions to the
-conventions.
+"""Reads the Vercel AI SDK: ``ai.*`` (3 to 6, and 7 with its legacy integration), and 7's additions to the conventions.
 
-An outer span covers ``generateText`` or ``streamText``, with a span per model call and tool call below. Its usage is
-a single call's or the sum, depending on the release.
+An outer ``generateText`` or ``streamText`` span contains a span per model or tool call. Its usage may be a sum.
 """
 
 from __future__ import annotations
@@ -51,8 +49,6 @@ _MODEL_KEYS = keys(request_model="ai.model.id", response_model="ai.response.mode
 
 
 class VercelAI(ByKind):
-    """Reads ``ai.*``."""
-
     name = "vercel_ai"
     priority = 75
     roots = frozenset({"ai"})
@@ -141,9 +137,6 @@ DIALECT = VercelAI
 
 
 def _in_order(output: Messages | None) -> Messages | None:
-    """Split a release-7 run message (answer, then calls, then successful results) into calls, results and answer.
-    ``None`` for other output.
-    """
     if not output or len(output) != 1 or "tool" in output[0].finish_reason or not output[0].text:
         return None
     calls = output[0].tool_requests

@@ -1,4 +1,4 @@
-"""Reads VoltAgent: ``entity.*`` on every span of an agent or workflow, ``span.type`` on the spans inside."""
+"""Reads VoltAgent: ``voltagent.*``, and in its scopes ``entity.*``, ``span.type`` and bare names."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ _RUN_KEYS = keys(system="agent.instructions", request_model=_MODELS)
 
 
 class VoltAgent(ByKind):
-    """Reads ``voltagent.*``, and ``entity.*`` and the bare names beside them in VoltAgent's scopes."""
-
     name = "voltagent"
     priority = 70
     roots = frozenset({"voltagent"})

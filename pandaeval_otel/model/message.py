@@ -1,4 +1,4 @@
-"""Messages between a user, a model and its tools, and the parts that they are made of."""
+"""Messages between a user, a model and its tools, and their parts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class Reasoning:
 
 @dataclass(slots=True, unsafe_hash=True)
 class ToolRequest:
-    """A model's tool request. ``arguments``: parsed JSON, else the string; ``None`` if not captured. ``hosted``: the
-    provider runs the tool within the same answer.
+    """A model's tool request.
+
+    ``arguments``: parsed JSON, else the string; ``None`` if not captured. ``hosted``: the provider runs the tool.
     """
 
     name: str
@@ -38,8 +39,9 @@ class ToolRequest:
 
 @dataclass(slots=True, unsafe_hash=True)
 class ToolResponse:
-    """A tool's answer, as the next model call received it. ``result``: ``None`` if not captured. ``name`` is often
-    ``""``.
+    """A tool's answer, as the next model call received it.
+
+    ``result``: ``None`` if not captured. ``name`` may be ``""``.
     """
 
     result: Any = None
@@ -49,7 +51,7 @@ class ToolResponse:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Media:
-    """An image, sound, video or document, without content. ``uri`` is recorded, never fetched."""
+    """An image, sound, video or document, without content. ``uri`` is never fetched."""
 
     modality: str
     uri: str = ""
@@ -58,7 +60,7 @@ class Media:
 
 @dataclass(slots=True, unsafe_hash=True)
 class OtherPart:
-    """A part of unknown type, kept unchanged."""
+    """A part of unknown type, unchanged."""
 
     type: str
     value: Any = None
@@ -85,31 +87,29 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The text parts, one per line; no reasoning, no tool parts, no media."""
+        """The text parts, one per line, without reasoning, tool parts and media."""
         return "\n".join(part.text for part in self.parts if isinstance(part, Text) and part.text)
 
     @property
     def hidden(self) -> bool:
-        """Whether part of this message was not captured. Its ``text`` is then incomplete or empty."""
+        """Whether part of this message was not captured, so ``text`` is incomplete."""
         return any_hidden((self,))
 
     def with_parts(self, *parts: Part) -> Message:
-        """Return the message with other parts."""
         return Message(self.role, parts, self.finish_reason)
 
     @property
     def tool_requests(self) -> tuple[ToolRequest, ...]:
-        """The tools that this message asks for, in order."""
+        """The tool requests, in order."""
         return tuple(part for part in self.parts if isinstance(part, ToolRequest))
 
     @property
     def tool_responses(self) -> tuple[ToolResponse, ...]:
-        """The tool results that this message carries, in order."""
+        """The tool results, in order."""
         return tuple(part for part in self.parts if isinstance(part, ToolResponse))
 
 
 def any_hidden(messages: Iterable[Message]) -> bool:
-    """Return whether part of any of these messages was not captured."""
     for message in messages:
         for part in message.parts:
             if type(part) is OtherPart and part == NOT_CAPTURED:
@@ -118,5 +118,4 @@ def any_hidden(messages: Iterable[Message]) -> bool:
 
 
 def all_parts(messages: Iterable[Message] | None) -> list[Part]:
-    """Return the parts of all messages, in order."""
     return [part for message in messages or () for part in message.parts]

@@ -1,4 +1,4 @@
-"""A decoded span and log record, in OTLP's terms, before :mod:`pandaeval_otel.dialects` interprets them."""
+"""A decoded span and log record, in OTLP's terms."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Scope:
 
 @dataclass(slots=True)
 class Resource:
-    """The emitter of a span, shared by all spans of a request.
+    """The emitter of a span.
 
-    ``service``: ``service.name``, or ``unknown_service`` as in the SDKs. ``environment``:
-    ``deployment.environment.name`` or its earlier name, else ``""``.
+    ``service``: ``service.name``, or ``unknown_service``. ``environment``: ``deployment.environment.name`` or its
+    earlier name, else ``""``.
     """
 
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class RawEvent:
 
 @dataclass(frozen=True, slots=True)
 class RawLink:
-    """A span link: hex ids of the span that this one points to."""
+    """A span link, with hex ids."""
 
     trace_id: str
     span_id: str
@@ -63,8 +63,11 @@ class RawLink:
 # Not frozen: setting the fields of a frozen object takes four times as long, and there are many.
 @dataclass(slots=True)
 class RawSpan:
-    """One span. Ids are lower-case hex (32 and 16 digits), ``parent_id`` is ``""`` for a parentless span,
-    times are Unix nanoseconds, attribute values are ``str | int | float | bool | bytes | list | dict | None``."""
+    """A span. Ids are lower-case hex (32 and 16 digits). ``parent_id`` is ``""`` without a parent. Times are Unix
+    nanoseconds.
+
+    Attribute values are ``str | int | float | bool | bytes | list | dict | None``.
+    """
 
     trace_id: str
     span_id: str
@@ -86,7 +89,7 @@ class RawSpan:
 
 @dataclass(frozen=True, slots=True)
 class RawLog:
-    """One log record that names a trace (and usually a span). ``body`` has the same value types as attributes."""
+    """A log record that names a trace. ``body`` has the value types of attributes."""
 
     trace_id: str
     span_id: str = ""

@@ -1,4 +1,4 @@
-"""One normalised step of an agent."""
+"""A normalised step of an agent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pandaeval_otel.model.message import Message
 
 
 class Kind(StrEnum):
-    """The kind of a span's work. ``STEP`` is a framework's internal step; ``OTHER`` is not a GenAI span."""
+    """The kind of a span's work. ``STEP``: a framework's internal step; ``OTHER``: no GenAI span."""
 
     AGENT = "agent"
     WORKFLOW = "workflow"
@@ -30,11 +30,9 @@ class Kind(StrEnum):
 
 
 class Captured:
-    """A captured value, possibly ``None`` or ``""``. A field ``Captured | None`` is ``None`` if not captured, so both
-    cases differ.
+    """A captured value, possibly ``None`` or ``""``. A field ``Captured | None`` is ``None`` if not captured.
 
-    ``read`` converts ``value`` on first use and must not raise. Most tool results are never used, and parsing is
-    expensive. Thread-safe; two threads may read the same value.
+    ``read`` converts ``value`` on first use and must not raise. Thread-safe.
     """
 
     __slots__ = ("_held",)
@@ -52,7 +50,7 @@ class Captured:
 
     @property
     def stated(self) -> Any:
-        """The value, or the unread object if it was not used yet."""
+        """The value, or the unread object before first use."""
         return self._held[0]
 
     def __eq__(self, other: object) -> bool:
@@ -69,8 +67,10 @@ class Captured:
 
 @dataclass(slots=True, unsafe_hash=True)
 class ToolDefinition:
-    """A tool offered to the model. ``parameters``: JSON schema. ``read_only``: ``readOnlyHint``, else false for a
-    ``destructiveHint``. ``agents``: the agents with this tool, if agents of a trace differ.
+    """A tool offered to the model.
+
+    ``parameters``: JSON schema. ``read_only``: ``readOnlyHint``, else false for a ``destructiveHint``. ``agents``: the
+    agents with this tool, if agents differ.
     """
 
     name: str
@@ -82,8 +82,7 @@ class ToolDefinition:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Usage:
-    """Tokens of a model call or run. As in the OTel conventions, ``input`` includes cached tokens and ``output``
-    reasoning.
+    """Tokens of a model call or run. ``input`` includes cached tokens and ``output`` reasoning.
 
     >>> (Usage(input=10, output=2) + Usage(input=5)).input
     15
@@ -101,11 +100,10 @@ class Usage:
 
 @dataclass(slots=True)
 class Span:
-    """An agent step: a span in normal form. Ids and times as in :class:`pandaeval_otel.model.raw.RawSpan`.
+    """An agent step in normal form. Ids and times as in :class:`pandaeval_otel.model.raw.RawSpan`.
 
     ``input`` and ``output``: ``None`` if not captured, ``()`` if captured and empty. ``session_ids``: ``(rank, id)``,
-    lowest rank first (see ``pandaeval_otel.normal.session``). ``error``: short text if the step failed, else
-    ``None``.
+    lowest rank first. ``error``: short text if the step failed, else ``None``.
     """
 
     trace_id: str
@@ -147,7 +145,7 @@ class Span:
     """The few ``pandaeval.*`` attributes that metrics read (goal, knowledge, case id …)."""
 
     def but(self, **changed: Any) -> Span:
-        """Return a copy with changed fields, much faster than ``dataclasses.replace``."""
+        """Return a copy with changed fields."""
         span = Span(*_ALL(self))
         for name, value in changed.items():
             setattr(span, name, value)

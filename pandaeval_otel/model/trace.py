@@ -1,4 +1,4 @@
-"""A closed trace with its turns and tool calls, and the session that it belongs to."""
+"""A closed trace with its turns, tool calls and session."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ _END_NS = attrgetter("end_ns")
 
 
 class _ReadWhenAsked:
-    """A dataclass field that accepts a :class:`Captured`. The first access reads the value and stores it, so later
-    accesses bypass this descriptor.
-    """
+    """A dataclass field that accepts a :class:`Captured`. The first access reads and stores the value."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -71,8 +69,10 @@ FORCED = frozenset({Trigger.MAX_AGE, Trigger.SPAN_LIMIT, Trigger.MEMORY, Trigger
 
 @dataclass(slots=True, unsafe_hash=True)
 class Turn:
-    """A user message and the outermost agent's answer: ``None`` if not captured, ``""`` if empty. ``media_only``: a
-    side with content but no text. ``span_id``: the answering span. ``start_ns``: Unix nanoseconds, 0 if unknown.
+    """A user message and the outermost agent's answer: ``None`` if not captured, ``""`` if empty.
+
+    ``media_only``: a side with content but no text. ``span_id``: the answering span. ``start_ns``: Unix nanoseconds, 0
+    if unknown.
     """
 
     user: str | None
@@ -84,9 +84,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class OtherResult:
-    """A result of another evaluator. ``source``: the evaluator, else its instrumentation. ``span_id``: the evaluated
-    span.
-    """
+    """Another evaluator's result. ``source``: the evaluator or its instrumentation. ``span_id``: the evaluated span."""
 
     name: str
     source: str
@@ -100,17 +98,15 @@ class OtherResult:
 class Trace:
     """A closed trace in normal form.
 
-    ``spans``: unique, by start. ``complete``: the root ended. ``digest`` identifies the evidence: equal spans give an
-    equal digest in any order.
+    ``spans``: unique, by start. ``complete``: the root ended. ``digest`` identifies the evidence: equal spans in any
+    order give an equal digest.
 
-    ``responses`` and ``continues`` link traces to sessions (:mod:`pandaeval_otel.normal.session`). ``responses``:
-    response or conversation ids that a later trace may continue. ``continues``: the id that this trace continues. If
-    the spans name a session, the trace has at most the last response and continues none.
+    ``responses``: response or conversation ids that a later trace may continue. ``continues``: the id that this trace
+    continues. If the spans name a session, only the last response is kept and ``continues`` is empty.
 
-    ``blocked``: the guardrail that stopped the run, and its reason. ``stopped``: the error or notice of a
-    cancellation by user or application. ``truncated``: why the answer was cut off. ``runs``: parallel runs of a batch
-    in this trace. ``evaluations``: other evaluators' results, shown but never scored. ``utility``: the purpose of a
-    trace that an editor or framework made for itself.
+    ``blocked``: the guardrail that stopped the run, and its reason. ``stopped``: the error or notice of a cancellation.
+    ``truncated``: why the answer was cut off. ``runs``: parallel runs of a batch. ``evaluations``: other evaluators'
+    results, never scored. ``utility``: the purpose of a trace that an editor or framework made for itself.
     """
 
     trace_id: str
@@ -154,37 +150,35 @@ class Trace:
     evaluations: tuple[OtherResult, ...] = ()
 
     def definition(self, call: ToolCall) -> ToolDefinition | None:
-        """The called tool's definition, as the calling agent had it; ``None`` if not captured."""
+        """The called tool's definition, as the calling agent had it, or ``None``."""
         named = [tool for tool in self.tools if tool.name == call.name]
         return next((tool for tool in named if call.agent in tool.agents), named[0] if named else None)
 
     @property
     def failure(self) -> str | None:
-        """The error of a failed run; ``None`` if a guardrail, the user or the application stopped it."""
+        """The error of a failed run; ``None`` if a guardrail, user or application stopped it."""
         if self.blocked is None and not self.stopped:
             return self.error
         return None
 
     @property
     def status(self) -> str:
-        """``error`` when the root (outermost agent) failed, else ``ok``."""
+        """``error`` if the root failed, else ``ok``."""
         if self.error is not None:
             return "error"
         return "ok"
 
     @property
     def forced(self) -> bool:
-        """Whether a cap or shutdown closed the trace before the root ended. Judged metrics must not treat it as
-        finished.
+        """Whether a cap or shutdown closed the trace before its root ended.
+
+        Judged metrics must not treat it as finished.
         """
         return self.trigger in FORCED and not self.complete
 
     @property
     def is_step(self) -> bool:
-        """Whether this is one step of a run that has one trace per model call. The last call requests tools; the
-        application runs them and calls the model again, with this step in the history. The last step's trace shows
-        the whole run.
-        """
+        """Whether this is a step of a run with a trace per model call. The last step's trace shows the whole run."""
         if not self.ends_in_tool_call or not self.complete or self.error is not None:
             return False
         kinds = [span.kind for span in self.spans if span.kind is not Kind.OTHER]
@@ -204,9 +198,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A conversation: summaries of its decided traces, by earliest span start and trace id. Summaries keep long
-    sessions small.
-    """
+    """A conversation: summaries of its decided traces, by start and trace id."""
 
     session_id: str
     traces: tuple[Any, ...] = ()

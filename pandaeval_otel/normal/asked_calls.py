@@ -1,4 +1,4 @@
-"""Collects the tool calls that models requested: in their answers, and in the history that their inputs repeat."""
+"""Collects the tool calls in models' answers and in the history of their inputs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ _HISTORY = -1_000_000_000
 
 
 def asked_calls(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[Span]]) -> list[Call]:
-    """Return the calls requested in this trace, plus calls only in its first or last input: from earlier traces, or
-    missing in outputs.
-    """
+    """Return the calls requested in this trace, plus calls only in its first or last input."""
     calls = [
         call_asked_for(request, span, tree, index)
         for span in speakers
@@ -41,7 +39,7 @@ def asked_calls(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[
 
 
 def turn_groups(speakers: Sequence[Span], tree: Tree) -> list[list[Span]]:
-    """Return the model calls of each turn; nothing where the first and the last call answer the same message."""
+    """Return the model calls of each turn; empty if the first and last call answer the same message."""
     if len(speakers) < 2 or _heard_last(speakers[0]) == _heard_last(speakers[-1]):
         return []
     return by_user_message([span for span in speakers if not tree.asides(span)])
@@ -52,9 +50,6 @@ def _heard_last(span: Span) -> Message | None:
 
 
 def _told_later(group: Sequence[Span], after: Span, tree: Tree, calls: Sequence[Call]) -> list[Call]:
-    """Return a turn's calls that only the next turn's first input contains, if the trace is a whole conversation.
-    Turns with tool spans are skipped.
-    """
     since, until = group[0].start_ns, after.start_ns
     known = _Known([call for call in calls if since <= call.order[0] < until])
     return [
@@ -65,9 +60,7 @@ def _told_later(group: Sequence[Span], after: Span, tree: Tree, calls: Sequence[
 
 
 def call_asked_for(request: ToolRequest, span: Span, tree: Tree, index: int) -> Call:
-    """Return a requested call. A negative ``index`` marks a call from the history. Hosted calls run one after the
-    other in the model call.
-    """
+    """Return a requested call. A negative ``index`` marks a call from the history."""
     at = span.end_ns
     if request.hosted or index < 0:
         at = span.start_ns + max(0, index)
@@ -85,15 +78,12 @@ def call_asked_for(request: ToolRequest, span: Span, tree: Tree, index: int) -> 
 
 
 class _Known:
-    """Matches requests to known calls: by id, else by name and arguments. Each call matches once."""
-
     def __init__(self, calls: Sequence[Call]) -> None:
         self._calls = calls
         self._ids = {(call.id, call.name) for call in calls if call.id}
         self._left: Counter[tuple[str, Hashable]] | None = None  # counted on first use
 
     def takes(self, request: ToolRequest) -> bool:
-        """Return whether ``request`` is for a known call that no earlier request took."""
         if (request.id, request.name) in self._ids:
             return True
         if self._left is None:

@@ -1,7 +1,7 @@
-"""Detects whether and which guardrail stopped a run without an answer.
+"""Detects the guardrail that stopped a run without an answer.
 
-Evidence is a guardrail's span, event or log record, a guardrail attribute on any span, or the exception that ended
-the run. A crashed guardrail does not count, nor a guardrail followed by another model call.
+Evidence is a guardrail's span, event, log record or attribute, or the exception that ended the run. Crashed guardrails,
+and guardrails before another model call, do not count.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _Record = tuple[RawSpan, str, Mapping[str, Any]]
 
 
 def blocked_by(raws: Sequence[RawSpan], logs: Sequence[RawLog], spans: Sequence[Span]) -> tuple[str, str] | None:
-    """Return the guardrail that stopped a run and its reason (``""`` if missing), or ``None``. ``spans``: normal
-    forms of ``raws``.
+    """Return the guardrail that stopped a run and its reason (or ``""``), or ``None``.
+
+    ``spans``: normal forms of ``raws``.
     """
     errors = [span.error for span in spans if span.error is not None and _is_block(span.error)]
     models = [span for span in spans if span.kind is Kind.LLM]
@@ -63,7 +64,6 @@ def blocked_by(raws: Sequence[RawSpan], logs: Sequence[RawLog], spans: Sequence[
 
 
 def _records(raws: Sequence[RawSpan], logs: Sequence[RawLog], since: int) -> Iterator[_Record]:
-    """Yield spans that ended and events after the last model call began, and all log records."""
     for raw in raws:
         if raw.end_ns >= since:
             yield raw, "", raw.attributes
@@ -78,7 +78,6 @@ def _records(raws: Sequence[RawSpan], logs: Sequence[RawLog], since: int) -> Ite
 
 
 def _stopping(event: str, attributes: Mapping[str, Any], is_guard: bool) -> list[tuple[str, Any]] | None:
-    """Return the guardrail values of a record that stopped the run; ``None`` for other records."""
     names_guard = _GUARD.search(event) is not None
     if not (is_guard or names_guard or _concerns((*attributes,))):
         return None
@@ -91,7 +90,6 @@ def _stopping(event: str, attributes: Mapping[str, Any], is_guard: bool) -> list
 
 @lru_cache(1024)
 def _concerns(keys: tuple[str, ...]) -> bool:
-    """Return whether any key may concern a guardrail. Cached, because spans of a kind share keys."""
     return any(_GUARD.search(key) is not None for key in keys)
 
 
@@ -105,7 +103,6 @@ def _words(key: str) -> list[str]:
 
 
 def _leaves(value: Any, of_guard: bool, key: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
-    """Yield key and value of everything about a guardrail: on a guardrail's own span or event, all values."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         value = parsed(value)
     if isinstance(value, Mapping) and depth:
@@ -121,7 +118,6 @@ def _leaves(value: Any, of_guard: bool, key: str = "", depth: int = _DEPTH) -> I
 
 
 def _stops(key: str, value: Any) -> bool:
-    """Return whether a value means that a guardrail stopped the content."""
     words = _words(key)
     last = words[-1] if words else ""
     text = str(value).strip().lower()

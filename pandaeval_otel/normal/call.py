@@ -1,4 +1,4 @@
-"""A tool call under construction, and how its result shows that the tool failed."""
+"""A tool call under construction, and how its result shows failure."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ ORDER = attrgetter("order")
 
 @dataclass(slots=True)
 class Call:
-    """A tool call under construction. ``matched``: span and request are merged.
-
-    Created with positional arguments, which is several times faster.
-    """
+    """A tool call under construction. ``matched``: span and request are merged."""
 
     name: str
     id: str
@@ -42,15 +39,12 @@ class Call:
 
     @property
     def key(self) -> Hashable:
-        """A key that is equal for equal arguments."""
         if self._key is None:
             self._key = arguments_key(self.arguments)
         return self._key
 
     def finished(self) -> ToolCall:
-        """Return the final call without framework wrappers around its result. A wrapper that reports failure sets the
-        error.
-        """
+        """Return the final call, unwrapped. A wrapper that reports failure sets the error."""
         error = self.error
         if error is None and self.has_result:
             error = _failure(self.result)
@@ -80,7 +74,6 @@ def _value(result: Any) -> Any:
 
 
 def _failure(result: Any) -> str | None:
-    """Return the text of a result that reports a failed tool, in its wrapper or in a framework's words."""
     if not may_say_failed(result.stated if type(result) is Captured else result):
         return None
     text, failed = unwrapped(_value(result))

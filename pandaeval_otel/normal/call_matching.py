@@ -1,7 +1,4 @@
-"""Matches tool spans to the requests of models.
-
-Ids may repeat or be missing. So calls are matched by id, then arguments, then name, in order.
-"""
+"""Matches tool spans to models' requests by id, then arguments, then name, in order."""
 
 from __future__ import annotations
 
@@ -46,7 +43,6 @@ def _match_by(run: Sequence[Call], asked: Sequence[Call], ways: tuple[str, str],
 
 
 def _match_ids(run: Sequence[Call], asked: Sequence[Call], names: Mapping[str, str]) -> bool:
-    """Match by id if ids are unique and complete, as usual. Returns whether all matched."""
     by_id = {(request.id, request.name): request for request in asked if request.id}
     if len(by_id) != len(asked):
         return False
@@ -56,7 +52,6 @@ def _match_ids(run: Sequence[Call], asked: Sequence[Call], names: Mapping[str, s
 
 
 def _served_names(names: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:
-    """Map executed tools to requested names, also if names differ by the MCP server."""
     found = dict(names)
     for run, own in names.items():
         if own not in asked:

@@ -1,7 +1,4 @@
-"""Gives tool calls the results that later inputs contain.
-
-Inputs are read from the end, and only while calls lack results, so a long history adds no cost.
-"""
+"""Gives tool calls the results in later inputs. Inputs are read from the end, only while results are missing."""
 
 from __future__ import annotations
 
@@ -20,9 +17,9 @@ _OWN = 1 << 62
 
 
 def give_results(speakers: Sequence[Span], calls: Sequence[Call], next_turns: Container[str] = ()) -> None:
-    """Add results to ``calls`` (in order) from tool responses in inputs of ``speakers`` (by start) and in outputs
-    with hosted tools. ``next_turns``: IDs of model calls that begin another turn; their inputs also contain the
-    previous turn.
+    """Add results to ``calls`` from inputs of ``speakers`` and outputs with hosted tools.
+
+    ``next_turns``: ids of model calls that begin another turn.
     """
     if all(call.has_result for call in calls):
         return
@@ -39,7 +36,6 @@ def give_results(speakers: Sequence[Span], calls: Sequence[Call], next_turns: Co
 
 
 def _answer(messages: Sequence[Message], before: Order, made: _Made, due: dict[int, Call]) -> None:
-    """Give the calls that are ``due`` the results in ``messages``."""
     seen: Counter[tuple[str, Hashable]] = Counter()
     for requests, responses in _batches(messages):
         if not requests:
@@ -52,7 +48,6 @@ def _answer(messages: Sequence[Message], before: Order, made: _Made, due: dict[i
 
 
 def _heard(speakers: Sequence[Span], next_turns: Container[str]) -> Iterator[tuple[Order, Sequence[Message]]]:
-    """Yield messages that may contain results, with the latest start of the calls that they can answer."""
     for span in speakers:
         if span.kind is not Kind.LLM:
             yield (span.end_ns, 0), (*(span.input or ()), *(span.output or ()))
@@ -70,9 +65,6 @@ def _give(call: Call | None, response: ToolResponse | None, due: dict[int, Call]
 
 
 def _batches(messages: Sequence[Message]) -> Iterator[tuple[list[ToolRequest], list[ToolResponse]]]:
-    """Yield requests and their responses, from the end back to the last user message. Requests are empty if the
-    server keeps the history.
-    """
     requests: list[ToolRequest] = []
     responses: list[ToolResponse] = []
     for message in reversed(messages):
@@ -93,7 +85,6 @@ def _batches(messages: Sequence[Message]) -> Iterator[tuple[list[ToolRequest], l
 def _pairs(
     requests: Sequence[ToolRequest], responses: Sequence[ToolResponse]
 ) -> list[tuple[ToolRequest, ToolResponse | None]]:
-    """Pairs each request with its response: by id, then by name, then in order unless ids contradict."""
     answers: dict[int, ToolResponse] = {}
     left = list(responses)
     for named in (_ID, _NAME):
@@ -116,8 +107,6 @@ def _pairs(
 
 
 class _Made:
-    """Finds the calls of a trace by id, or by name and arguments."""
-
     def __init__(self, calls: Sequence[Call]) -> None:
         self._by_id: dict[str, list[Call]] = {}
         self._by_arguments: dict[tuple[str, Hashable], list[Call]] | None = None
@@ -131,9 +120,6 @@ class _Made:
                     self._open.setdefault(call.id, []).append(call)
 
     def asked_by(self, request: ToolRequest, before: Order, seen: Counter[tuple[str, Hashable]]) -> Call | None:
-        """Return the call of ``request``. Pass requests latest first; ``seen`` counts equal requests, so that each
-        takes the next earlier call made ``before``.
-        """
         found = self._by_id.get(request.id) if request.id else None
         key: tuple[str, Hashable] = ("", request.id)
         if found is None:
@@ -152,9 +138,6 @@ class _Made:
     def answered_by(
         self, responses: Sequence[ToolResponse], before: Order
     ) -> Iterator[tuple[Call | None, ToolResponse]]:
-        """Yield responses without requests and their calls: the last call with the id that has no result. Responses
-        without ids belong to the last calls in order, because inputs repeat earlier responses.
-        """
         at = bisect_left(self._calls, before, key=ORDER)
         for response in reversed(responses):
             if response.id:

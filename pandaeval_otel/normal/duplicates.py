@@ -1,5 +1,5 @@
-"""Merges spans that record the same call. Duplicates come from two instrumentations, a framework and a client, an MCP
-client and server, or a replayed durable workflow. A single span keeps the call, completed from the others.
+"""Merges spans that record the same call, from two instrumentations, an MCP client and server, or a replayed
+workflow.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _NEAR = 64
 def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
     """Return a tree with each model call, tool call and agent run once, and the number of merged spans.
 
-    The outermost span keeps the call and takes missing fields from the others. Those become ``STEP`` spans without
-    content, so their children stay. A model call around several calls becomes a ``WORKFLOW``.
+    The outermost span keeps the call and takes missing fields. Others become empty ``STEP`` spans. A model call around
+    several calls becomes a ``WORKFLOW``.
     """
     any_twice, repeated = _twice(tree)
     if not any_twice:
@@ -55,8 +55,6 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
 
 
 class _Keepers:
-    """Finds the span that keeps a call. ``wrappers``: spans around several calls. ``repeated``: ids shared by spans."""
-
     def __init__(self, tree: Tree, wrappers: set[str], repeated: set[str]) -> None:
         self.wrappers = wrappers
         self.by_response: dict[str, str] = {}
@@ -67,7 +65,6 @@ class _Keepers:
         self._tools: list[Span] = []
 
     def add(self, span: Span) -> str:
-        """Return the id of the span that keeps the call of ``span``; outer spans come first."""
         keeper = self._with_its_id(span) or self._around(span)
         self._of[span.span_id] = keeper
         if span.kind is _LLM and span.response_id:
@@ -75,7 +72,6 @@ class _Keepers:
         return keeper
 
     def _with_its_id(self, span: Span) -> str | None:
-        """Return the keeper of an earlier span with the same response or call id."""
         if span.kind is _LLM:
             keeper = self.by_response.get(span.response_id)
             if keeper is None or _says_otherwise(self._tree.by_id[keeper], span):
@@ -99,7 +95,6 @@ class _Keepers:
         return self._of[same.span_id] if same is not None else None
 
     def _around(self, span: Span) -> str:
-        """Return the keeper of the same call around ``span``, or ``span`` itself."""
         above = self._tree.above(span)
         if above is None or above.kind is not span.kind or above.span_id in self.wrappers:
             return span.span_id
@@ -109,9 +104,6 @@ class _Keepers:
 
 
 def _twice(tree: Tree) -> tuple[bool, set[str]]:
-    """Return whether a call may be recorded twice (nested in its kind or with the same id), and the ids that tool
-    spans share.
-    """
     seen: set[str] = set()
     repeated: set[str] = set()
     any_twice, tools = False, set[bool]()
@@ -134,7 +126,6 @@ def _twice(tree: Tree) -> tuple[bool, set[str]]:
 
 
 def _asked_again(tree: Tree, ids: Collection[str]) -> set[str]:
-    """Return the ``ids`` that models reused for several requests, after different histories."""
     asked: dict[str, Span] = {}
     again: set[str] = set()
     for span in tree.spans:
@@ -148,13 +139,11 @@ def _asked_again(tree: Tree, ids: Collection[str]) -> set[str]:
 
 
 def _replays(one: Span, other: Span) -> bool:
-    """Return whether two tool spans with the same id are the same call: equal arguments and result."""
     is_equal = (one.arguments, one.result) == (other.arguments, other.result)
     return is_equal and same_tool(one.tool_name, other.tool_name)
 
 
 def _digest(span: Span) -> bytes:
-    """Return a digest that is equal for spans with equal arguments and an equal result."""
     assert span.arguments is not None
     assert span.result is not None
     try:
@@ -165,7 +154,6 @@ def _digest(span: Span) -> bytes:
 
 
 def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:
-    """Return the ids of model-call spans that directly contain several successful model calls: agent loops."""
     inner: dict[str, set[str]] = {}
     for span in calls:
         above = tree.above(span)
@@ -175,9 +163,9 @@ def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:
 
 
 def _wrapper(span: Span, calls: Container[str]) -> Span:
-    """Turn a span around several model calls into a workflow. If it shares a response id with any of them, that
-    call's attributes were only copied onto it, as LiteLLM does with the current span. Its content is then dropped,
-    because it is not the run's answer.
+    """Turn a span around several model calls into a workflow.
+
+    If it shares a response id, its content is a copy and is dropped.
     """
     if not span.response_id or span.response_id not in calls:
         return span.but(kind=Kind.WORKFLOW)
@@ -185,16 +173,12 @@ def _wrapper(span: Span, calls: Container[str]) -> Span:
 
 
 def _says_otherwise(one: Span, other: Span) -> bool:
-    """Return whether two calls with the same response id differ: sequential, with different answers. Some servers and
-    test doubles reuse ids.
-    """
     if one.output is None or other.output is None or one.output == other.output:
         return False
     return one.end_ns < other.start_ns or other.end_ns < one.start_ns
 
 
 def _same_call(outer: Span, inner: Span) -> bool:
-    """Return whether a span directly inside another of its kind records the same call."""
     if inner.kind is _LLM:
         return not (outer.response_id and inner.response_id and outer.response_id != inner.response_id)
     if inner.kind is _AGENT:
@@ -208,7 +192,8 @@ def _same_call(outer: Span, inner: Span) -> bool:
 
 
 def _serves(outer: Span, inner: Span) -> bool:
-    """Return whether two spans are client and server of the same MCP tool, a single name with the server's prefix.
+    """Return whether two spans are client and server of the same MCP tool.
+
     Without MCP attributes, arguments must be equal.
     """
     if not same_served(outer.tool_name, inner.tool_name):
@@ -217,7 +202,6 @@ def _serves(outer: Span, inner: Span) -> bool:
 
 
 def _runs_beside(span: Span, other: Span) -> bool:
-    """Return whether the MCP span ``span`` serves the call ``other``, although neither contains the other."""
     if is_served(other) or not (other.start_ns <= span.start_ns and span.end_ns <= other.end_ns):
         return False
     values = ((span.arguments, other.arguments), (span.result, other.result))
@@ -228,7 +212,7 @@ def _runs_beside(span: Span, other: Span) -> bool:
 
 
 def _calls_itself(outer: Span, inner: Span) -> bool:
-    """Return whether a tool calls itself: equal argument names, other values. Other names mean another wrapping."""
+    """Return whether a tool calls itself: equal argument names, other values."""
     given, passed = (span.arguments.value if span.arguments else None for span in (outer, inner))
     if not isinstance(given, dict) or not isinstance(passed, dict):
         return False
@@ -253,7 +237,6 @@ def _merged(group: Sequence[Span], tree: Tree) -> Span:
 
 
 def _fullest(output: Messages | None, others: Iterable[Span]) -> Messages | None:
-    """Return ``output``, or another span's version of the same answer with more calls, call ids or thoughts."""
     if not output:
         return output
     best = output
@@ -268,14 +251,13 @@ def _words(output: Messages) -> tuple[str, ...]:
 
 
 def _fullness(output: Messages) -> tuple[int, int, int]:
-    """Count tool calls, those with an id, and thoughts."""
     parts = all_parts(output)
     calls = [part for part in parts if type(part) is ToolRequest]
     return len(calls), sum(bool(call.id) for call in calls), sum(type(part) is Reasoning for part in parts)
 
 
 def _outcome(attempts: Sequence[Span], tree: Tree) -> str | None:
-    """Return the error of the last attempt, on or inside its span. Earlier attempts were retried."""
+    """Return the error of the last attempt. Earlier attempts were retried."""
     if all(span.error is None for span in attempts):
         return None
     latest = sorted(attempts, key=lambda span: (span.end_ns, -tree.depth(span), span.span_id), reverse=True)

@@ -1,6 +1,4 @@
-"""Detects whether a run was stopped, truncated or filtered, from errors, finish reasons and interruption notices.
-Parallel runs in a trace are read separately.
-"""
+"""Detects stopped, truncated or filtered runs from errors, finish reasons and interruption notices."""
 
 from __future__ import annotations
 
@@ -63,9 +61,7 @@ _LONGEST, _OF_ANSWER = 200, 200
 
 
 def ending(trace: Trace, raws: Sequence[RawSpan]) -> tuple[str, str]:
-    """Return ``STOPPED``, ``TRUNCATED`` or ``BLOCKED`` with the error, notice or finish reason; ``("", "")``
-    otherwise. A timeout is an error.
-    """
+    """Return ``STOPPED``, ``TRUNCATED`` or ``BLOCKED`` with its evidence, else ``("", "")``. A timeout is an error."""
     found = _by_error(trace.error, trace)
     if found[0]:
         return found
@@ -102,7 +98,6 @@ def _own_end(span: Span, attributes: Mapping[str, Mapping[str, Any]], trace: Tra
 
 
 def _stated(attributes: Mapping[str, Any], *, is_captured: bool) -> str:
-    """Return the finish reason that the attributes of a span state. Captured messages have stated theirs."""
     stated = next((attributes[key] for key in _REASON_KEYS if attributes.get(key)), None)
     if stated is None and not is_captured:
         stated = _of_message(attributes)
@@ -118,15 +113,11 @@ def _kind_of(reason: str) -> tuple[str, str]:
 
 
 def _of_message(attributes: Mapping[str, Any]) -> Any:
-    """Return the finish reason of a message without parts, which counts as not captured."""
     messages = parsed(attributes.get(semconv.OUTPUT_MESSAGES))
     return as_dict(messages[-1]).get("finish_reason") if isinstance(messages, list) and messages else None
 
 
 def _speaker(trace: Trace) -> str:
-    """Return the ID of the answering model call: the last with the answer's text. Without captured text or answer, it
-    is the call that ended last.
-    """
     models = [span for span in trace.spans if span.kind is Kind.LLM]
     answer = (trace.output or "").strip()
     if answer and any(span.output is not None for span in models):
@@ -136,13 +127,13 @@ def _speaker(trace: Trace) -> str:
 
 
 def blocked_for(reason: str) -> tuple[str, str]:
-    """Return who blocked an answer with this finish reason, and the reason."""
+    """Return who blocked an answer with this finish reason, and why."""
     refused = _NO_LETTER.sub("", reason.lower()) in _REFUSALS
     return ("refusal of the model" if refused else "content filter of the provider"), reason
 
 
 def side_by_side(trace: Trace) -> list[list[str]]:
-    """Return the span IDs per run if runs with different questions overlap; else ``[]``."""
+    """Return the span ids per run if runs with different questions overlap, else ``[]``."""
     heads = [span for span in trace.spans if span.span_id in {turn.span_id for turn in trace.turns}]
     questions = {turn.user for turn in trace.turns}
     if len(heads) < 2 or not len(heads) == len(trace.turns) == len(questions) or None in questions:

@@ -1,4 +1,4 @@
-"""Collects other evaluators' results from spans, events and log records. They are shown but never used for scores."""
+"""Collects other evaluators' results, which are shown but never scored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST, _LONGEST = 50, 300
 
 
 def evaluations(spans: Sequence[RawSpan], logs: Sequence[RawLog]) -> tuple[OtherResult, ...]:
-    """Return each result once, as the first of its records states it, at most :data:`_MOST`."""
+    """Return each result once, from its first record, at most :data:`_MOST`."""
     found: dict[tuple[str, float | None, str], OtherResult] = {}
     for source, span_id, attributes in _records(spans, logs):
         name = identifier(attributes.get(semconv.EVALUATION_NAME))
@@ -33,9 +33,7 @@ def evaluations(spans: Sequence[RawSpan], logs: Sequence[RawLog]) -> tuple[Other
 
 
 def _records(spans: Sequence[RawSpan], logs: Sequence[RawLog]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield source, evaluated span and attributes of each record. Log records come first, because they name the
-    evaluator best.
-    """
+    """Yield source, evaluated span and attributes, log records first."""
     for log in logs:
         if log_name(log) == _EVENT:
             yield log.scope.name, log.span_id, log.attributes

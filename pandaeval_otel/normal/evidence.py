@@ -1,6 +1,6 @@
 """The evidence of a trace: distinct spans and log records, and their digest.
 
-Equal spans give equal evidence in any order, batching, duplication or receiver.
+Equal spans give equal evidence in any order, batching or duplication.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ _EARLIEST = attrgetter("start_ns", "span_id")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Spans by (start, id) and log records by (time, content), without duplicates. ``digest``: 32 hex digits;
-    ``notes``: remarks on missing parts."""
+    """Distinct spans by (start, id) and log records by (time, content). ``digest``: 32 hex digits."""
 
     spans: tuple[RawSpan, ...]
     logs: tuple[RawLog, ...]
@@ -32,7 +31,7 @@ def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
     """Decode a trace's stored chunks, each ``(is_logs, bytes)``.
 
     Among differing copies of a span, keeps the copy with most attributes, then most content, then the larger hash.
-    Raises :class:`pandaeval_otel.wire.bounds.TooMuchError` if memory would not suffice.
+    Raises :class:`pandaeval_otel.wire.bounds.TooMuchError`.
     """
     room = Room()
     spans: dict[str, tuple[RawSpan, bytes]] = {}

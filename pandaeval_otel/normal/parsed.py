@@ -1,4 +1,4 @@
-"""Recognize the call of a forced function as an answer, by the parser of LangChain that read its arguments."""
+"""Recognizes a forced function call as an answer, by the LangChain parser that read its arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARSERS = re.compile(r"\b(?:Json|Pydantic|Structured)\w*Parser\b")
 
 
 def with_parsed_answers(spans: Sequence[Span]) -> Sequence[Span]:
-    """Return the spans, with calls as answers if a parser ran after the model call and no such tool ran."""
+    """Return the spans, with calls as answers if a parser followed and no such tool ran."""
     parsers = [span for span in spans if span.error is None and "Parser" in span.name and _PARSERS.search(span.name)]
     if not parsers:
         return spans

@@ -1,9 +1,7 @@
-"""Finds a trace's conversation: by session id, else by the continued response, else by the history in model calls.
+"""Finds a trace's conversation by session id, continued response, or the history in model calls.
 
-Responses link turns if the provider keeps the history (OpenAI's Responses API). History links turns if the
-application sends it and no span names a session. It consists of user messages and the last answer to each.
-Instructions, tool calls and results are ignored, because frameworks change them. Openings shared by many
-conversations, such as greetings, do not count.
+Responses link turns if the provider keeps the history (OpenAI's Responses API). History links turns if no span names a
+session. It consists of user messages and the last answer to each. Openings that many conversations share do not count.
 """
 
 from __future__ import annotations
@@ -40,10 +38,9 @@ Exchange = tuple[str, str]
 
 
 def session_id(tree: Tree) -> str | None:
-    """Return the best-ranked session id (see ``semconv.SESSION_RANKS``). Of equal ranks, the outermost span's id
-    wins, then the earliest, because sub-agents may have their own.
+    """Return the best-ranked session id (``semconv.SESSION_RANKS``), or ``None``.
 
-    ``None`` if no span names a conversation; ids are never invented.
+    Of equal ranks, the outermost span's id wins, then the earliest.
     """
     found = [
         (rank, tree.depth(span), position, candidate)
@@ -57,16 +54,15 @@ def session_id(tree: Tree) -> str | None:
 
 
 def user_id(tree: Tree) -> str | None:
-    """Return the user that the earliest span names, or ``None``."""
     return next((span.user_id[:MAX_ID_CHARS] for span in tree.spans if span.user_id), None)
 
 
 def exchanged(spans: Sequence[Span]) -> tuple[tuple[str, ...], str]:
-    """Return the responses that a next turn may continue (the last :data:`MAX_GIVEN`, in call order), and the
-    response of an earlier trace that this trace continues, or ``""``.
+    """Return the responses that a next turn may continue (the last :data:`MAX_GIVEN`), and the continued response or
+    ``""``.
 
     ``spans``: spans with a response or previous response, by start. Only ids of providers with history count: they
-    begin with ``resp_``, or the call continues another. A response continued within the trace is excluded.
+    begin with ``resp_``, or the call continues another.
     """
     previous = [span.previous_response_id for span in spans if span.previous_response_id]
     kept = [span.response_id for span in reversed(spans) if span.previous_response_id or span.response_id[:5] == _KEPT]
@@ -79,15 +75,12 @@ def exchanged(spans: Sequence[Span]) -> tuple[tuple[str, ...], str]:
 
 
 def may_continue(spans: bytes) -> bool:
-    """Return whether the encoded spans may continue another trace's response. Has false positives, no false
-    negatives.
-    """
+    """Return whether the encoded spans may continue another trace's response. No false negatives."""
     # Searching for two plain texts first takes a quarter of the time, and most spans have neither.
     return (b"previous_response" in spans or b"resp_" in spans) and _CONTINUES.search(spans) is not None
 
 
 def _whole(id_: str) -> bool:
-    """Return whether an id is complete. Cut ids may be equal by accident."""
     return 0 < len(id_) < MAX_ID_CHARS
 
 
@@ -97,18 +90,17 @@ def is_history(id_: str) -> bool:
 
 
 def may_be_linked(spans: bytes) -> bool:
-    """Return whether the encoded spans may link to another trace without a session. The byte scan is approximate."""
+    """Return whether the encoded spans may link to another trace without a session. The scan is approximate."""
     return _NAMED.search(spans) is None or may_continue(spans)
 
 
 def conversations(
     models: Sequence[Span], roots: Iterable[Span], turns: Sequence[Turn], whose: tuple[str, ...]
 ) -> tuple[tuple[str, ...], str]:
-    """Return the ids of the conversation at the trace's end (one or two readings), and of the continued conversation.
-    ``()`` and ``""`` if not captured or too common.
+    """Return the ids of the conversation at the trace's end, and of the continued conversation.
 
-    ``models``: model calls by start; without them ``roots`` are read. Equal conversations differ by ``whose``
-    (service, agent and user) and by instrumentation.
+    ``()`` and ``""`` if not captured or too common. ``models``: model calls by start; without them ``roots`` are read.
+    Equal conversations differ by ``whose`` (service, agent, user) and instrumentation.
     """
     speakers = [span for span in models if span.input] or [span for span in roots if span.input]
     if not speakers:
@@ -130,7 +122,6 @@ def conversations(
 
 
 def _exchanges(messages: Sequence[Message]) -> list[Exchange]:
-    """Return the exchanges in order; none of a list that was captured only in part."""
     found: list[Exchange] = []
     open_ = False
     if is_cut(messages):

@@ -1,7 +1,6 @@
 """Converts a raw span to normal form: each field comes from the first dialect that states it.
 
-Thread-safe. Candidates are cached by the span's signature (key roots, scope, name prefix), because a process emits
-few kinds of spans.
+Thread-safe. Candidates are cached by key roots, scope and name prefix.
 """
 
 from __future__ import annotations
@@ -58,8 +57,9 @@ _BY_SIGNATURE: dict[_Signature, _Plan] = {}
 
 
 def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
-    """Return the normal form of ``raw`` and its log records. Never raises: a failed dialect only loses its reading,
-    adds the note ``dialect NAME failed`` and is recorded in :data:`ERRORS`.
+    """Return the normal form of ``raw`` and its log records. Never raises.
+
+    A failed dialect only loses its reading, with a note and a record in :data:`ERRORS`.
     """
     signature = _signature(raw, logs)
     plan = _BY_SIGNATURE.get(signature) or _plan(signature)
@@ -87,10 +87,6 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The dialects for a signature, by name and method. ``speaking``: dialects that read spans with only
-    attributes. ``has_own``: whether spans have ``pandaeval.*`` attributes.
-    """
-
     readers: tuple[_Reader, ...]
     speaking: tuple[_Reader, ...]
     has_own: bool
@@ -132,7 +128,7 @@ def _name_prefixes() -> tuple[str, ...]:
 
 
 def _candidates(signature: _Signature, roots: Set[str]) -> Iterator[Dialect]:
-    """Yield the candidate dialects: own scope or name matches by priority, then others by number of keys read."""
+    """Yield candidates: own scope or name matches by priority, then others by number of keys read."""
     shared: list[tuple[int, Dialect]] = []
     for dialect in dialects():
         if _is_candidate(dialect, signature, roots):
@@ -145,7 +141,6 @@ def _candidates(signature: _Signature, roots: Set[str]) -> Iterator[Dialect]:
 
 
 def _is_candidate(dialect: Dialect, signature: _Signature, roots: Set[str]) -> bool:
-    """Return whether a dialect is asked. ``roots``: first segments of the signature's keys."""
     keys, scope, hint, has_logs, whole = signature
     if getattr(dialect, "only_logs", False) and not has_logs:
         return False
@@ -160,7 +155,6 @@ def _is_candidate(dialect: Dialect, signature: _Signature, roots: Set[str]) -> b
 
 
 def _complete(said: Reading, other: Reading) -> None:
-    """Complete fields that ``said`` leaves open or empty with those of ``other``."""
     for name in compress(_FIELDS, _FIELD_VALUES(other)):
         if not getattr(said, name):
             setattr(said, name, getattr(other, name))
@@ -212,7 +206,6 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
 
 
 def _settle(raw: RawSpan, said: Reading) -> Kind:
-    """Return the span's kind, and clears fields of the reading that are not the span's."""
     kind, tool, agent = said.kind or _OTHER, said.tool_name, said.agent_name
     if kind is _EVALUATION and tool:
         kind = _TOOL  # which tool was called is no score, whatever else the span says of itself
@@ -230,7 +223,6 @@ def _settle(raw: RawSpan, said: Reading) -> Kind:
 
 
 def _own(raw: RawSpan) -> dict[str, Any]:
-    """Return the ``pandaeval.*`` attributes of a span, or else of its events."""
     prefix = f"{semconv.PANDAEVAL_ROOT}."
     own = {key: value for event in raw.events for key, value in event.attributes.items() if key.startswith(prefix)}
     own.update((key, value) for key, value in raw.attributes.items() if key.startswith(prefix))

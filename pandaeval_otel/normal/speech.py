@@ -1,4 +1,4 @@
-"""Reads message lists: start of a user's turn, question and answer."""
+"""Reads message lists: turn starts, questions and answers."""
 
 from __future__ import annotations
 
@@ -64,25 +64,24 @@ _HARNESS = re.compile(
 
 
 def is_harness(part: Part) -> bool:
-    """Return whether a harness, rather than the user, wrote a part of a user message."""
     return type(part) is Text and _is_of_harness(part.text[:_OPENING])
 
 
 @lru_cache(maxsize=4096)
 def _is_of_harness(opening: str) -> bool:
-    """Check the beginning of a text. Cached, because later calls repeat it."""
     return _HARNESS.match(opening) is not None
 
 
 def is_replay(text: str) -> bool:
-    """Return whether a framework, rather than a user, wrote the user message with this text."""
+    """Return whether a framework wrote the user message with this text."""
     return text.startswith(_REPLAYS)
 
 
 @dataclass(slots=True, unsafe_hash=True)  # never changed
 class Said:
-    """A side of an exchange. ``text``: ``None`` if not captured, ``""`` if empty. ``media_only``: media without
-    text. ``pending``: an unanswered tool call.
+    """A side of an exchange.
+
+    ``text``: ``None`` if not captured, ``""`` if empty. ``pending``: an unanswered tool call.
     """
 
     text: str | None = None
@@ -94,9 +93,7 @@ NOTHING = Said()
 
 
 def is_user_turn(message: Message) -> bool:
-    """Return whether a user message has text or media, and is neither tool results nor a framework's replay of
-    another agent.
-    """
+    """Return whether a user message has text or media, and is no tool result or replay."""
     parts = message.parts
     if message.role != "user" or not parts:
         return False
@@ -110,12 +107,11 @@ def is_user_turn(message: Message) -> bool:
 
 
 def is_cut(messages: Sequence[Message]) -> bool:
-    """Return whether a length limit ended the list early, so that its last message need not be the latest."""
     return bool(messages) and messages[-1].role != "user" and messages[-1].hidden
 
 
 def current_turn(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages after the last user message (those before it are history); none of a list that was cut."""
+    """Return the messages after the last user message; empty for a cut list."""
     if not messages or is_cut(messages):
         return ()
     for index in range(len(messages) - 1, -1, -1):
@@ -125,7 +121,6 @@ def current_turn(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def previous_turn(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages of the turn before the last user message."""
     at = len(messages) - len(current_turn(messages))
     while at and (is_user_turn(messages[at - 1]) or messages[at - 1].role == "system"):
         at -= 1
@@ -133,7 +128,6 @@ def previous_turn(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
-    """Return the requests for tools in order, as :func:`asks_for_tool` recognises them."""
     found: list[ToolRequest] = []
     for message in messages:
         for part in message.parts:
@@ -143,13 +137,13 @@ def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
 
 
 def asks_for_tool(request: ToolRequest) -> bool:
-    """Return whether a request calls a tool. Answer-only tools and calls without a name do not count."""
+    """Return whether a request calls a tool. Answer-only tools and unnamed calls do not count."""
     name = request.name
     return bool(name) and not (may_be_final_answer(name) and is_final_answer(name, request.arguments))
 
 
 def handed_over(output: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Rename calls of answer-only tools to a common name and drop their responses, which look like any tool's."""
+    """Rename calls of answer-only tools to a common name and drop their responses."""
     if len(output) == 1 and output[0].role == "assistant":
         return output
     responses = [part for message in output for part in message.tool_responses if _is_receipt(part)]
@@ -167,7 +161,6 @@ def handed_over(output: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def as_answer(output: Sequence[Message]) -> tuple[Message, ...]:
-    """Return ``output`` with the last message's only call of a tool under the name of tools that carry an answer."""
     *before, last = output
     if len(last.tool_requests) != 1:
         return tuple(output)
@@ -180,9 +173,7 @@ def _is_receipt(part: ToolResponse) -> bool:
 
 
 def unfolded(output: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Split answers with hosted tool calls into several messages, as if the application had run the tools: text and
-    calls, results, following text.
-    """
+    """Split answers with hosted calls into messages: text and calls, results, following text."""
     messages: list[Message] = []
     for message in output:
         parts = _of_provider(message)
@@ -193,9 +184,7 @@ def unfolded(output: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _of_provider(message: Message) -> tuple[Part, ...]:
-    """Return the parts of an answer with hosted tool calls; ``()`` otherwise. If an answer ended regularly with text
-    after its calls, the provider ran them.
-    """
+    """Return the parts of an answer with hosted calls, else ``()``. Regular text after calls marks hosted calls."""
     parts = message.parts
     if len(parts) < 2 or not any(type(part) is ToolRequest for part in parts[:-1]):
         return ()
@@ -208,7 +197,6 @@ def _of_provider(message: Message) -> tuple[Part, ...]:
 
 
 def _spread(message: Message, parts: Sequence[Part]) -> Iterator[Message]:
-    """Yield a message for each row of parts up to its calls, and for each row of results."""
     row: list[Part] = []
     for part in parts:
         is_result, before = type(part) is ToolResponse, type(row[-1]) if row else None
@@ -220,7 +208,6 @@ def _spread(message: Message, parts: Sequence[Part]) -> Iterator[Message]:
 
 
 def user_messages(messages: Sequence[Message]) -> list[str]:
-    """Return the texts of the user's messages; consecutive ones are joined."""
     return [
         "\n".join(part.text for part in _own_words(group) if type(part) is Text and part.text)
         for group in _user_groups(messages)
@@ -228,15 +215,12 @@ def user_messages(messages: Sequence[Message]) -> list[str]:
 
 
 def _own_words(group: Sequence[Message]) -> list[Part]:
-    """Return the parts of a user's messages, without text of a harness unless there is nothing else."""
     parts = all_parts(group)
     return [part for part in parts if not is_harness(part)] or parts
 
 
 def by_user_message(calls: Sequence[Span]) -> list[list[Span]]:
-    """Group model calls by answered user message. A turn begins when the history contains the last turn's message and
-    a later user message. A different prompt (router, summary) stays in its turn.
-    """
+    """Group model calls by answered user message. A different prompt (router, summary) stays in its turn."""
     groups: list[list[Span]] = []
     heard: list[str] = []
     for call in calls:
@@ -254,7 +238,6 @@ def by_user_message(calls: Sequence[Span]) -> list[list[Span]]:
 
 
 def asked(span: Span) -> Said:
-    """Return the user's last text in a span's input."""
     if span.input is None or (is_cut(span.input) and not _is_unanswered(span.input)):
         return NOTHING
     if not span.input:
@@ -278,9 +261,6 @@ def asked(span: Span) -> Said:
 
 
 def _is_unanswered(messages: Sequence[Message]) -> bool:
-    """Return whether a cut list has a single unanswered user message and ends in a result longer than everything
-    before. That result is probably new and caused the cut.
-    """
     last = messages[-1].parts[0] if messages[-1].parts else None
     size = len(last.result) if type(last) is ToolResponse and type(last.result) is str else 0
     before = sum(len(part.text) for message in messages for part in message.parts if type(part) is Text)
@@ -290,9 +270,7 @@ def _is_unanswered(messages: Sequence[Message]) -> bool:
 
 
 def words_of_user(text: str) -> str:
-    """Return a user's message without additions of editors and frameworks: time, workspace, reminders. Returns the
-    whole text if nothing remains.
-    """
+    """Return a user's message without additions of editors and frameworks, or whole if only these exist."""
     if "</" not in text:
         return text
     asked = None
@@ -316,8 +294,6 @@ def words_of_user(text: str) -> str:
 
 
 def _only_text(messages: Sequence[Message], role: str) -> str | None:
-    """Return the text of a list that is a single message of this role with a single text part, as most are; else
-    ``None``."""
     if len(messages) != 1 or messages[0].role != role or len(messages[0].parts) != 1:
         return None
     part = messages[0].parts[0]
@@ -355,7 +331,7 @@ def _user_groups(messages: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def answered(output: Sequence[Message] | None) -> Said:
-    """Return the last text in a span's output, unless a tool call is pending after it."""
+    """Return the last text in a span's output, unless a tool call is pending."""
     if output is None:
         return NOTHING
     if not output:
@@ -379,9 +355,6 @@ def answered(output: Sequence[Message] | None) -> Said:
 
 
 def _answer_in(message: Message, served: bool) -> Said | None:
-    """Return the answer in an assistant's message; ``None`` if hosted tools ran and the text about results is
-    missing. ``served``: results follow the message.
-    """
     requests = message.tool_requests
     if not requests:
         return _worded(message.parts)
@@ -397,7 +370,6 @@ def _answer_in(message: Message, served: bool) -> Said | None:
 
 
 def _handed_over(arguments: Any) -> str | None:
-    """Return an answer that is a tool's arguments: the only argument, or all of them as JSON."""
     if isinstance(arguments, dict) and len(arguments) == 1:
         arguments = next(iter(arguments.values()))
     if arguments is None or isinstance(arguments, str):
@@ -406,9 +378,6 @@ def _handed_over(arguments: Any) -> str | None:
 
 
 def _beside_tools(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts after the last tool part if a message holds a whole run in order, else all other parts. Some
-    instrumentations put the answer first.
-    """
     others: list[Part] = []
     after: list[Part] = []
     for part in parts:

@@ -1,7 +1,4 @@
-"""Collects each tool call of a trace once, in order, with arguments and result.
-
-A call may be on a tool span, in the model's answer, and with its result in the next input.
-"""
+"""Collects each tool call of a trace once, from tool spans, answers and later inputs."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ _LLM, _TOOL = Kind.LLM, Kind.TOOL
 
 
 def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
-    """Return the calls of a trace, ordered by the time at which a model asked for them."""
+    """Return the calls of a trace, by time of the request."""
     run = [call_on_span(span, tree, index) for index, span in enumerate(tree.spans) if span.kind is _TOOL]
     speakers = [span for span in tree.spans if span.kind is _LLM and (span.input or span.output)]
     groups = turn_groups(speakers, tree)
@@ -36,7 +33,6 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
 
 
 def _caller(span: Span, tree: Tree) -> str:
-    """Return the calling agent. A tool span with model calls below names the agent that it starts."""
     if span.agent_name and tree.children(span):
         above = tree.parent(span)
         if above is not None and any(inner.kind is _LLM for inner in tree.below(span)):
@@ -45,12 +41,10 @@ def _caller(span: Span, tree: Tree) -> str:
 
 
 def is_served(span: Span) -> bool:
-    """Return whether a tool's span records a call over MCP."""
     return "mcp" in span.dialects
 
 
 def _carried(tree: Tree) -> set[str]:
-    """Return the ids of the requests that handed over a run's answer."""
     return {
         request.id
         for root in tree.roots
@@ -62,7 +56,6 @@ def _carried(tree: Tree) -> set[str]:
 
 
 def call_on_span(span: Span, tree: Tree, index: int) -> Call:
-    """Return the call that a tool span records."""
     return Call(
         span.tool_name or span.name,
         span.tool_call_id,

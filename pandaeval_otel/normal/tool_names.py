@@ -1,4 +1,4 @@
-"""Compares names of tools, which spans and requests may spell with a prefix or suffix."""
+"""Compares tool names, which may have a prefix or suffix."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _SPELLING = re.compile(r"[^0-9a-zA-Z]+")
 
 
 def asked_name(run: str, asked: Container[str]) -> str:
-    """Return the name in ``asked`` for the executed tool ``run``: equal, or without a prefix (``Ferry-book_ferry``)
-    or suffix (``book_ferry.tool``). Returns ``run`` if there is none.
+    """Return the name in ``asked`` for the executed tool ``run``, which may differ by prefix (``Ferry-book_ferry``) or
+    suffix; else ``run``.
     """
     if run in asked:
         return run
@@ -19,18 +19,17 @@ def asked_name(run: str, asked: Container[str]) -> str:
 
 
 def same_tool(one: str, other: str) -> bool:
-    """Return whether two names denote one tool, where one may have a prefix or suffix."""
+    """Return whether two names denote the same tool, despite a prefix or suffix."""
     return one == other or asked_name(one, (other,)) == other or asked_name(other, (one,)) == one
 
 
 def same_served(one: str, other: str) -> bool:
-    """Return whether two names denote one tool of an MCP server, where one may have the server's name before it."""
+    """Return whether two names denote the same MCP tool, despite the server's name as prefix."""
     short, long = sorted((_SPELLING.sub("_", one), _SPELLING.sub("_", other)), key=len)
     return bool(short) and (long == short or long.endswith(f"_{short}"))
 
 
 def _inside(name: str) -> Iterator[str]:
-    """Yield the text after each separator in a name, longest first, then the text before the first separator."""
     found = list(_SEPARATOR.finditer(name))
     for separator in found:
         yield name[separator.end() :]

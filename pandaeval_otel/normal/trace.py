@@ -52,16 +52,13 @@ _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """Why and how the assembler closed a trace (:class:`pandaeval_otel.assembly.DueTrace`)."""
-
     trigger: Trigger = Trigger.FILE
     revision: int = 1
     late_spans: int = 0
 
 
 def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | None:
-    """Return the trace, or ``None`` for evidence without spans (log records only). Pure; no span content makes it
-    raise."""
+    """Return the trace, or ``None`` for evidence without spans. No span content makes it raise."""
     if not evidence.spans:
         return None
     by_span: dict[str, list[RawLog]] = {}
@@ -95,7 +92,6 @@ def _add_ending(trace: Trace, evidence: Evidence, spans: Sequence[Span]) -> None
 
 
 def _run_of(trace: Trace, evidence: Evidence, ids: Set[str]) -> Trace:
-    """Return a run of a batch as a trace of its own, with the identity and the state of the whole trace."""
     raws = tuple([raw for raw in evidence.spans if raw.span_id in ids])
     logs = tuple([log for log in evidence.logs if log.span_id in ids])
     spans = [span for span in trace.spans if span.span_id in ids]
@@ -106,9 +102,7 @@ def _run_of(trace: Trace, evidence: Evidence, ids: Set[str]) -> Trace:
 
 
 def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[str, ...] = ()) -> Trace:
-    """Build the trace of ``spans``: at least one, normal form, unique ids, any order. ``notes``: remarks on the
-    evidence.
-    """
+    """Build the trace of ``spans``: at least one, normal form, unique ids, any order."""
     whole = Tree(with_parsed_answers(spans))
     complete = any(not top.parent_id for top in whole.tops)
     missing = [top for top in whole.tops if top.parent_id]
@@ -176,7 +170,6 @@ def _root(tree: Tree) -> Span:
 
 
 def _trigger(closing: Closing, ended: bool) -> Trigger:
-    """Return the trigger; for a trace decided again, derived from its current spans."""
     if closing.revision < 2 or closing.trigger not in (Trigger.IDLE, Trigger.ROOT_ENDED):
         return closing.trigger
     if ended:
@@ -187,9 +180,6 @@ def _trigger(closing: Closing, ended: bool) -> Trigger:
 def _links(
     tree: Tree, models: Sequence[Span], session: str | None, turns: Sequence[Turn], whose: tuple[str, ...]
 ) -> tuple[tuple[str, ...], str]:
-    """Return the responses and conversations that a later trace may continue, and the continued id. With a session,
-    only the last response counts.
-    """
     responses, continues = exchanged([span for span in tree.spans if span.response_id or span.previous_response_id])
     if session is not None:
         return responses[-1:], ""
@@ -200,8 +190,6 @@ def _links(
 
 
 def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
-    """Return the purpose of a trace of a few model calls, if all of them serve an editor or a framework; else
-    ``""``."""
     if len(models) > _FEW or any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
         return ""
     kinds = {utility_of(span, in_session=in_session) for span in models}
@@ -211,8 +199,9 @@ def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
 
 
 def is_genai(trace: Trace) -> bool:
-    """Return whether the trace contains agent work. Excluded: only framework steps without content, and only tool
-    calls of an MCP server, MCP client or Gemini CLI, whose agent is in another trace.
+    """Return whether the trace contains agent work.
+
+    Excluded: only framework steps without content, and only tool calls of an MCP server, MCP client or Gemini CLI.
     """
     return any(
         (span.kind in _GENAI and not (span.kind is _TOOL and not _CALLS_APART.isdisjoint(span.dialects)))
@@ -222,7 +211,6 @@ def is_genai(trace: Trace) -> bool:
 
 
 def _choose(models: Sequence[Span], roots: Sequence[Span]) -> None:
-    """Keep the answer choice with which the run continued."""
     for place, span in enumerate(models, 1):
         choices = span.output or ()
         if len(choices) < 2 or not all(each.role == "assistant" and each.finish_reason for each in choices):
@@ -236,12 +224,10 @@ def _choose(models: Sequence[Span], roots: Sequence[Span]) -> None:
 
 
 def _gist(message: Message) -> tuple[str, ...]:
-    """Return a message's words and the tools that it asks for."""
     return (message.text, *[request.id or request.name for request in message.tool_requests])
 
 
 def _compactions(models: Sequence[Span]) -> tuple[str, ...]:
-    """Names the model calls that replace the history by a summary, and returns a note on them."""
     made = [span for span in models if utility_of(span, in_session=True) == _SUMMARY] if len(models) > 1 else []
     for span in made:
         span.name = f"{span.name.removesuffix(_COMPACTION)}{_COMPACTION}"
@@ -251,9 +237,6 @@ def _compactions(models: Sequence[Span]) -> tuple[str, ...]:
 
 
 def _evaluations(tree: Tree) -> set[str]:
-    """Return the ids of other evaluators' spans and their judges' model calls. A span with other work below it stays,
-    so naming a span a score hides nothing.
-    """
     judged: set[str] = set()
     for span in tree.spans:
         if span.kind is _EVALUATION and span.span_id not in judged:
@@ -268,7 +251,6 @@ def _evaluations(tree: Tree) -> set[str]:
 
 
 def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
-    """Return a note on tool calls that a single-call trace takes from earlier traces of its run."""
     if not calls or root.kind is not _LLM or any(call.span_id != root.span_id for call in calls):
         return ()
     earlier = len(calls) - len(tool_requests(root.output or ()))
@@ -278,8 +260,8 @@ def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
 
 
 def _agent(root: Span, tree: Tree) -> str:
-    """Return the root agent's name: its own, the first agent's below, the only agent name in the trace, else the
-    workflow or service. Agents called by tools do not count.
+    """Return the root agent's name: its own, the first agent's below, the trace's only agent, else the workflow or
+    service.
     """
     if root.agent_name:
         return root.agent_name
@@ -302,7 +284,7 @@ def _agent(root: Span, tree: Tree) -> str:
 def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
     """Return the last run's error; retried failures do not count.
 
-    If a workflow ends without error and answer, and an agent or model call that ended last failed, the run failed.
+    A workflow without error and answer failed if its last agent or model call failed.
     """
     last = roots[-1]
     if last.error is not None or answer:
@@ -312,9 +294,7 @@ def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
 
 
 def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
-    """Return each offered tool's fullest definition, in order of appearance. Lists the agents if they differ; agents
-    with different tools of the same name have separate definitions.
-    """
+    """Return each offered tool's fullest definition. Lists agents if they differ."""
     tools: dict[tuple[str, str], ToolDefinition] = {}
     had: dict[tuple[str, str], dict[str, None]] = {}
     for span in tree.spans:
@@ -336,7 +316,6 @@ def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
 
 
 def _differ(one: ToolDefinition, other: ToolDefinition) -> bool:
-    """Return whether two tools of the same name take other parameters."""
     return None not in (one.parameters, other.parameters) and one.parameters != other.parameters
 
 
@@ -345,9 +324,6 @@ def _fullness(tool: ToolDefinition) -> tuple[bool, bool]:
 
 
 def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
-    """Return each thought once: from the first input's history (earlier traces), the outputs, and the last input's
-    history.
-    """
     if not speakers:
         return ()
     told = [current_turn(speakers[0].input or ())]
@@ -364,7 +340,6 @@ def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
 
 
 def _usage(spans: Sequence[Span]) -> Usage | None:
-    """Return the tokens that the spans state; ``None`` if none of them does."""
     stated = [span.usage for span in spans if span.usage is not None]
     if stated:
         return sum(stated, Usage())

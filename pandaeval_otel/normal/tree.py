@@ -1,7 +1,4 @@
-"""Builds a trace's span tree, robust to missing parents, skewed clocks and parent loops.
-
-A single downward pass computes inherited values, so deeply nested traces cost no more than flat ones.
-"""
+"""Builds a trace's span tree, robust to missing parents, skewed clocks and parent loops."""
 
 from __future__ import annotations
 
@@ -23,8 +20,6 @@ _EARLIEST = attrgetter("start_ns", "span_id")
 
 @dataclass(slots=True)
 class _Place:
-    """Values that a span inherits from those above it."""
-
     depth: int = 0
     above: Span | None = None
     in_run: bool = False
@@ -33,10 +28,12 @@ class _Place:
 
 
 class Tree:
-    """The span tree of a trace. ``spans``: by start, outer before inner on ties; unique ids. ``roots``: outermost
-    agents and workflows not called by tools, else the topmost working spans.
+    """The span tree of a trace.
 
-    A parent loop is cut above its earliest span. Deterministic in any input order.
+    ``spans``: by start, outer first on ties. ``roots``: outermost agents and workflows not called by tools, else the
+    topmost working spans.
+
+    A parent loop is cut above its earliest span. Independent of input order.
     """
 
     def __init__(self, spans: Iterable[Span]) -> None:
@@ -89,36 +86,32 @@ class Tree:
         self.roots = self._find_roots()
 
     def parent(self, span: Span) -> Span | None:
-        """Return the parent, or ``None`` if it is not in the trace."""
         if span.span_id in self._cut:
             return None
         return self.by_id.get(span.parent_id)
 
     def children(self, span: Span) -> Sequence[Span]:
-        """Return the spans directly below, by start time."""
         found = self._children.get(span.span_id, ())
         if self._cut:
             return [child for child in found if child.span_id not in self._cut]
         return found
 
     def depth(self, span: Span) -> int:
-        """Return how many spans are above; 0 for a span whose parent is not in the trace."""
         return self._places[span.span_id].depth
 
     def above(self, span: Span) -> Span | None:
-        """Return the nearest span above that does work of its own (:data:`WORK`)."""
+        """Return the nearest span above in :data:`WORK`."""
         return self._places[span.span_id].above
 
     def asides(self, span: Span) -> int:
-        """Return how many spans above are :data:`ASIDES`."""
         return self._places[span.span_id].asides
 
     def agent(self, span: Span) -> str:
-        """Return the agent name on the span or nearest above it; ``""`` if there is none."""
+        """Return the nearest agent name on or above the span, or ``""``."""
         return self._places[span.span_id].agent
 
     def below(self, span: Span) -> Sequence[Span]:
-        """Return all descendants of a span in the order of :attr:`spans`. Callers must not change the list."""
+        """Return all descendants in the order of :attr:`spans`. Do not change the list."""
         known = self._below.get(span.span_id)
         if known is not None:
             return known
@@ -146,7 +139,6 @@ class Tree:
         return tuple(runs if runs and not any(span.kind is Kind.LLM for span in tops) else tops)
 
     def _settle(self, span: Span) -> None:
-        """Place a span that starts before its parent (skewed clocks or ties), and unplaced spans above it."""
         path: dict[str, Span] = {}
         at: Span | None = span
         while at is not None and at.span_id not in self._places:

@@ -1,7 +1,6 @@
 """Reads turns, input and final answer of a trace, and extracts single turns.
 
-A turn is a user message and the outermost agent's work until the next. Sources in order: the agent's own span, its
-model calls, inner agents.
+A turn is a user message and the outermost agent's work until the next.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _BEGAN = attrgetter("start_ns", "end_ns", "span_id")
 
 @dataclass(slots=True)  # never changed
 class Turns:
-    """The turns in order, whether the last one ends in a pending tool call, and notes on inferred parts."""
+    """The turns in order, whether the last ends in a pending tool call, and notes on inferred parts."""
 
     turns: tuple[Turn, ...] = ()
     pending: bool = False
@@ -33,8 +32,7 @@ class Turns:
 
 
 def turns(tree: Tree) -> Turns:
-    """Return a trace's turns. Sequential agents are separate turns, unless an agent handed the user over to the
-    next."""
+    """Return a trace's turns. Sequential agents are separate turns, unless handed over."""
     exchanges: list[_Exchange] = []
     for root in tree.roots:
         if root.kind in RUNS:
@@ -64,9 +62,7 @@ class _Exchange:
 
 
 def _without_handovers(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
-    """Join a run without an answer with the next run of the same question: a handover or retry. A voice agent repeats
-    the handing agent's answer.
-    """
+    """Join a run without an answer with the next run of the same question: a handover or retry."""
     kept: list[_Exchange] = []
     for exchange in exchanges:
         last = kept[-1] if kept else _Exchange(NOTHING, NOTHING, "", 0)
@@ -99,7 +95,6 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
 
 
 def _speaks(span: Span) -> bool:
-    """Return whether any output is the agent's. Some emitters write only instructions."""
     return span.output == () or any(message.role in ("assistant", "") for message in span.output or ())
 
 
@@ -113,7 +108,6 @@ def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Sp
 
 
 def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span], tree: Tree) -> None:
-    """Set the answer from the model call or agent that ended last, unless it failed. Earlier text is no answer."""
     told = [run for run in runs if run.output is not None]
     for spans, source in ((calls, "the last model call"), (told, "an inner agent")):
         span = _last(spans)
@@ -136,9 +130,6 @@ def _of_calls(group: Sequence[Span]) -> _Exchange:
 
 
 def _last(spans: Sequence[Span]) -> Span | None:
-    """Return the span that ended last. If a model call stays open while its tools run, the last call that began after
-    it.
-    """
     last = max(spans, key=_ended, default=None)
     if last is not None and answered(last.output).pending:
         return max(spans, key=_BEGAN)
@@ -150,8 +141,9 @@ def _ended(span: Span) -> tuple[int, int, str]:
 
 
 def of_turn(trace: Trace, index: int) -> Trace:
-    """Return the trace reduced to turn ``index`` (0-based): its spans, tool calls and thoughts, with the same ids,
-    digest and tools. A single-turn trace is unchanged. Raises ``IndexError``.
+    """Return the trace reduced to turn ``index`` (0-based), with the same ids, digest and tools.
+
+    Raises ``IndexError``.
     """
     turns = trace.turns
     turn = turns[index]

@@ -1,4 +1,4 @@
-"""Finds unread text in traces without question or answer, which indicates a new emitter."""
+"""Finds unread text, a sign of a new emitter."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ _FEWEST, _SHOWN = 12, 4
 
 
 def unread(trace: Trace, raws: Iterable[RawSpan]) -> str:
-    """Return a note on the spans whose text is not read; ``""`` for a trace with a question and an answer, and for a
-    trace that failed."""
+    """Return a note on unread text; ``""`` if the trace has a question and answer, or failed."""
     answered = trace.output is not None or trace.ends_in_tool_call
     if trace.error is not None or (trace.input is not None and answered):
         return ""
@@ -56,7 +55,6 @@ def _told(span: Span) -> bool:
 
 
 def _known(spans: Sequence[Span]) -> set[str]:
-    """Return texts read from other spans; framework steps repeat them."""
     messages = (message for span in spans for message in (*(span.input or ()), *(span.output or ())))
     return {message.text for message in messages}
 

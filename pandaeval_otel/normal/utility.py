@@ -1,8 +1,8 @@
 """Detects utility calls of editors and frameworks: titles, summaries, tags, follow-up questions and message
 classification.
 
-Evidence is the instructions and the absence of tools. Summaries and classifications may be agent work, so they also
-need a session. Classifications need an editor or a matching name as well.
+Evidence is the instructions and missing tools. Summaries and classifications also need a session, and classifications
+an editor or a matching name.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def utility_of(span: Span, *, in_session: bool) -> str:
 
 
 def own_calls(calls: Sequence[Span]) -> Sequence[Span]:
-    """Return the model calls that are part of the conversation; all, where none is."""
+    """Return the model calls of the conversation; all if there are none."""
     if len(calls) < 2:
         return calls
     return [call for call in calls if not utility_of(call, in_session=True)] or calls

@@ -1,8 +1,4 @@
-"""Carries session, user, test case and trial ids in OpenTelemetry's context.
-
-They follow the context into coroutines, tasks, threads with the context, and spans started with ``context=``. Baggage
-of the same names from other services counts, too.
-"""
+"""Carries session, user, test case and trial ids in OpenTelemetry's context, or in baggage of other services."""
 
 from __future__ import annotations
 
@@ -65,7 +61,6 @@ NOTHING = ContextIds()
 
 
 def scope_in(context: Context) -> ContextIds:
-    """Return the ids in ``context``: those set in this process, completed by baggage."""
     scope = context.get(SCOPE)
     own = scope if isinstance(scope, ContextIds) else NOTHING
     if BAGGAGE not in context:
@@ -83,9 +78,7 @@ def scope_in(context: Context) -> ContextIds:
 
 
 def stamp(span: Any, context: Context) -> ContextIds | None:
-    """Write the context's ids on a starting span if it is the first of its trace here or its parent has other ids.
-    Returns the written ids, or ``None``.
-    """
+    """Write the context's ids on the first span here or after a change. Returns the ids, or ``None``."""
     scope: Any = context.get(SCOPE)
     if type(scope) is not ContextIds or BAGGAGE in context:
         scope = scope_in(context)
@@ -114,7 +107,6 @@ def stamp(span: Any, context: Context) -> ContextIds | None:
 
 
 def _as_known() -> Any:
-    """Return the SDK's class of attributes if it has the known structure, else ``None``."""
     probe: Any = BoundedAttributes(maxlen=2, immutable=False)
     try:
         probe._dict.update({"known": "yes"})

@@ -1,8 +1,4 @@
-"""Adds our processors to the providers of ``opentelemetry-instrument``.
-
-Runs as ``opentelemetry_post_instrument``, because span processors have no entry point. Requires PANDAEVAL_ENDPOINT,
-so an application with its own processor does not get a second.
-"""
+"""Adds our processors to the providers of ``opentelemetry-instrument``, if PANDAEVAL_ENDPOINT is set."""
 
 from __future__ import annotations
 
@@ -18,9 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 def instrument() -> None:
-    """Add the processors; called once by ``opentelemetry-instrument``. Never raises, so the application always
-    starts.
-    """
+    """Add the processors. Never raises."""
     if not os.environ.get("PANDAEVAL_ENDPOINT", "").strip() or not enabled():
         return
     try:

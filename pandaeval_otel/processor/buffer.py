@@ -1,7 +1,4 @@
-"""Holds trace parts until the collector acknowledges them, bounded in bytes, and counts outcomes.
-
-Owned by the worker thread; no clock, no network.
-"""
+"""Holds encoded trace parts until the collector acknowledges them. Owned by the worker thread."""
 
 from __future__ import annotations
 
@@ -15,9 +12,7 @@ _BATCH_BYTES, _BATCH_TRACES = 4 << 20, 256
 
 
 class Buffer:
-    """Encoded parts until the collector accepts or rejects them. ``limit``: bytes; beyond it the oldest parts are
-    dropped. ``count`` as in :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`.
-    """
+    """Encoded parts until the collector accepts or rejects them. Beyond ``limit`` bytes the oldest are dropped."""
 
     def __init__(self, limit: int, count: Callable[..., None]) -> None:
         self._limit, self._count = limit, count
@@ -32,19 +27,17 @@ class Buffer:
         """Parts dropped so far."""
 
     def __bool__(self) -> bool:
-        """Return whether any part is not settled yet."""
         return bool(self._batch or self._waiting)
 
     @property
     def settled(self) -> int:
-        """The number up to which all parts are acknowledged, rejected or dropped."""
+        """The number up to which all parts are settled."""
         oldest = self._batch or self._waiting
         if oldest:
             return oldest[0].number - 1
         return self.newest
 
     def put(self, part: Part) -> None:
-        """Add a part, and drop the oldest parts beyond the limit."""
         self.newest += 1
         part.number = self.newest
         self._waiting.append(part)
@@ -53,7 +46,7 @@ class Buffer:
             self._drop(self._waiting.popleft(), "buffer_full")
 
     def batch(self) -> bytes:
-        """Return the oldest parts as a request. Report its outcome with one of the following methods."""
+        """Return the oldest parts as a request. Report its outcome afterwards."""
         size = sum(len(waiting.data) for waiting in self._batch)
         while self._waiting and len(self._batch) < self._batch_traces:
             size += len(self._waiting[0].data)
@@ -63,7 +56,7 @@ class Buffer:
         return b"".join(waiting.data for waiting in self._batch)
 
     def accepted(self, rejected: Mapping[bytes, str]) -> None:
-        """Settle the batch as accepted, except for ``rejected`` (reasons by trace id)."""
+        """Settle the batch, except for ``rejected`` (reasons by trace id)."""
         for waiting in self._batch:
             self.size -= waiting.size
             reason = rejected.get(waiting.trace_id)
@@ -71,18 +64,16 @@ class Buffer:
         self._batch, self._batch_traces = [], _BATCH_TRACES
 
     def refused(self, reason: str) -> None:
-        """Drop the batch after a permanent rejection."""
         for waiting in self._batch:
             self._drop(waiting, reason)
         self._batch, self._batch_traces = [], _BATCH_TRACES
 
     def put_back(self) -> None:
-        """Return the batch to the front for a retry."""
         self._waiting.extendleft(reversed(self._batch))
         self._batch = []
 
     def split(self) -> bool:
-        """Halve the next batches, because this batch was too large. Returns ``False`` for a single part."""
+        """Halve the next batches. Returns ``False`` for a single part."""
         if len(self._batch) < 2:
             return False
         self._batch_traces = len(self._batch) // 2
@@ -90,7 +81,6 @@ class Buffer:
         return True
 
     def give_up(self) -> None:
-        """Drop all parts at shutdown."""
         self.put_back()
         while self._waiting:
             self._drop(self._waiting.popleft(), "shutdown")

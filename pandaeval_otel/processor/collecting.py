@@ -1,8 +1,6 @@
-"""Groups this process's spans into traces.
+"""Groups this process's spans into traces. Single-threaded.
 
-The caller passes the clock; single-threaded. Unlike the collector, it knows the open spans. If the root ended and no
-span is open, the trace is complete. Other traces are sent as fragments: the parent is in another process, the trace
-was open at a fork, or a span never ended.
+If the root ended and no span is open, the trace is complete. Other traces are sent as fragments.
 """
 
 from __future__ import annotations
@@ -43,9 +41,7 @@ class SessionEnd(NamedTuple):
 
 @dataclass(slots=True)
 class Part:
-    """A trace or part of a trace, encoded as a separate request. Concatenated requests are a single request.
-    ``number``: order of submission.
-    """
+    """A trace or part of a trace, encoded as a request. ``number``: order of submission."""
 
     trace_id: bytes
     data: bytes
@@ -55,7 +51,6 @@ class Part:
 
     @property
     def size(self) -> int:
-        """The bytes that it takes in memory."""
         return len(self.data) + _BESIDE_BYTES
 
 
@@ -74,9 +69,7 @@ class _Trace:
 
 
 class Collecting:
-    """Collects open traces. ``count`` as in :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`.
-    ``inherited``: traces open at the fork, whose roots belong to the parent.
-    """
+    """Collects open traces. ``inherited``: traces open at the fork, whose roots belong to the parent."""
 
     def __init__(self, settings: Settings, count: Callable[..., None], inherited: Iterable[int] = ()) -> None:
         self._redact, self._held_limit, self._count = settings.redact, settings.held_bytes, count
@@ -93,12 +86,11 @@ class Collecting:
         return len(self._traces)
 
     def trace_ids(self) -> list[int]:
-        """Return the ids of open traces."""
         return list(self._traces)
 
     def take(self, items: Iterable[Any], now: float) -> None:
-        """Process items in order: started spans (``SpanContext``, with scope if stamped), ended spans
-        (``ReadableSpan``), log records, :class:`SessionEnd`.
+        """Process in order started spans (``SpanContext``), ended spans (``ReadableSpan``), log records and
+        :class:`SessionEnd`.
         """
         ended: dict[int, list[ReadableSpan]] = {}
         records: dict[int, list[Any]] = {}
@@ -121,7 +113,6 @@ class Collecting:
         self._shrink(now - self._rules.max_age)
 
     def _end_session(self, end: SessionEnd) -> None:
-        """Record a session end with its trace, or for sending separately."""
         trace = self._traces.get(end.trace_id)
         if trace is not None and trace.scope.session in ("", end.session):
             trace.session_end = True
@@ -130,9 +121,6 @@ class Collecting:
             self._ends.append(_part(proto.CompletedTrace(session_end=True, session_id=end.session)))
 
     def _shrink(self, since: float) -> None:
-        """Drop the oldest traces beyond the limits, and forget traces empty since ``since``, whose spans will hardly
-        end.
-        """
         while self._traces and (self.held_bytes > self._held_limit or len(self._traces) > MAX_TRACES):
             self.drop(next(iter(self._traces)), "held_full")
         while self._traces:
@@ -142,7 +130,6 @@ class Collecting:
             del self._traces[trace_id]
 
     def drop(self, trace_id: int, reason: str) -> None:
-        """Drop a whole trace, including its later spans."""
         if trace_id in self._gone:
             return
         self._gone[trace_id] = reason
@@ -156,16 +143,14 @@ class Collecting:
         self._count("traces", DROPPED, 1, reason)
 
     def drop_all(self, reason: str) -> None:
-        """Drop every open trace."""
         for trace_id in self.trace_ids():
             self.drop(trace_id, reason)
 
     def complete(self, now: float) -> list[Part]:
-        """Return the parts that are due."""
         return self._parts(self._assembler.take_due(now, MAX_TRACES))
 
     def flush(self, shutting: bool = False) -> list[Part]:
-        """Return everything held, including parts of open traces. ``shutting``: no more spans follow."""
+        """Return everything held. ``shutting``: no spans follow."""
         return self._parts(self._assembler.take_all(Trigger.SHUTDOWN, 2 * MAX_TRACES), shutting)
 
     def _start(self, context: SpanContext, scope: ContextIds | None, now: float) -> None:
@@ -175,7 +160,6 @@ class Collecting:
             trace.scope = scope or trace.scope
 
     def _touch(self, trace_id: int, now: float) -> _Trace | None:
-        """Mark a trace as the most recently active and returns it; ``None`` if it was dropped."""
         trace = self._traces.get(trace_id)
         if trace is not None:
             trace.touched_at = now
@@ -216,9 +200,6 @@ class Collecting:
             self._assembler.close(_bytes(trace_id))
 
     def _encode(self, trace: _Trace, spans: list[ReadableSpan], records: list[Any]) -> int:
-        """Encode immediately, so that bytes can be counted and no application object stays alive. Returns the number
-        of bytes.
-        """
         size = 0
         if spans:
             trace.spans.append(spans_to_bytes(spans, self._redact))
@@ -242,7 +223,6 @@ class Collecting:
         return parts
 
     def _part(self, trace_id: int, trace: _Trace, capped: bool, shutting: bool) -> list[Part]:
-        """Return the submission of the held parts of a trace; ``None`` without any."""
         finished = shutting or not trace.open
         whole = finished and trace.root_ended and trace_id not in self._inherited
         reason = proto.CLOSE_REASON_SHUTDOWN if shutting else proto.CLOSE_REASON_IDLE
@@ -277,7 +257,6 @@ class Collecting:
 
 
 def _part(completed: proto.CompletedTrace, spans: int = 0, logs: int = 0) -> Part:
-    """Encode a submission of so many spans and log records."""
     return Part(completed.trace_id, proto.SubmitTracesRequest(traces=[completed]).SerializeToString(), spans, logs)
 
 

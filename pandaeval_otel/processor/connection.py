@@ -1,6 +1,4 @@
-"""Opens connections to a collector, plain or TLS, for the worker thread and event loops. Also explains failures and
-retry times.
-"""
+"""Opens plain or TLS connections to a collector, and explains failures and retry times."""
 
 from __future__ import annotations
 
@@ -26,8 +24,10 @@ _ALIVE = (("grpc.keepalive_time_ms", 30_000), ("grpc.max_reconnect_backoff_ms", 
 
 
 def channel(settings: Settings) -> grpc.Channel:
-    """Return a channel for submitting, which connects on first use. Raises :class:`OSError` for missing
-    certificates."""
+    """Return a channel for submitting, which connects on first use.
+
+    Raises :class:`OSError` for missing certificates.
+    """
     # Tells gRPC if gevent has replaced threads: otherwise gRPC's thread, a greenlet too, blocks all others while
     # it waits for an answer. Repeated calls are harmless, also after a fork.
     monkey = sys.modules.get("gevent.monkey")
@@ -49,7 +49,7 @@ def watching_channel(settings: Settings) -> grpc.aio.Channel:
 
 
 def cure(settings: Settings, details: str) -> str:
-    """Return the fix for a failed connection from gRPC's ``details``, or a list of checks."""
+    """Return the fix for a failed connection from gRPC's ``details``."""
     said = details.upper()
     if "CERTIFICATE_VERIFY_FAILED" in said:
         return "its certificate is not signed by who is trusted here: set PANDAEVAL_CERTIFICATE to the authority's file"
@@ -77,10 +77,7 @@ def _credentials(settings: Settings) -> grpc.ChannelCredentials:
 
 
 def retry_after_s(trailers: Iterable[Any] | None) -> float | None:
-    """Return the delay in seconds of a ``google.rpc.RetryInfo`` in gRPC trailers, or ``None``.
-
-    ``trailers``: pairs of key and value. Parsing its only field here avoids a dependency.
-    """
+    """Return the seconds of a ``google.rpc.RetryInfo`` in gRPC trailers, or ``None``."""
     for key, value in trailers or ():
         if key == "google.rpc.retryinfo-bin":
             try:

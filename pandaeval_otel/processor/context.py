@@ -1,8 +1,7 @@
 """Sets session, user, test case and trial of the following spans.
 
-Each ``using_…`` is a context manager and a decorator of functions and coroutine functions. A thread sees the ids if
-it runs in a copy of the context or its function is decorated. Copies come from ``asyncio.to_thread``,
-``contextvars.copy_context().run`` or OpenTelemetry's threading instrumentation.
+Each ``using_…`` is a context manager and a decorator of functions and coroutine functions. Another thread sees the ids
+in a copy of the context, as with ``asyncio.to_thread``, or in a decorated function.
 """
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ def using_case(case: str, trial: str | int = "", *, propagate: bool = False) -> 
 def session_end(session: str | None = None) -> None:
     """End a session (default: the current one), so that it is scored without an idle wait.
 
-    Takes effect when the surrounding trace is done, or outside a trace, when all earlier traces are. Does nothing
-    without a processor in this process or a known session. Never blocks or raises.
+    Takes effect when the surrounding trace, or outside a trace all earlier traces, are done. No effect without a
+    processor or known session. Never blocks or raises.
     """
     named = session or scope_in(context_api.get_current()).session
     if named:
@@ -75,9 +74,7 @@ SESSION_LISTENERS: WeakSet[Forwarder] = WeakSet()
 
 
 class Around(Generic[Value]):
-    """A reusable context manager and decorator; ``make`` returns the context of each use. It may be nested, but not
-    entered by two threads at once. Decorated functions may run on any thread.
-    """
+    """A reusable context manager and decorator. It may be nested, but not entered by two threads at once."""
 
     def __init__(self, make: Callable[[], AbstractContextManager[Value]]) -> None:
         self._make = make
@@ -93,9 +90,7 @@ class Around(Generic[Value]):
         self._open.pop().__exit__(*error)
 
     def __call__(self, function: Function) -> Function:
-        """Decorate a function or coroutine function. Raises ``TypeError`` for a generator function, where the context
-        would leak into the caller between steps.
-        """
+        """Decorate a function or coroutine function. Raises ``TypeError`` for a generator function."""
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(f"{function.__name__} is a generator: use `with` around the loop that reads it")
 
@@ -148,8 +143,8 @@ def agent_turn(name: str, *, tracer_provider: TracerProvider | None = None) -> A
     """Open the span ``invoke_agent {name}`` around the agent's work for a user message.
 
     Returns a context manager that yields the :class:`opentelemetry.trace.Span`, also a decorator of functions and
-    coroutine functions. Its parent is the current span, such as a web server's. An escaping exception is recorded,
-    sets status ERROR and propagates.
+    coroutine functions. Its parent is the current span. An escaping exception is recorded, sets status ERROR and
+    propagates.
 
     ``tracer_provider``: default is the global provider at the start of the span.
     """

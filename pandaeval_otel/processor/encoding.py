@@ -1,7 +1,4 @@
-"""Encodes SDK spans and log records as OTLP bytes with the OTLP exporter's encoder, so both give equal evidence.
-
-Worker thread only.
-"""
+"""Encodes SDK spans and log records with the OTLP exporter's encoder. Worker thread only."""
 
 from __future__ import annotations
 
@@ -36,7 +33,6 @@ def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> byte
 
 
 def logs_to_bytes(records: Sequence[Any], redact: Redact | None) -> bytes:
-    """Return an ``ExportLogsServiceRequest`` of log records, whose type depends on the installed SDK."""
     request = encode_logs(records)
     if redact is not None:
         for record in (r for rl in request.resource_logs for scoped in rl.scope_logs for r in scoped.log_records):
@@ -47,7 +43,7 @@ def logs_to_bytes(records: Sequence[Any], redact: Redact | None) -> bytes:
 
 
 def merged(requests: Sequence[bytes]) -> bytes:
-    """Return a single request with the items of all, each resource and scope written once, in order of appearance."""
+    """Return a single request, each resource and scope written once."""
     if len(requests) == 1:
         return requests[0]
     whole = Request()
@@ -70,7 +66,7 @@ def _redact_pairs(pairs: Any, redact: Redact) -> None:
 
 
 def _redact_value(key: str, value: Any, redact: Redact) -> bool:
-    """Redact a value in place. Returns whether to leave it out."""
+    """Redact a value in place. Returns whether to omit it."""
     kind = value.WhichOneof("value")
     if kind == "string_value":
         text = redact(key, value.string_value)

@@ -1,7 +1,6 @@
 """Passes spans from application threads to the process's worker.
 
-An application thread only appends to the inbox. If the inbox is full, closed or new in this process, it also starts
-or wakes the worker, or marks a trace as lost.
+Application threads only append, unless the inbox is full, closed or new in this process.
 """
 
 from __future__ import annotations
@@ -35,9 +34,7 @@ _not_ours: list[object] = []
 
 
 class Forwarder:
-    """Passes a process's items to its worker. No method raises; only :meth:`flush` and :meth:`shutdown` block, for
-    the given time.
-    """
+    """Passes a process's items to its worker. Never raises. Only :meth:`flush` and :meth:`shutdown` block."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -51,30 +48,25 @@ class Forwarder:
             self._telemetry.watch(BUFFERED, lambda: found.worker.submission.buffer.size if (found := me()) else 0)
 
     def _begin(self, inherited: tuple[int, ...] = ()) -> None:
-        """Create the worker and lock of this process; called again in a forked child."""
         self._starting = threading.Lock()
         self.worker = Worker(self.settings, self.inbox, self._count, inherited)
         self.inbox.room = 0
 
     def session_ended(self, session: str, trace_id: int) -> None:
-        """Queue the end of ``session``. ``trace_id``: the trace around the call of
-        :func:`pandaeval_otel.processor.context.session_end`, 0 for none."""
+        """Queue the end of ``session``. ``trace_id``: the surrounding trace, 0 for none."""
         self._full(SessionEnd(session, trace_id))
 
     def flush(self, timeout: float) -> bool:
-        """Wait up to ``timeout`` seconds until the collector has all ended spans, also of open traces. Returns
-        whether it has.
-        """
+        """Wait up to ``timeout`` seconds until the collector has all ended spans. Returns whether it has."""
         return self._finish(Flush(timeout), timeout)
 
     def shutdown(self, timeout: float) -> None:
-        """Send within ``timeout`` seconds, count the rest as dropped, and end the thread."""
+        """Send within ``timeout`` seconds, drop the rest, and end the thread."""
         self._close()
         self._finish(Flush(timeout, shutting=True), timeout)
         self.worker.join(_LATE_S)
 
     def shutdown_soon(self) -> None:
-        """Ask the worker to shut down, and return at once."""
         self._close()
         self.worker.ask(Flush(self.settings.shutdown_timeout, shutting=True))
 
@@ -88,7 +80,6 @@ class Forwarder:
         return flush.done.wait(timeout) and flush.ok
 
     def _full(self, item: Any) -> None:
-        """Handle an item that an append cannot. Never raises or blocks."""
         try:
             if self.worker.closed:
                 self.refuse(item)
@@ -102,7 +93,6 @@ class Forwarder:
             pass
 
     def refuse(self, item: Any) -> None:
-        """Count an item that comes after the shutdown as dropped."""
         signal = signal_of(item)
         if signal:
             self._count(signal, ENDED, 1)
@@ -120,8 +110,9 @@ class Forwarder:
             self._starting.release()
 
     def after_fork(self) -> tuple[object, ...]:
-        """Restart in a forked child; the parent sends earlier items. Returns objects to keep alive, because
-        destroying them would affect the parent's connection.
+        """Restart in a forked child.
+
+        Keep the returned objects alive: destroying them affects the parent's connection.
         """
         before = self.worker
         traces = {*before.collecting.trace_ids(), *map(trace_of, self.inbox)}
@@ -140,10 +131,9 @@ class Forwarder:
 
 
 class Lease:
-    """A processor's lease of the shared forwarder.
+    """A processor's lease of the shared forwarder. Ends atomically.
 
-    Ends atomically. The last holder is found by checking all leases instead of a counter, which a fork could
-    leave wrong.
+    The last holder is found by checking all leases, because a fork could leave a counter wrong.
     """
 
     def __init__(self, holder: object, settings: Settings) -> None:
@@ -161,12 +151,12 @@ class Lease:
 
     @property
     def alive(self) -> bool:
-        """Whether the processor exists and has not ended it."""
         return self._finalizer.alive
 
     def end(self) -> None:
-        """Release the forwarder; the last lease shuts it down, others flush it. Blocks at most ``shutdown_timeout``
-        seconds, only the first time.
+        """Release the forwarder; the last lease shuts it down, others flush it.
+
+        Blocks at most ``shutdown_timeout`` seconds.
         """
         timeout = self.forwarder.settings.shutdown_timeout
         if self._finalizer.detach() is None:
@@ -192,7 +182,6 @@ def _is_last(forwarder: Forwarder) -> bool:
 
 
 def _before_fork() -> None:
-    """Pause sending, and wait until connections are down."""
     deadline = time.monotonic() + _PAUSE_S
     waits = [each.worker.submission.pause(max(0.0, deadline - time.monotonic())) for each in list(_everyone)]
     time.sleep(max(waits, default=0.0))

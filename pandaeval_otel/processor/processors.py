@@ -1,6 +1,4 @@
-"""The span processor, added with ``provider.add_span_processor(PandaEvalSpanProcessor())``, and its counterpart for
-log events.
-"""
+"""The span processor and its counterpart for log events."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ from pandaeval_otel.processor.worker import NOWHERE, Inbox
 
 
 class Handover:
-    """Base class of both processors, with the arguments and a lease of the forwarder. Equal settings share a
-    forwarder.
-    """
+    """Base class of both processors. Equal settings share a forwarder."""
 
     def __init__(self, endpoint: str | None = None, **options: Unpack[Options]) -> None:
         self._inbox = NOWHERE
@@ -46,10 +42,9 @@ class Handover:
 class PandaEvalSpanProcessor(Handover, SpanProcessor):
     """Sends each completed trace to a PandaEval collector, beside other exporters.
 
-    Application threads only stamp the ids of :mod:`pandaeval_otel.processor.context` and append to a bounded queue.
-    A daemon thread does the rest. Only :meth:`force_flush` and :meth:`shutdown` block, and none raises. Under
-    overload it drops and counts whole traces. Missing arguments come from the environment (docs/start/python.md). The
-    constructor raises :class:`ValueError` for wrong arguments.
+    Application threads only stamp ids and append to a bounded queue; a daemon thread sends. Only :meth:`force_flush`
+    and :meth:`shutdown` block, and none raises. Under overload it drops and counts whole traces. Missing arguments come
+    from the environment (docs/start/python.md). The constructor raises :class:`ValueError` for wrong arguments.
 
     >>> from opentelemetry.sdk.trace import TracerProvider
     >>> provider = TracerProvider()
@@ -87,10 +82,10 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
 
 class PandaEvalLogProcessor(Handover, LogRecordProcessor):
     """Sends log events with the spans of their trace: records with an event name, structured body or ``gen_ai.*``
-    attributes. Ignores ordinary log lines.
+    attributes.
 
-    Pass the arguments of :class:`pandaeval_otel.PandaEvalSpanProcessor`: equal arguments share a thread, so traces
-    arrive whole. Otherwise it behaves the same.
+    Pass the arguments of :class:`pandaeval_otel.PandaEvalSpanProcessor`, so that both share a thread and traces arrive
+    whole.
     """
 
     def on_emit(self, log_record: Any) -> None:

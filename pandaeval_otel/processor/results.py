@@ -69,9 +69,10 @@ async def watch_results(
 
 
 def wait_for_result(trace: str | int | Span, metric: str, timeout: float = 30.0, **collector: Any) -> Result:
-    """Block until a trace has a result of ``metric``, and return the first. ``collector``: a processor's arguments,
-    such as ``endpoint``. Raises :class:`TimeoutError` after ``timeout`` seconds. In coroutines, use
-    :func:`watch_results`.
+    """Block until a trace has a result of ``metric``, and return the first.
+
+    ``collector``: a processor's arguments, such as ``endpoint``. Raises :class:`TimeoutError` after ``timeout``
+    seconds. In coroutines, use :func:`watch_results`.
     """
 
     async def first() -> Result:
@@ -89,7 +90,7 @@ def wait_for_result(trace: str | int | Span, metric: str, timeout: float = 30.0,
 
 
 def trace_id(trace: str | int | Span) -> str:
-    """Return a span's or a number's trace id as 32 hex digits."""
+    """Return a trace id as 32 hex digits."""
     if isinstance(trace, Span):
         trace = trace.get_span_context().trace_id
     if isinstance(trace, int):

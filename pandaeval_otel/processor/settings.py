@@ -1,7 +1,6 @@
 """Processor settings: arguments, else environment variables, else defaults.
 
-A wrong variable is logged and ignored, so the application still starts. A wrong argument raises :class:`ValueError`.
-Equal settings share a worker.
+A wrong variable is logged and ignored. A wrong argument raises :class:`ValueError`.
 """
 
 from __future__ import annotations
@@ -106,9 +105,7 @@ class Options(TypedDict, total=False):
 
 
 def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings:
-    """Return settings from non-``None`` arguments, else the environment. Raises :class:`ValueError` for wrong
-    arguments.
-    """
+    """Return settings from non-``None`` arguments, else the environment. Raises :class:`ValueError`."""
     environ = os.environ if environ is None else environ
     values = {name: value for name, value in given.items() if value is not None}
     token = values.pop("token", None)
@@ -148,13 +145,12 @@ def _read(name: str, variable: str, text: str, read: Callable[[str], Any]) -> di
 
 
 def _headers(text: str) -> tuple[tuple[str, str], ...]:
-    """Read ``key=value,key=value``, percent-encoded, as in OTEL_EXPORTER_OTLP_HEADERS."""
+    """Read ``key=value,key=value``, percent-encoded."""
     pairs = (part.partition("=") for part in text.split(",") if part.strip())
     return tuple((unquote(key.strip()), unquote(value.strip())) for key, _, value in pairs)
 
 
 def _named(text: str) -> Redact:
-    """Import ``package.module:function``."""
     module, _, name = text.partition(":")
     function = getattr(importlib.import_module(module), name)
     if not callable(function):

@@ -1,7 +1,6 @@
-"""Sends completed traces: sequentially, with retries, back-off and a single warning.
+"""Sends completed traces sequentially, with retries and back-off, on the worker thread.
 
-Owned by the worker thread. Never waits; a finished call invokes ``wake``. All gRPC use is behind a gate that closes
-before a fork.
+Never waits; a finished call invokes ``wake``. A gate around gRPC closes before a fork.
 """
 
 from __future__ import annotations
@@ -40,10 +39,7 @@ _LOCKED_OUT = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIE
 
 
 class Submission:
-    """Sends the contents of ``buffer``. ``count`` as in
-    :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`. The worker calls ``open_channel`` before the
-    first submission.
-    """
+    """Sends the contents of ``buffer``. The worker calls ``open_channel`` before the first submission."""
 
     def __init__(
         self,
@@ -65,7 +61,7 @@ class Submission:
         self.buffer = Buffer(settings.buffer_bytes, count)
 
     def step(self, hurry: bool = False) -> None:
-        """Process the finished call, if any, and start the next. ``hurry``: a caller waits."""
+        """Process the finished call, and start the next. ``hurry``: a caller waits."""
         with self._gate:
             if self._call is not None and self._call.done():
                 call, self._call = self._call, None
@@ -78,22 +74,22 @@ class Submission:
                     self._send()
 
     def wait_s(self) -> float | None:
-        """Return the seconds until :meth:`step` can retry; ``None`` if it has to wait for ``wake``."""
+        """Return the seconds until a retry; ``None`` to wait for ``wake``."""
         if self._call is not None or not self.buffer:
             return None
         return max(0.0, max(self._not_before, self._better_at) - time.monotonic())
 
     def close(self) -> None:
-        """Drop everything unacknowledged and close the connection."""
         with self._gate:
             self._cancel()
             self.buffer.give_up()
             self._close()
 
     def pause(self, timeout: float) -> float:
-        """Close call and connection before a fork, on the forking thread, because older gRPC versions break during a
-        fork. The request is sent again. Waits at most ``timeout`` seconds. Returns the seconds that the fork
-        should still wait: gRPC closes connections under locks, which a child would inherit.
+        """Close call and connection before a fork, on the forking thread.
+
+        Waits at most ``timeout`` seconds; the request is sent again. Returns the seconds that the fork should still
+        wait, because gRPC closes connections under locks.
         """
         if not self._gate.acquire(timeout=timeout):
             return 0.0
@@ -104,16 +100,14 @@ class Submission:
         return max(0.0, self._closed_at + _TEARDOWN_S - time.monotonic())
 
     def resume(self) -> None:
-        """Reopen the gate in the parent after the fork, on the same thread."""
+        """Reopen the gate in the parent, on the same thread."""
         if self._paused_by == threading.get_ident():  # another thread may hold the gate for a fork of its own
             self._paused_by = 0
             self._gate.release()
             self._wake()
 
     def abandon(self) -> tuple[object, ...]:
-        """Release everything in a forked child. Returns the parent's connection if it is still open; do not use or
-        destroy it.
-        """
+        """Release everything in a forked child. Do not use or destroy the returned connection."""
         kept = (self._channel, self._call)
         self.__dict__.clear()
         return kept

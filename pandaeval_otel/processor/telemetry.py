@@ -1,7 +1,7 @@
 """Processor metrics: a protocol and an OpenTelemetry implementation.
 
-Each ended span counts as ``ended``, later as ``acknowledged`` (stored), ``rejected`` (permanently) or ``dropped``.
-Until then it is held or buffered. At rest ``ended`` equals the sum of the others. Log records likewise.
+Each ended span counts as ``ended``, later as ``acknowledged`` (stored), ``rejected`` or ``dropped``. At rest ``ended``
+equals the sum of the others. Log records likewise.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ class ProcessorTelemetry(Protocol):
     """Receives counts on the worker thread, under overload also on application threads. Must not block."""
 
     def count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
-        """Count ``number`` items. ``signal``: ``spans``, ``logs`` or ``traces`` (each submitted part counts).
-        ``reason``: given with ``rejected`` and ``dropped``."""
+        """Count ``number`` items.
+
+        ``signal``: ``spans``, ``logs`` or ``traces``. ``reason``: for ``rejected`` and ``dropped``.
+        """
         ...
 
     def watch(self, what: str, read: Callable[[], int]) -> None:
@@ -30,9 +32,7 @@ class ProcessorTelemetry(Protocol):
 
 
 class MetricsTelemetry:
-    """Counters ``pandaeval.processor.{spans,logs,traces}`` by ``pandaeval.outcome`` and ``pandaeval.reason``, and
-    gauges ``pandaeval.processor.{queue,held,buffered}``.
-    """
+    """Counters ``pandaeval.processor.{spans,logs,traces}`` and gauges ``pandaeval.processor.{queue,held,buffered}``."""
 
     def __init__(self, provider: MeterProvider | None = None) -> None:
         self._meter = (provider or get_meter_provider()).get_meter("pandaeval_otel")

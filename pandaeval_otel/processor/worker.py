@@ -1,4 +1,4 @@
-"""The daemon thread of a process: empties the inbox, assembles traces and submits complete traces."""
+"""The daemon thread of a process: empties the inbox, assembles traces and submits them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NOWHERE = Inbox(lambda item: None)
 
 
 class Losses:
-    """Counts items dropped by a full queue. Exact with any number of threads, because ``itertools.count`` is atomic."""
+    """Counts items dropped by a full queue. Exact, because ``itertools.count`` is atomic."""
 
     def __init__(self) -> None:
         self._traces: set[int] = set()
@@ -50,7 +50,6 @@ class Losses:
         self._told = {"spans": 0, "logs": 0}
 
     def add(self, item: Any) -> None:
-        """Count an item and its trace as lost. Thread-safe."""
         if isinstance(item, SessionEnd):
             return
         signal = signal_of(item)
@@ -72,7 +71,7 @@ class Losses:
 
 
 def signal_of(item: Any) -> str:
-    """Return whether an item counts as ``spans`` or ``logs``; ``""`` for a started span."""
+    """Return ``spans`` or ``logs``; ``""`` for a started span."""
     if isinstance(item, ReadableSpan):
         return "spans"
     if isinstance(item, tuple):
@@ -81,7 +80,6 @@ def signal_of(item: Any) -> str:
 
 
 def trace_of(item: Any) -> int:
-    """Return the trace id of any item of an inbox."""
     if isinstance(item, (SpanContext, SessionEnd)):
         return item.trace_id
     if isinstance(item, tuple):
@@ -90,7 +88,7 @@ def trace_of(item: Any) -> int:
 
 
 class Flush:
-    """A wait until all ended spans are settled, at most ``timeout`` seconds. ``shutting``: no spans follow."""
+    """A wait until all ended spans are settled, at most ``timeout`` seconds."""
 
     def __init__(self, timeout: float, shutting: bool = False) -> None:
         self.deadline, self.shutting = time.monotonic() + timeout, shutting
@@ -101,9 +99,9 @@ class Flush:
 
 
 class Worker:
-    """Owns the sending thread of a process; a forked child makes another. ``inherited``: traces open at the fork.
+    """Owns a process's sending thread.
 
-    Starts with :meth:`start`; ends when ``closed`` is set and no work is left.
+    ``inherited``: traces open at the fork. Ends when ``closed`` is set and no work is left.
     """
 
     def __init__(
@@ -119,7 +117,7 @@ class Worker:
         self.submission = Submission(settings, count, self.wake.set)
 
     def start(self) -> bool:
-        """Start the thread and return whether it runs; it does not if the system gives no more threads."""
+        """Start the thread. Returns ``False`` if the system has no threads left."""
         if self.runs():
             return True
         thread = threading.Thread(target=self._run, name="pandaeval-forwarder", daemon=True)
@@ -131,22 +129,20 @@ class Worker:
         return True
 
     def runs(self) -> bool:
-        """Return whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
     def ask(self, flush: Flush) -> None:
-        """Queue a flush; the worker sets its ``done`` when it is over."""
         self._flushes.append(flush)
         self.wake.set()
 
     def join(self, timeout: float) -> None:
-        """Wait at most ``timeout`` seconds for the end of the thread, unless called on it."""
+        """Wait at most ``timeout`` seconds for the end, unless on the thread itself."""
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
 
     def abandon(self) -> tuple[object, ...]:
-        """Release everything in a forked child, which has no worker thread. Returns objects to keep alive."""
+        """Release everything in a forked child. Keep the returned objects alive."""
         kept = (*self.submission.abandon(), self.wake)
         self.__dict__.clear()
         return kept

@@ -1,7 +1,6 @@
-"""Bounds a span or log record before decoding: counts encoded fields and cuts everything above a cap.
+"""Bounds a span or log record before decoding, and cuts everything above a cap.
 
-Only large messages are walked; the decoder checks small messages. Cuts are equal for every receiver and are added to
-OTLP's dropped counts.
+Cuts are equal for every receiver and are added to OTLP's dropped counts.
 """
 
 from __future__ import annotations
@@ -67,31 +66,26 @@ class Room:
     fields: int = MAX_FIELDS
 
     def look(self) -> None:
-        """Count another walked field. Raises :class:`TooMuchError`."""
         self.fields -= 1
         if self.fields < 0:
             raise TooMuchError(f"the large spans and log records of the trace have more than {MAX_FIELDS} fields")
 
     def take(self, objects: int) -> None:
-        """Count objects as made. Raises :class:`TooMuchError`."""
+        """Count objects. Raises :class:`TooMuchError`."""
         self.left -= objects
         if self.left < 0:
             raise TooMuchError(f"the trace holds more than {MAX_OBJECTS} attributes, events, links and values in them")
 
 
 def outline(chunk: bytes) -> Any:
-    """Parse a stored request as ``skeleton.Request``. Raises :class:`TooMuchError` above the maximum of resources,
-    scopes and items.
-    """
+    """Parse a stored request as ``skeleton.Request``. Raises :class:`TooMuchError`."""
     if len(chunk) > SMALL and upper_items(chunk, TRACES, MAX_ITEMS) > MAX_ITEMS:
         raise TooMuchError(f"a stored request holds more than {MAX_ITEMS} resources, scopes and items")
     return Request.FromString(chunk)
 
 
 def nested(data: bytes, room: Room) -> int:
-    """Count the fields in an encoded ``AnyValue``, itself included, up to the cap + 1. Field path: array (5) or
-    map (6) > values (1) > in a map: value (2).
-    """
+    """Count the fields in an encoded ``AnyValue``, up to the cap + 1."""
     number = 0
     stack = [(data, "any")]
     while stack:
@@ -108,7 +102,6 @@ def nested(data: bytes, room: Room) -> int:
 
 
 def inside(values: Iterable[Any]) -> int:
-    """Count the values inside decoded lists and maps."""
     number = 0
     stack = [*values]
     while stack:
@@ -123,9 +116,10 @@ def inside(values: Iterable[Any]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The counted fields of a message, by tag. ``attributes`` and ``dropped`` (OTLP's count of missing attributes).
-    ``lists``: per repeated field its cap, its dropped count and the item shape. ``body``: a field with a value.
-    ``whole``: all values share a cap.
+    """The counted fields of a message, by tag.
+
+    ``lists``: per repeated field its cap, dropped count and item shape. ``body``: a field with a value. ``whole``: all
+    values share a cap.
     """
 
     attributes: int
@@ -142,16 +136,14 @@ RESOURCE, SCOPE = Shape(0x0A, 0x10), Shape(0x1A, 0x20)
 
 
 def within(raw: bytes, shape: Shape, room: Room) -> bytes:
-    """Cut the message to the caps; returns the same object if nothing exceeds them. Raises ``ValueError`` for an
-    invalid message.
-    """
+    """Cut the message to the caps, or return the same object. Raises ``ValueError`` for an invalid message."""
     if len(raw) <= SMALL:
         return raw
     return cut(raw, shape, room)
 
 
 def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
-    """Does what :func:`within` does, for a message of any size."""
+    """Does the work of :func:`within` for a message of any size."""
     kept: dict[int, bytes] = {}
     values = _Values(shape, room)
     entries = _Entries(values)
@@ -191,14 +183,11 @@ def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
 
 @dataclass(slots=True)
 class _Entries:
-    """Kept attributes of a message. ``pairs``: number taken, including equal keys."""
-
     values: _Values
     kept: dict[bytes, bytes] = field(default_factory=dict)
     pairs: int = 0
 
     def add(self, encoded: bytes, copies: int) -> tuple[int, bool]:
-        """Keep an attribute if there is room. Returns the number of copies taken, and whether it is unchanged."""
         if len(self.kept) >= MAX_ATTRIBUTES:
             return 0, True
         self.pairs += copies
@@ -209,8 +198,6 @@ class _Entries:
 
 @dataclass(slots=True)
 class _Items:
-    """The kept items of a repeated field, at most ``cap``."""
-
     cap: int
     counted_in: int
     shape: Shape
@@ -218,7 +205,6 @@ class _Items:
     attributes: int = 0
 
     def add(self, item: bytes, copies: int, room: Room) -> tuple[int, bool]:
-        """Keep the copies that fit. Returns their number, and whether they are unchanged."""
         taken = min(copies, self.cap - len(self.kept))
         if self.attributes > MAX_EVENT_ATTRIBUTES:
             taken = 0
@@ -233,14 +219,11 @@ class _Items:
 
 @dataclass(slots=True)
 class _Values:
-    """Bounds the values of a message: a remark replaces each value above the cap."""
-
     shape: Shape
     room: Room
     inside: int = 0
 
     def of(self, data: bytes) -> bytes:
-        """Return an encoded ``AnyValue``, or a remark in its place."""
         if self.shape.whole:
             self.inside += nested(data, self.room)
             if self.inside <= MAX_NESTED:

@@ -1,4 +1,4 @@
-"""Decodes stored chunks into raw spans and log records with attributes, once per decision."""
+"""Decodes stored chunks into raw spans and log records."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ _SCALARS = frozenset({str, int, float, bool})
 
 
 def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, bytes]]:
-    """Decode spans of an OTLP trace request, with content hashes. ``room``: number of objects allowed. Raises
-    :class:`pandaeval_otel.wire.bounds.TooMuchError`.
+    """Decode spans of an OTLP trace request, with content hashes. ``room``: objects allowed.
+
+    Raises :class:`pandaeval_otel.wire.bounds.TooMuchError`.
     """
     room = room or Room()
     if len(chunk) <= SMALL:
@@ -78,7 +79,6 @@ def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, 
 
 
 def _decode_small(chunk: bytes, room: Room) -> list[tuple[RawSpan, bytes]]:
-    """Decode as :func:`decode_spans`, but parse the request at once, which is faster. Raises :class:`AboveCapError`."""
     found: list[tuple[RawSpan, bytes]] = []
     ids: dict[bytes, str] = {}
     for resourced in Spans.FromString(chunk).resourced:
@@ -125,8 +125,7 @@ def _small_scope(encoded: bytes) -> Scope:
 
 
 def decode_logs(chunk: bytes, room: Room | None = None) -> Iterator[tuple[RawLog, bytes]]:
-    """Yield each log record of an OTLP logs request with the hash of its content; ``room`` as in
-    :func:`decode_spans`."""
+    """Yield each log record with its content hash; ``room`` as in :func:`decode_spans`."""
     room = room or Room()
     for resourced in outline(chunk).resourced:
         resource = _resource(resourced.resource, room)
@@ -140,7 +139,6 @@ def decode_logs(chunk: bytes, room: Room | None = None) -> Iterator[tuple[RawLog
 
 
 def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str], room: Room) -> RawSpan:
-    """Decode a span. ``ids``: hex of shared ids (trace and parent)."""
     trace, parent = span.trace_id, span.parent_span_id
     trace_id, parent_id = ids.get(trace), ids.get(parent)
     if trace_id is None:
@@ -216,7 +214,6 @@ def _log(record: Any, resource: Resource, scope: Scope, room: Room) -> RawLog:
 
 
 def _values(encoded: Mapping[str, bytes], room: Room) -> dict[str, Any]:
-    """Decode attributes from a map of encoded values."""
     decoded: dict[str, Any] = {}
     known = _KNOWN.get
     for key in encoded:
@@ -233,7 +230,6 @@ def _values(encoded: Mapping[str, bytes], room: Room) -> dict[str, Any]:
 
 
 def _short(data: bytes, room: Room) -> Any:
-    """Decode a short value, and remember a scalar."""
     if len(data) > 3 and data[0] == _STRING and len(data) == data[1] + 2:
         found: Any = data[2:].decode()
     else:
@@ -248,7 +244,6 @@ def _short(data: bytes, room: Room) -> Any:
 
 
 def _long(data: bytes, room: Room) -> Any:
-    """Decode a value; a short string without parsing a message."""
     if data[0] == _STRING and data[1] < 0x80 and len(data) == data[1] + 2:
         return data[2:].decode()
     found = value(AnyValue.FromString(data))
@@ -258,12 +253,12 @@ def _long(data: bytes, room: Room) -> Any:
 
 
 def attributes(pairs: Iterable[Any]) -> dict[str, Any]:
-    """Return OTLP key-value pairs as a dict; of a repeated key the last value wins."""
+    """Return OTLP key-value pairs as a dict. The last value of a repeated key wins."""
     return {pair.key: value(pair.value) for pair in pairs}
 
 
 def value(any_value: Any) -> Any:
-    """Return an OTLP ``AnyValue`` as a Python value; ``None`` when it is unset."""
+    """Return an OTLP ``AnyValue`` as a Python value; ``None`` if unset."""
     kind = any_value.WhichOneof("value")
     if kind == "string_value":
         text = any_value.string_value

@@ -1,4 +1,4 @@
-"""Walks and writes the fields of encoded protobuf messages without parsing them."""
+"""Walks and writes fields of encoded protobuf messages without parsing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _RUN = 1024
 
 
 def entry(pair: bytes) -> tuple[bytes, bytes]:
-    """Return key and value of an encoded map entry; empty for a missing part. Raises ``ValueError``."""
+    """Return key and value of a map entry; empty for a missing part. Raises ``ValueError``."""
     key = value = b""
     for tag, _, at, end, _ in fields(pair):
         if tag == 0x0A:
@@ -22,12 +22,10 @@ def entry(pair: bytes) -> tuple[bytes, bytes]:
 
 
 def pair(key: bytes, value: bytes) -> bytes:
-    """Encode a map entry."""
     return field(0x0A, key) + field(0x12, value)
 
 
 def number_in(encoded: bytes | None) -> int:
-    """Return the number in an encoded varint field; 0 for ``None``."""
     if encoded is None:
         return 0
     _, at = read_varint(encoded, 0)
@@ -40,7 +38,6 @@ def field(tag: int, content: bytes) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    """Encode a number as protobuf does."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -62,9 +59,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes, at: int = 0, size: int | None = None) -> Iterator[tuple[int, int, int, int, int]]:
-    """Walk the message fields between ``at`` and ``size``. Yields tag, field start, content start and end, and the
-    number of equal fields in a row. Raises ``ValueError``.
-    """
+    """Yield tag, field start, content start and end, and the number of equal fields in a row. Raises ``ValueError``."""
     size = len(data) if size is None else size
     seen = 0
     while at < size:
@@ -91,7 +86,6 @@ def fields(data: bytes, at: int = 0, size: int | None = None) -> Iterator[tuple[
 
 
 def _content(data: bytes, at: int, kind: int) -> tuple[int, int]:
-    """Return start and end of the content of a field of this wire type. Raises ``ValueError``."""
     if kind == 2:
         length, at = read_varint(data, at)
         return at, at + length
@@ -105,9 +99,6 @@ def _content(data: bytes, at: int, kind: int) -> tuple[int, int]:
 
 
 def _group_end(data: bytes, at: int) -> int:
-    """Return the end of a group whose first field is at ``at``. OTLP has no groups; protobuf reads them as unknown
-    fields. Raises ``ValueError``.
-    """
     depth = 1
     while depth:
         tag, at = read_varint(data, at)

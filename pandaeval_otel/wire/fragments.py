@@ -6,19 +6,18 @@ from dataclasses import dataclass, field
 
 
 class MalformedOtlpError(ValueError):
-    """Invalid bytes for the OTLP request type."""
+    """Invalid bytes for the request type."""
 
 
 class DenseError(Exception):
-    """A request with too many resources, scopes and items to split at once."""
+    """A request with too many items to split at once."""
 
 
 @dataclass(slots=True)
 class Item:
-    """Ids of a span or log record, for assembly.
+    """Ids of a span or log record. ``id``: span id (8 bytes), or ``b"L"`` and a content hash for a log record.
 
-    ``id``: span id (8 bytes), or ``b"L"`` and a content hash for a log record. ``parent``: parent span id, or
-    ``b""``. ``remote``: the parent is in another process.
+    ``parent``: parent span id, or ``b""``. ``remote``: the parent is in another process.
     """
 
     id: bytes

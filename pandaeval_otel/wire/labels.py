@@ -1,7 +1,6 @@
 """Human verdicts on runs, and how to parse them.
 
-A log event ``gen_ai.evaluation.result`` with ``gen_ai.evaluation.evaluator.type`` ``human`` looks like a verdict. It
-is ignored in any scope, because an agent could write it.
+Evaluation events of type ``human`` are ignored in any scope, because an agent could write them.
 """
 
 from __future__ import annotations
@@ -26,9 +25,10 @@ class LabelError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class HumanLabel:
-    """A human verdict. ``unit``: trace id (32 hex digits) or session id. ``metric``: its key. ``score``: 0..1, 1 is
-    best. ``passed``: the person's verdict. At least one of both is set. ``at``: Unix seconds, 0 if unknown.
-    ``probability``: sampling probability of the run, if known.
+    """A human verdict, with ``score``, ``passed`` or both. ``unit``: trace id (32 hex digits) or session id.
+
+    ``score``: 0..1, 1 is best. ``at``: Unix seconds, 0 if unknown. ``probability``: sampling probability of the run, if
+    known.
     """
 
     unit: str
@@ -42,7 +42,6 @@ class HumanLabel:
 
 
 def is_label(record: Any) -> bool:
-    """Return whether an OTLP log record is a person's verdict."""
     names = (pair.value.string_value for pair in record.attributes if pair.key == "event.name")
     if (record.event_name or next(names, "")) != EVENT:
         return False
@@ -50,9 +49,7 @@ def is_label(record: Any) -> bool:
 
 
 def verdict(score: Any, label: str) -> tuple[float | None, bool | None]:
-    """Parse a person's score and verdict. An unknown word beside a score is ignored. Raises :class:`LabelError` if
-    both are missing or they contradict each other.
-    """
+    """Parse a person's score and verdict. Raises :class:`LabelError` if both are missing or contradict."""
     word = label.strip().lower()
     passed = True if word in PASSING else False if word in FAILING else None
     found = None if score is None or score == "" else _number(score)

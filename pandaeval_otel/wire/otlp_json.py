@@ -1,8 +1,7 @@
 """Reads OTLP/JSON documents as OTLP protobuf messages.
 
-Differences from protobuf's JSON mapping (OTLP specification, "JSON Protobuf Encoding"): ids are hex, unknown fields
-are ignored, enums are numbers. Also accepts snake_case and enum names. ``google.protobuf.json_format`` expects base64
-ids and is slower.
+Unlike protobuf's JSON mapping, ids are hex, unknown fields are ignored and enums are numbers (OTLP specification, "JSON
+Protobuf Encoding"). Also accepts snake_case and enum names.
 """
 
 from __future__ import annotations
@@ -38,13 +37,11 @@ class BadOtlp(ValueError):  # noqa: N818 - reads as what it is, like the receive
         self.path = path
 
     def under(self, step: str) -> BadOtlp:
-        """Return the problem with ``step`` put before its path."""
         joint = "" if not self.path or self.path.startswith("[") else "."
         return BadOtlp(self.problem, f"{step}{joint}{self.path}")
 
 
 def text(value: Any) -> str:
-    """Read a string that UTF-8 can hold."""
     if type(value) is not str:
         raise BadOtlp("not a string")
     if not value.isascii():
@@ -56,14 +53,13 @@ def text(value: Any) -> str:
 
 
 def flag(value: Any) -> bool:
-    """Read a boolean."""
     if type(value) is not bool:
         raise BadOtlp("not true or false")
     return value
 
 
 def number(value: Any) -> float:
-    """Read a double, also from protobuf's strings ``NaN``, ``Infinity`` and ``-Infinity``."""
+    """Read a double, also ``NaN``, ``Infinity`` and ``-Infinity``."""
     if type(value) not in (int, float, str):
         raise BadOtlp("not a number")
     try:
@@ -73,7 +69,7 @@ def number(value: Any) -> float:
 
 
 def integer(low: int, high: int) -> Reader:
-    """Return a reader of integers from ``low`` to ``high``, also from strings (protobuf's 64-bit form)."""
+    """Return a reader of integers from ``low`` to ``high``, also from strings."""
 
     def read(value: Any) -> int:
         try:
@@ -128,7 +124,6 @@ def base64_bytes(value: Any) -> bytes:
 
 
 def enum(by_name: Mapping[str, int]) -> Reader:
-    """Return a reader of a protobuf enum, by number (also an unknown number) or by name."""
     by_number = integer(-(2**31), 2**31 - 1)
 
     def read(value: Any) -> int:
@@ -140,8 +135,6 @@ def enum(by_name: Mapping[str, int]) -> Reader:
 
 
 def many(reader: Reader) -> Reader:
-    """Return a reader of arrays."""
-
     def read(value: Any) -> list[Any]:
         if type(value) is not list:
             raise BadOtlp("not an array")
@@ -157,9 +150,7 @@ def many(reader: Reader) -> Reader:
 
 
 def record(message: Any) -> Reader:
-    """Return a reader of JSON objects as keyword arguments of a message, by its descriptor. Keys are camelCase or
-    snake_case; unknown keys and ``null`` are ignored.
-    """
+    """Return a reader of JSON objects as keyword arguments of a message. Unknown keys and ``null`` are ignored."""
     name = message.full_name
     if name in _RECORDS:
         return _RECORDS[name]
@@ -177,7 +168,6 @@ def record(message: Any) -> Reader:
 
 
 def _field(field: Any, required: bool) -> Reader:
-    """Return the reader of a field, which may be repeated."""
     if field.name in _ID_DIGITS:
         reader = hex_id(_ID_DIGITS[field.name], required=required)
     elif field.enum_type is not None:
@@ -192,8 +182,6 @@ def _field(field: Any, required: bool) -> Reader:
 
 
 def _object(known: Mapping[str, tuple[str, Reader]], required: Mapping[str, str]) -> Reader:
-    """Return a reader of JSON objects. ``known``: name and reader by key; ``required``: keys by name."""
-
     def read(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
             raise BadOtlp("not an object")
@@ -215,8 +203,6 @@ def _object(known: Mapping[str, tuple[str, Reader]], required: Mapping[str, str]
 
 
 def _pair(read: Reader) -> Reader:
-    """Return a reader that handles text attributes directly and others with ``read``."""
-
     def read_pair(value: Any) -> Any:
         if type(value) is dict and len(value) == 2 and type(held := value.get("value")) is dict and len(held) == 1:
             key, text = value.get("key"), held.get("stringValue")
@@ -228,9 +214,7 @@ def _pair(read: Reader) -> Reader:
 
 
 def decode_json(body: bytes | str) -> Any:
-    """Parse the JSON document in ``body``; lone surrogates become U+FFFD. Raises :class:`BadOtlp` for invalid JSON or
-    nesting above ``MAX_DEPTH``.
-    """
+    """Parse the JSON in ``body``. Raises :class:`BadOtlp` for invalid JSON or nesting above ``MAX_DEPTH``."""
     try:
         document = _document(body)
     except RecursionError:
@@ -243,7 +227,6 @@ def decode_json(body: bytes | str) -> Any:
 
 
 def _document(body: bytes | str) -> Any:
-    """Parse a document. A value with a lone surrogate, which orjson and protobuf reject, does not affect others."""
     try:
         return orjson.loads(body)
     except ValueError:
@@ -255,14 +238,12 @@ def _document(body: bytes | str) -> Any:
 
 
 def traces_from_json(document: Any) -> ExportTraceServiceRequest:
-    """Read an OTLP/JSON trace request (``{"resourceSpans": [...]}``) from :func:`decode_json`. Raises
-    :class:`BadOtlp` if any span is bad.
-    """
+    """Read a trace request (``{"resourceSpans": [...]}``) from :func:`decode_json`. Raises :class:`BadOtlp`."""
     return ExportTraceServiceRequest(**record(ExportTraceServiceRequest.DESCRIPTOR)(document))
 
 
 def logs_from_json(document: Any) -> ExportLogsServiceRequest:
-    """Read an OTLP/JSON logs request (``{"resourceLogs": [...]}``) likewise."""
+    """Read a logs request (``{"resourceLogs": [...]}``) likewise."""
     return ExportLogsServiceRequest(**record(ExportLogsServiceRequest.DESCRIPTOR)(document))
 
 

@@ -1,8 +1,6 @@
 """Recognises the collector's own output if it is sent back.
 
-A scope name is not proof, because anyone could hide agent work with it. Own spans have an id derived from their
-result ids. Log records have no id. Both may contain only a result, so a forged copy carries no information about an
-agent. This needs no secret and works between collectors: see
+A scope name is not proof. Own spans have an id derived from their result ids, and may contain only a result. See
 ``docs/internals/decisions/0008-own-output-holds-nothing-else.md``.
 """
 
@@ -39,12 +37,11 @@ _INTERNAL = Span.SpanKind.SPAN_KIND_INTERNAL
 
 
 def evaluation_span_id(result_ids: Iterable[str]) -> bytes:
-    """Return the ID of the evaluation span of these results."""
     return hashlib.blake2b(".".join(result_ids).encode(), digest_size=8).digest()
 
 
 def is_own_span(span: Any) -> bool:
-    """Return whether an OTLP span in our scope is an evaluation span of a collector."""
+    """Return whether a span in our scope is a collector's evaluation span."""
     if span.kind != _INTERNAL or not span.name.startswith(_NAMES) or not span.events:
         return False
     results: list[str] = []
@@ -59,14 +56,13 @@ def is_own_span(span: Any) -> bool:
 
 
 def is_own_record(record: Any) -> bool:
-    """Return whether an OTLP log record in our scope is an evaluation event of a collector."""
+    """Return whether a log record in our scope is a collector's evaluation event."""
     if record.event_name != EVENT or record.HasField("body") or is_label(record):
         return False
     return bool(_result_id(record.attributes))
 
 
 def _result_id(attributes: Any) -> str:
-    """Return the id of the result in ``attributes``; ``""`` if they hold anything else."""
     found = next((pair.value.string_value for pair in attributes if pair.key == RESULT_ID), "")
     if found and _says_nothing_else(attributes):
         return found

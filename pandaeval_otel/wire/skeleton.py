@@ -1,10 +1,8 @@
 """A lazily parsed protobuf schema, wire-identical to OTLP.
 
-``Request`` declares resources, scopes, spans and log records as raw ``bytes``. ``Fields`` declares a span's
-attributes as ``map<string, bytes>``, so values are decoded on demand; of a repeated key the last wins. It lists every
-field of OTLP's span, so equal content serialises equally.
-
-Built from descriptors at import, without generated code, for every protobuf version.
+``Request`` declares resources, scopes, spans and log records as raw ``bytes``. ``Fields`` declares a span's attributes
+as ``map<string, bytes>``; of a repeated key the last wins. It lists every field of OTLP's span, so equal content
+serialises equally.
 """
 
 from __future__ import annotations

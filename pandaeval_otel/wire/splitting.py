@@ -1,7 +1,6 @@
 """Splits OTLP requests by trace without decoding attributes.
 
-A wire-identical schema declares resources, scopes, spans and log records as ``bytes``. Parsing returns raw slices, so
-each trace becomes a valid OTLP chunk in about a microsecond per span. The real schema is parsed for validation.
+Parsing returns raw slices, so each trace becomes a valid OTLP chunk. The real schema is parsed for validation.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ _BY_WHOM = TYPE.encode()
 def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0) -> Split:
     """Split an ``ExportTraceServiceRequest`` by trace id.
 
-    Rejects single spans without valid ids, or larger than ``max_span_bytes``. Raises :class:`MalformedOtlpError`, and
-    :class:`DenseError` for more resources, scopes and spans than ``at_most`` (0: no limit).
+    Rejects spans without valid ids, or larger than ``max_span_bytes``. Raises :class:`MalformedOtlpError`, and
+    :class:`DenseError` above ``at_most`` resources, scopes and spans (0: no limit).
     """
     split, full, request, skeleton = _opened(ExportTraceServiceRequest, Span, request, at_most)
     builder = _Builder(split, logs=False)
@@ -73,8 +72,8 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
 def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0) -> Split:
     """Split an ``ExportLogsServiceRequest`` by trace id.
 
-    Keeps records with a trace and an event name or structured body. Counts ordinary log lines and human verdicts as
-    ``ignored``. Raises as :func:`split_traces`.
+    Keeps records with a trace and an event name or structured body. Counts others and human verdicts as ``ignored``.
+    Raises as :func:`split_traces`.
     """
     split, full, request, skeleton = _opened(ExportLogsServiceRequest, LogRecord, request, at_most)
     builder = _Builder(split, logs=True)
@@ -100,7 +99,6 @@ def _log_item(record: Any) -> Item:
 def _scopes(
     resources: Iterable[Any], names: tuple[str, str], skeleton: Any, split: Split, is_own: Callable[[Any], bool]
 ) -> Iterator[tuple[_Place, Any, Any]]:
-    """Yield the items per scope, parsed and raw, without own output. ``names``: of scopes and items."""
     scopes, items = map(attrgetter, names)
     for resource_index, resource in enumerate(resources):
         outlines = skeleton.resourced[resource_index].scoped
@@ -113,9 +111,8 @@ def _scopes(
 
 
 def hash_and_strip(message: Any) -> bytes:
-    """Hash a log record, or a span as ``skeleton.Fields``, in 16 bytes, equal for every receiver.
-
-    Removes fields that transports change: flags, trace state and observation time.
+    """Hash a log record or span in 16 bytes, without fields that transports change: flags, trace state and observation
+    time.
     """
     if message.flags:
         message.flags = 0
@@ -128,8 +125,9 @@ def hash_and_strip(message: Any) -> bytes:
 
 
 def _opened(kind: Any, item: Any, request: bytes, at_most: int) -> tuple[Split, Any, bytes, Any]:
-    """Parse a request. Returns an empty split, the parsed request, its bytes and its outline. Invalid items are
-    removed and counted as rejected. Raises :class:`MalformedOtlpError` and :class:`DenseError`.
+    """Parse a request.
+
+    Invalid items are counted as rejected. Raises :class:`MalformedOtlpError` and :class:`DenseError`.
     """
     split = Split([])
     try:
@@ -150,7 +148,6 @@ def _opened(kind: Any, item: Any, request: bytes, at_most: int) -> tuple[Split, 
 
 
 def _not_own(items: Any, raw: Any, is_own: Callable[[Any], bool], split: Split) -> tuple[list[Any], list[bytes]]:
-    """Return items in our scope that are not our output, parsed and raw. They are processed normally."""
     kept = [pair for pair in zip(items, raw, strict=True) if not is_own(pair[0])]
     split.own_output += len(items) - len(kept)
     split.claimed += sum(1 for item, _ in kept if type(item) is Span or not is_label(item))
@@ -164,8 +161,6 @@ def _is_event(record: Any) -> bool:
 
 
 class _Builder:
-    """Collects the items of each trace, and writes one chunk per trace at the end."""
-
     def __init__(self, split: Split, logs: bool) -> None:
         self._split, self._logs = split, logs
         self._fragments: dict[bytes, Fragment] = {}
@@ -177,7 +172,6 @@ class _Builder:
             self._split.message = f"{kind} {name!r}: {why}"
 
     def at(self, trace_id: bytes, place: _Place, start_ns: int = 0) -> tuple[Fragment, list[bytes]]:
-        """Return the fragment of a trace, and the list for raw items of this resource and scope."""
         fragment = self._fragments.get(trace_id)
         if fragment is None:
             fragment = self._fragments[trace_id] = Fragment(trace_id, self._logs, start_ns=start_ns)
@@ -212,9 +206,7 @@ class _Builder:
 
 
 def read_chunk(chunk: bytes, logs: bool) -> Iterator[Item]:
-    """Yield the items of a stored chunk, to rebuild the index of open traces after a restart. Parses item by item to
-    bound memory. Raises :class:`MalformedOtlpError`.
-    """
+    """Yield the items of a stored chunk, item by item to bound memory. Raises :class:`MalformedOtlpError`."""
     room = Room()
     try:
         for resourced in outline(chunk).resourced:
@@ -232,9 +224,7 @@ def _span_item(raw: bytes) -> Item:
 
 
 def sifted(request: bytes, item: Any) -> tuple[bytes, int, str]:
-    """Remove items that are invalid messages. Returns the request, their number and the first error. Raises
-    ``DecodeError`` for an invalid request.
-    """
+    """Remove invalid items. Returns the request, their number and the first error. Raises ``DecodeError``."""
     outline = Request.FromString(request)
     bad, why = 0, ""
     for resourced in outline.resourced:

@@ -1,4 +1,4 @@
-"""The limits in ``budget.toml`` hold, and they only fall."""
+"""The limits in ``budget.toml``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every command of ``pandaeval`` must hold, by discovery: all of one hand."""
+"""Rules for every command of ``pandaeval``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STYLE = re.compile(r"[A-Z][A-Z_]*|[A-Z]+=[A-Z]+(,\.\.)?|A,B|0\.\.1")
 
 
 def discovered(of: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Each command by what is typed for it, and its function."""
+    """Return each command's function by its words."""
     for command in of.registered_commands:
         assert command.callback is not None
         name = command.name or command.callback.__name__.replace("_", "-")
@@ -35,7 +35,7 @@ NAMED = [pytest.param(path, id=" ".join(path)) for path in COMMANDS]
 
 
 def options(path: tuple[str, ...]) -> dict[str, tuple[Any, OptionInfo]]:
-    """Options of a command by each of their names: type, and what is declared."""
+    """Return types and declarations of a command's options by name."""
     found: dict[str, tuple[Any, OptionInfo]] = {}
     for name, each in inspect.signature(COMMANDS[path], eval_str=True).parameters.items():
         if get_origin(each.annotation) is not Annotated:

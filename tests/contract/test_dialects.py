@@ -1,4 +1,4 @@
-"""What holds for every dialect that is found."""
+"""Rules for every dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of public names run, and give what they say."""
+"""Docstring examples of public names run."""
 
 from __future__ import annotations
 

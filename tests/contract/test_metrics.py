@@ -1,4 +1,4 @@
-"""What holds for every metric that is found, whoever wrote it."""
+"""Rules for every metric."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_refusal_replaces_a_score_but_not_a_metric_that_does_not_apply() -> No
 
 
 class TestIdsAndWhatElseIsRegistered:
-    """Unused parts change no id: unrelated metrics, rulings, dialects or exporters."""
+    """Unused components change no ID."""
 
     @pytest.fixture
     def unrelated(self, tmp_path: Path) -> str:

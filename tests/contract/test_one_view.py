@@ -1,4 +1,4 @@
-"""API, MCP, commands and report show the same of a stored result: its score, its word, its label, and the rates."""
+"""API, MCP, commands and report show equal results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SHOWN = re.compile(r"trace\.(\w+) ((?:[\d.]+|unscored) \([^)]*\)): ")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A data directory with a trace that has a result of each kind."""
+    """Return a data directory with a result of each kind."""
     folder = tmp_path_factory.mktemp("store")
     store, emitter = Store(folder, "off"), Emitter(labels=SeriesLabels())
     id_, at = bytes.fromhex(TRACE_ID), 1_772_366_400_000
@@ -66,18 +66,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def _shown(text: str) -> dict[str, str]:
-    """The words on results in a text, by metric."""
+    """Return result words in a text by metric."""
     return dict(SHOWN.findall(text))
 
 
 def _words(results: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
-    """What programs read of results, by metric."""
     names = ("outcome", "score", "success", "label", "why")
     return {each["metric"].removeprefix("trace."): tuple(each.get(name) for name in names) for each in results}
 
 
 async def _printed(*arguments: str | Path) -> str:
-    """What a command prints, which has an event loop of its own."""
     words, wide = [str(each) for each in arguments], {"COLUMNS": "300"}
     done = await asyncio.to_thread(CliRunner().invoke, app, words, env=wide)
     assert done.exit_code == 0, done.output

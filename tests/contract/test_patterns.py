@@ -1,5 +1,4 @@
-"""No text makes a regular expression of ours take more than linear time: content is hostile, and ``re`` holds the
-interpreter."""
+"""No regular expression takes more than linear time."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ PACKAGES = ("pandaeval_otel", "pandaeval_collector", "pandaeval_lab")
 
 @cache
 def every() -> list[Pattern]:
-    """Looked for when they are tried: each process of a parallel run reads this file."""
+    """Return all patterns, found on demand."""
     return patterns(PACKAGES)
 
 
@@ -27,7 +26,6 @@ def test_a_pattern_takes_time_in_proportion_to_the_text(package: str) -> None:
 
 
 def test_patterns_of_every_kind_are_found() -> None:
-    """In constants, in tables, compiled at their first use, of bytes, and written out in functions."""
     places = {pattern.place.rpartition(":")[0] or pattern.place for pattern in every()}
     assert {
         "pandaeval_otel.dialects.mastra._CALLED",

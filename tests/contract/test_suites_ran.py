@@ -1,4 +1,4 @@
-"""Every marked test suite ran within the last 300 commits."""
+"""Every marked suite ran within 300 commits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _git(*arguments: str) -> str:
 
 @pytest.mark.parametrize("suite", ["e2e"])
 def test_a_suite_ran_lately(suite: str) -> None:
-    """``python tests/lab/suites.py SUITE`` adds a line to the ledger."""
+    """Fix: ``python tests/lab/suites.py SUITE``."""
     if _git("rev-parse", "--is-shallow-repository") == "true":
         pytest.skip("a shallow clone does not have the history")
     runs = [json.loads(line) for line in _LEDGER.read_text().splitlines()]

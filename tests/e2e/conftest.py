@@ -1,4 +1,4 @@
-"""One house for all tests here: it takes a while to fill."""
+"""One deployment for all tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MISSING += [f"the module {name}" for name in ("litellm", "aiolimiter") if find_
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """Skip when a program is missing; ``python tests/support/programs.py`` builds them."""
+    """Return the deployment, or skip without ``python tests/support/programs.py``."""
     if _MISSING:
         pytest.skip(f"needs {', '.join(_MISSING)}: python tests/support/programs.py; pip install . ./collector[judge]")
     folder: Path = tmp_path_factory.mktemp("house")

@@ -1,5 +1,4 @@
-"""Three collectors behind a real OpenTelemetry Collector that balances by trace id; under load one leaves for good and
-one comes in addition. Both tear traces; no acknowledged span is lost, and none is stored twice."""
+"""Balanced collectors leave and join under load without loss."""
 
 from __future__ import annotations
 
@@ -84,8 +83,7 @@ def _have(traces: Sequence[MadeTrace], collectors: Sequence[CollectorProcess]) -
 def _look_at_the_stores(
     collectors: Sequence[CollectorProcess], acknowledged: set[tuple[bytes, bytes]], scratch: Path
 ) -> dict[bytes, list[CollectorProcess]]:
-    """Every span that was answered for lies with one collector, in a decided trace. Returns where the traces lie that
-    lie with several."""
+    """Check that every acknowledged span is decided once; return split traces."""
     found: dict[bytes, list[CollectorProcess]] = defaultdict(list)
     spans: dict[tuple[bytes, bytes], int] = defaultdict(int)
     for each in collectors:

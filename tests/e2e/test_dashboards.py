@@ -1,5 +1,4 @@
-"""Every query of every dashboard, sent to a real Prometheus with the results of real runs, finds something: as the
-metrics come over OTLP, and as they are scraped."""
+"""Every dashboard query finds data in a real Prometheus, by OTLP and scrape."""
 
 from __future__ import annotations
 
@@ -81,7 +80,7 @@ def test_the_first_panel_tells_what_is_missing(home: House, way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_alerts_find_what_was_wrong_and_nothing_else(home: House, way: str) -> None:
-    """The judge's money was used up and much was not scored; nothing was lost, and everything was delivered."""
+    """Exhausted budget and unscored traces."""
     firing = {name for name, expression in alerts().items() if home.prometheus[way].query(expression)}
     assert {"PandaEvalBudgetNearlySpent", "PandaEvalCoverageLow"} <= firing
     broken = {

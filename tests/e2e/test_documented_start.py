@@ -1,4 +1,4 @@
-"""The bash blocks of docs/start/quickstart.md run in a fresh copy and environment.
+"""The bash blocks of docs/start/quickstart.md run in a fresh environment.
 
 python -m pytest -m e2e tests/e2e/test_documented_start.py    # installs packages
 """

@@ -1,4 +1,4 @@
-"""Jaeger's own pages: the searches of docs/guides/dashboards.md, and a looping run.
+"""Jaeger's pages: documented searches, and a looping run.
 
 JAEGER_UI=FOLDER python -m pytest -m e2e tests/e2e/test_jaeger_pages.py  # to build them: docs/internals/interfaces.md
 """
@@ -45,13 +45,12 @@ def jaeger(house: JaegerHouse, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def _searches() -> list[str]:
-    """The tags that the docs tell to search for, with everything in them that stands for another word."""
+    """Return the documented tags, with placeholders filled."""
     table = _DOCS.partition("| to find | Jaeger")[2].partition("\n\n")[0]
     return [found for row in table.splitlines()[2:] for found in re.findall(r"`([^`]+=[^`]+)`", row.split("|")[2])]
 
 
 def test_the_docs_name_searches() -> None:
-    """The tests below type each of them."""
     assert {re.sub("=[^= ]+$", "", each) for each in _searches()} == {
         "pandaeval.verdict",
         "pandaeval.verdict=fail pandaeval.service",
@@ -100,7 +99,6 @@ def test_sessions_say_in_the_list_what_failed(house: JaegerHouse, jaeger: Jaeger
 
 
 def test_a_looping_run_does_not_look_healthy(house: JaegerHouse, jaeger: JaegerPages) -> None:
-    """A red row that names the loop; opened, the folded line of tags says the verdict and the reason."""
     failed = house.trace_of("tool_loop")
     jaeger.open(failed["trace_id"], house.inline_span(failed["trace_id"]))
     rows = {row["name"]: row["red"] for row in jaeger.rows()}

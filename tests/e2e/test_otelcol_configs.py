@@ -1,4 +1,4 @@
-"""The configurations of ``deploy/otelcol`` in the real OpenTelemetry Collector: valid, and doing what they say."""
+"""``deploy/otelcol`` in the real OpenTelemetry Collector."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_all_traces_of_a_session_go_to_one_collector(tmp_path: Path, two: tuple[
 def _spread(
     name: str, folder: Path, sinks: tuple[Otelcol, Otelcol], made: list[MadeTrace], *, logs: bool
 ) -> tuple[set[str], set[str]]:
-    """Send traces, span by span, with ``logs`` a log record for each; return which trace ids each sink got."""
+    """Send traces by span, with ``logs`` log records; return trace IDs by sink."""
     where = {f"PANDAEVAL_{number}": f"127.0.0.1:{sink.grpc_port}" for number, sink in enumerate(sinks, 1)}
     with ConfiguredOtelcol(name, folder / "balancer", where, {}) as balancer:
         door = GrpcDoor(balancer.grpc)

@@ -1,4 +1,4 @@
-"""The commands of docs/internals/interfaces.md, in order, lead to scores in Jaeger; with what is installed already."""
+"""The commands of docs/internals/interfaces.md lead to scores in Jaeger."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The SDKs of other languages while the collector does not answer: what they sent is what is stored.
-
-The Java agent comes from Maven Central, the JavaScript SDK from npm, by their own clients.
-"""
+"""Java and JavaScript SDKs lose no spans while the collector is down."""
 
 from __future__ import annotations
 

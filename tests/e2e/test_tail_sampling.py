@@ -1,5 +1,4 @@
-"""Tail sampling in the real OpenTelemetry Collector: evaluation spans share the fate of the trace that they are about,
-whether they come before the sampler decides or after."""
+"""Evaluation spans follow their trace's tail sampling decision."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ _NO_CACHE = {
 
 
 def test_scores_in_time_decide_and_stay_with_their_trace(tmp_path: Path) -> None:
-    """PandaEval is faster than the sampler: what scored badly is kept, each trace with its scores."""
+    """PandaEval is faster than the sampler."""
     kept, results = _sample(tmp_path, quiet="100ms", wait_s=12.0)
     first = [result for result in results if result["level"] == "trace" and result["revision"] == 1]
     bad = {result["trace_id"] for result in first if result["success"] is False}
@@ -43,7 +42,7 @@ def test_scores_in_time_decide_and_stay_with_their_trace(tmp_path: Path) -> None
 
 
 def test_scores_that_come_late_follow_the_decision(tmp_path: Path) -> None:
-    """The sampler is faster: its cache knows what became of the trace, also when the trace itself has left memory."""
+    """The sampler is faster and caches decisions."""
     small = {"num_traces: 50000": "num_traces: 10"}
     kept, results = _sample(tmp_path, quiet="5s", wait_s=1.0, changes=small)
     assert len({result["trace_id"] for result in results}) == _TRACES
@@ -59,7 +58,7 @@ def test_without_the_cache_late_scores_go_astray(tmp_path: Path) -> None:
 def _sample(
     folder: Path, quiet: str, wait_s: float, changes: dict[str, str] | None = None
 ) -> tuple[dict[str, list[dict[str, Any]]], list[dict[str, Any]]]:
-    """Spans by trace id as the backend has them, sessions' own traces left out; and all results."""
+    """Return backend spans by trace ID, and all results."""
     timing = {"decision_wait_after_root_received: 20s": f"decision_wait_after_root_received: {wait_s}s"}
     settings = {
         "PANDAEVAL_CLOSE__QUIET": quiet,
@@ -90,7 +89,7 @@ def _sample(
 
 
 def _send(door: GrpcDoor, trace: MadeTrace) -> str:
-    """Under a random-looking trace id, as the sampler's hash expects; returns it."""
+    """Send under a random trace ID; return it."""
     trace_id = hashlib.blake2b(trace.trace_id, digest_size=16).digest()
     for span in trace.spans:
         span.trace_id = trace_id
@@ -99,7 +98,7 @@ def _send(door: GrpcDoor, trace: MadeTrace) -> str:
 
 
 def _until_calm(backend: Otelcol, seconds: float) -> None:
-    """Until nothing has come for so long: longer than the sampler may still wait."""
+    """Wait until no span arrives for a while."""
     number, since = -1, time.monotonic()
     while time.monotonic() - since < seconds:
         time.sleep(0.5)
@@ -109,7 +108,7 @@ def _until_calm(backend: Otelcol, seconds: float) -> None:
 
 
 def _parts(spans: list[dict[str, Any]]) -> tuple[int, int]:
-    """How many spans are the application's, and how many are evaluations."""
+    """Return the numbers of application and evaluation spans."""
     evaluations = sum(span["scope"] == "pandaeval.evaluation" for span in spans)
     return len(spans) - evaluations, evaluations
 

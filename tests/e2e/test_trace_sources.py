@@ -1,4 +1,4 @@
-"""Traces are scored where they are: in the real Jaeger, by the address of its query API."""
+"""Traces scored from real Jaeger's query API."""
 
 from __future__ import annotations
 

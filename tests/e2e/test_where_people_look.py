@@ -1,4 +1,4 @@
-"""Scores are where people look: in Jaeger, in Prometheus by both ways, and in a log store. Asked through their APIs.
+"""Scores arrive in Jaeger, Prometheus and a log store.
 
 python tests/support/programs.py          # once: builds Jaeger, Prometheus and a Collector
 python -m pytest -m e2e tests/e2e
@@ -23,7 +23,7 @@ WAYS = ("by OTLP", "by scrape")
 
 
 def _of(home: House, trace_id: str) -> list[dict[str, Any]]:
-    """The results of a trace and of its turns."""
+    """Return a trace's results with its turns'."""
     return [each for each in home.results if each["trace_id"] == trace_id and each["level"] in ("trace", "turn")]
 
 
@@ -155,6 +155,6 @@ def test_the_log_store_has_every_result_as_the_conventions_name_it(home: House) 
 
 
 def _labels(prometheus: Prometheus, name: str) -> set[str]:
-    """Labels of a metric, without those that say where it was collected."""
+    """Return a metric's labels without target labels."""
     around = {"__name__", "job", "instance"}
     return {label for series in prometheus.query(name) for label in series["metric"]} - around

@@ -1,8 +1,8 @@
-"""How much of what real frameworks emit do we understand? Every capture is read and held against its script.
+"""Checks the facts read from captures of real frameworks against their scripts.
 
     python tests/golden/conformance.py [SET …] [--scenario S] [--details] [--root DIR] [--write-docs]
 
-Without ``--root`` the committed captures are read, and those of ``../shared`` where they are there.
+Without ``--root`` reads the committed captures and ``../shared``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.golden.conformance_truth import ROOTS, Capture, captures
 
 @dataclass(frozen=True)
 class Checked:
-    """One capture and what was found of each fact."""
+    """One capture and its facts."""
 
     capture: Capture
     verdicts: Mapping[str, Verdict]
@@ -36,7 +36,6 @@ class Checked:
 
 
 def check(capture: Capture) -> Checked:
-    """Read one capture and check every fact."""
     seen = Seen(capture, read(capture.path))
     return Checked(capture, {name: fact(seen) for name, fact in FACTS.items()})
 
@@ -84,7 +83,7 @@ def table(checked: Sequence[Checked]) -> Iterator[str]:
 
 
 def share(checked: Sequence[Checked]) -> str:
-    """Says how many of the facts that captures carry were read right, each fact of each capture counted once."""
+    """Return the share of correctly read facts."""
     verdicts = [verdict for one in checked for verdict in one.verdicts.values() if verdict.emitted or verdict.missed]
     right = sum(not verdict.missed for verdict in verdicts)
     return f"{right} of {len(verdicts)} facts right ({right / max(1, len(verdicts)):.1%}) in {len(checked)} captures"

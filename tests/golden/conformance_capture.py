@@ -1,4 +1,4 @@
-"""A capture read in two ways: as our traces, and as bare text in which one can look whether a thing was emitted."""
+"""A capture as normal traces and as searchable text."""
 
 from __future__ import annotations
 
@@ -23,31 +23,30 @@ _DEFINITION = re.compile(r"definition|functions?\b|\btools?\b(?!\.name)|tool_nam
 
 
 def squeezed(text: str) -> str:
-    """``text`` without blanks, quotes and backslashes, so that JSON inside JSON and Python's repr look alike."""
+    """Remove blanks, quotes and backslashes."""
     return _NOISE.sub("", text)
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """One trace: as we read it, and as it was sent."""
+    """One trace, as read and as sent."""
 
     trace: Trace
     evidence: Evidence
 
     @property
     def genai(self) -> bool:
-        """Whether we took it for an agent's work at all."""
+        """Return whether it is an agent's trace."""
         return is_genai(self.trace)
 
     @cached_property
     def text(self) -> str:
-        """Everything that spans and log records say, squeezed; resources are left out."""
+        """Return the squeezed text of spans and log records."""
         return squeezed("\n".join(_said(self.evidence)))
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Span names, their words, and attribute values outside of definitions: where the name of a tool that was
-        called may stand."""
+        """Return span names, their words and attribute values."""
         found: set[str] = set()
         for span in self.evidence.spans:
             found.update((span.name, *re.split(r"[\s.]", span.name)))
@@ -58,7 +57,7 @@ class Recorded:
 
 
 def read(path: Path) -> list[Recorded]:
-    """The traces of a capture, by start time. Raises :class:`AssertionError` on a line that cannot be read."""
+    """Return the traces by start. Raises :class:`AssertionError` for a bad line."""
     chunks: dict[bytes, list[tuple[bool, bytes]]] = {}
     for request in Input(str(path)).requests():
         assert not isinstance(request, BadLine), request
@@ -75,9 +74,7 @@ def read(path: Path) -> list[Recorded]:
 
 
 def runs(recorded: Iterable[Recorded]) -> Iterator[list[Recorded]]:
-    """Traces that form one turn each. Without an application span, each model call is a trace; the turn ends with the
-    first that awaits no tool.
-    """
+    """Group traces into turns; a turn ends with a call without tools."""
     group: list[Recorded] = []
     for one in recorded:
         if not one.genai:
@@ -91,7 +88,7 @@ def runs(recorded: Iterable[Recorded]) -> Iterator[list[Recorded]]:
 
 
 def object_signatures(value: dict[str, Any]) -> list[str]:
-    """How a small JSON object may look in squeezed text, its keys in any order."""
+    """Return squeezed forms of a small JSON object."""
     pairs = [f"{squeezed(key)}:{squeezed(json.dumps(item, ensure_ascii=False))}" for key, item in value.items()]
     return (
         [f"{{{','.join(order)}}}" for order in permutations(pairs)] if len(pairs) <= 4 else [f"{{{','.join(pairs)}}}"]
@@ -99,7 +96,7 @@ def object_signatures(value: dict[str, Any]) -> list[str]:
 
 
 def value_signatures(value: Any) -> list[str]:
-    """How a tool's result may look in squeezed text; ``41.0`` may have become ``41`` on the way."""
+    """Return squeezed forms of a tool result."""
     exact = squeezed(json.dumps(value, ensure_ascii=False))
     return [exact, re.sub(r"(\d)\.0(?=[,}\]])", r"\1", exact)]
 

@@ -1,4 +1,4 @@
-"""Writes the pages about instrumentations: a summary for users, and the full matrix of facts."""
+"""Writes the pages about instrumentations."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ COMMITTED = {
     "openai_agents_openinference": "openai_agents_oi",
     "openai_openllmetry": "openai_tl",
 }
-"""Committed sets that were recorded like one of another name; the others were recorded like those of their own name."""
+"""Committed sets recorded like a set of another name."""
 
 DOCUMENTED = (
     ("AG2", "its own spans and conversations", "earlier"),
@@ -133,7 +133,7 @@ DOCUMENTED = (
     ("Pipecat", "its spans of turns and services", "earlier"),
     ("Semantic Kernel", "its spans of models, agents and functions", "earlier"),
 )
-"""Emitters read from code and documentation without a recording: subject and date of the last check."""
+"""Emitters without a recording: subject and date of the last check."""
 
 _VARIANTS = frozenset(
     {
@@ -160,7 +160,7 @@ _VARIANTS = frozenset(
         "strands_legacy",
     }
 )
-"""Sets of older releases and of settings without content. They are in the internals only."""
+"""Sets of older releases or without content, for the internals only."""
 
 _HEAD = """\
 # Supported instrumentations
@@ -222,7 +222,7 @@ unscored.
 
 
 class Result(Protocol):
-    """One capture and what was found of each fact."""
+    """One capture and its facts."""
 
     @property
     def capture(self) -> Capture: ...
@@ -232,7 +232,6 @@ class Result(Protocol):
 
 
 def write(found: Sequence[Result], page: Path = PAGE, matrix: Path = MATRIX) -> None:
-    """Write the user page, and the full matrix, for all checked captures."""
     rows: dict[tuple[str, str], list[Result]] = {}
     for result in found:
         rows.setdefault(described(result.capture), []).append(result)
@@ -243,13 +242,12 @@ def write(found: Sequence[Result], page: Path = PAGE, matrix: Path = MATRIX) -> 
 
 
 def described(capture: Capture) -> tuple[str, str]:
-    """Framework and telemetry."""
     own = not {OWN, EMITTERS}.isdisjoint(capture.path.parents)
     return RECORDED[COMMITTED.get(capture.set, capture.set) if own else capture.set]
 
 
 def mark(verdicts: Sequence[Verdict]) -> str:
-    """``✓`` read wherever it was emitted, ``–`` nowhere emitted, else how many captures were read right."""
+    """Return ``✓`` for all read, ``–`` for not emitted, else counts."""
     wrong = sum(1 for verdict in verdicts if verdict.missed)
     emitted = sum(1 for verdict in verdicts if verdict.emitted or verdict.missed)
     if not emitted:
@@ -279,7 +277,6 @@ def _table(rows: Mapping[tuple[str, str], Sequence[Result]]) -> Iterator[str]:
 
 
 def _days() -> Iterator[str]:
-    """Lists when the emitters were recorded, a line for each day."""
     names: dict[str, set[str]] = {}
     for emitter, versions in json.loads((EMITTERS / "VERSIONS.json").read_text()).items():
         names.setdefault(versions["day"], set()).add(RECORDED[COMMITTED.get(emitter, emitter)][0])

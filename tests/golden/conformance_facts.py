@@ -1,7 +1,6 @@
-"""The facts that scores rest on, and how each is checked against the truth of a captured session.
+"""The facts that scores use, checked against captured sessions.
 
-A fact that the capture does not carry at all is "not emitted", which is no fault of ours; but then we must not have
-made one up either.
+Unemitted facts are allowed; invented facts are errors.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ _OUTPUT_TOKENS = re.compile(
 )
 _USAGE_JSON = re.compile(r"usage_details$")
 _USAGE_REPR = re.compile(r"^llm\.[^.]+\.usage$")
-"""LiteLLM writes the provider's usage as Python's repr."""
+"""LiteLLM writes usage as Python's repr."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """``emitted``: the capture has the fact. ``missed``: facts not read or invented; empty if correct."""
+    """``emitted``: in the capture. ``missed``: unread or invented facts."""
 
     emitted: bool
     missed: tuple[str, ...] = ()
@@ -51,7 +50,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Seen:
-    """A capture with its truth and all that was read out of it."""
+    """A capture, its truth and its reading."""
 
     capture: Capture
     recorded: Sequence[Recorded]
@@ -70,14 +69,14 @@ class Seen:
 
     @cached_property
     def calls(self) -> list[ToolCall]:
-        """Calls by turn, from the answering trace, which includes earlier calls."""
+        """Return calls by turn, from the answering trace."""
         asking = self.runs if self.capture.set in SPREAD_CALLS else [run[-1:] for run in self.runs]
         traces = [one.trace for run in asking for one in run]
         return [call for trace in traces for call in trace.tool_calls if not self._handover(call)]
 
     @cached_property
     def steps(self) -> list[list[Call]]:
-        """The true calls of which the capture tells at all."""
+        """Return the true calls in the capture."""
         again = RUNS_AGAIN.get(self.capture.name, 1)
         steps = [step for turn in self.capture.truth.turns for step in turn.steps * again]
         if self.capture.name in ENDS_AT_FAILURE:
@@ -89,7 +88,7 @@ class Seen:
 
     @cached_property
     def aligned(self) -> list[tuple[Call, ToolCall | None]]:
-        """Each true call with the one that was read at its place; calls of one step may stand in any order."""
+        """Return each true call with the call read; order within a step is free."""
         pairs: list[tuple[Call, ToolCall | None]] = []
         at = 0
         for step in self.steps:
@@ -105,7 +104,7 @@ class Seen:
 
     @cached_property
     def uncalled(self) -> set[str]:
-        """Tools that stand nowhere but among the available ones."""
+        """Return tools that are only available."""
         return set(self.capture.truth.tools) - {call.name for call in self.capture.truth.calls}
 
     def text_of_turn(self, index: int) -> str:
@@ -114,7 +113,7 @@ class Seen:
         return self.text
 
     def called(self, call: Call) -> bool:
-        """Whether the capture tells that this call was made."""
+        """Return whether the capture shows this call."""
         return any(call.name in one.names for one in self.recorded) or any_in(
             object_signatures(dict(call.arguments)), self.text
         )
@@ -195,7 +194,7 @@ def results(seen: Seen) -> Verdict:
 
 
 def tools(seen: Seen) -> Verdict:
-    """Available tools are emitted where those stand, too, that were not called."""
+    """Check available tools, if uncalled tools appear."""
     wanted = set(seen.capture.truth.tools)
     given = {tool.name for one in seen.recorded for tool in one.trace.tools}
     if not seen.uncalled or not all(name in seen.text for name in wanted):
@@ -297,8 +296,6 @@ FACTS: Mapping[str, Callable[[Seen], Verdict]] = {
 
 
 def _spent(seen: Seen) -> tuple[int, int]:
-    """Tokens of the distinct model calls: innermost spans that state usage, each response counted once, and once, too,
-    what two spans state of the same time."""
     spent: dict[str, tuple[tuple[int, int], RawSpan]] = {}
     for one in seen.recorded:
         spans = {span.span_id: span for span in one.evidence.spans}

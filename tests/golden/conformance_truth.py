@@ -1,4 +1,4 @@
-"""The true events of a captured session, from its script, as the reference for readings."""
+"""The true events of a captured session, from its script."""
 
 from __future__ import annotations
 
@@ -25,20 +25,18 @@ ROOTS = {
     "shared": SHARED,
     **{f"shared-{series}": SHARED.with_name(f"captures-{series}") for series in (2, 3)},
 }
-"""Folders of captures, of which the shared ones may be absent."""
+"""Folders of captures; shared folders are optional."""
 
 FERRY_SESSION = "ferry-session-7f31"
 MODELS = ("gpt-4o-mini", "gemini-2.5-flash", "claude-")
 FERRY_TIMEOUT = "booking backend timeout"
 OTHER_SCRIPTS = frozenset({"claude_code"})
-"""Sets of the third series whose sessions are not the ferry desk's."""
+"""Sets of the third series without the ferry desk."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A real tool call. ``error``: the exception, instead of a ``result``. ``known``: whether the script knows the
-    result (frameworks differ for invalid arguments).
-    """
+    """A tool call. ``error`` replaces ``result``. ``known``: the script defines the result."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -49,9 +47,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Turn:
-    """A user message and its outcome. ``steps``: calls of one model answer. ``finals``: accepted final answers,
-    ``None`` for a run without one.
-    """
+    """A user message and outcome. ``steps``: calls by answer. ``finals``: accepted answers, ``None``: none."""
 
     user: str
     steps: tuple[tuple[Call, ...], ...]
@@ -65,9 +61,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Truth:
-    """``tools``: parameter names by tool. ``failure``: the provider's refusal or ``""``. ``raises``: the run ended with
-    an exception.
-    """
+    """``tools``: parameters by tool. ``failure``: provider's refusal. ``raises``: ended with an exception."""
 
     turns: tuple[Turn, ...]
     tools: Mapping[str, tuple[str, ...]]
@@ -85,8 +79,6 @@ class Truth:
 
 @dataclass(frozen=True)
 class Capture:
-    """One recorded session of one set."""
-
     set: str
     scenario: str
     path: Path
@@ -98,7 +90,7 @@ class Capture:
 
 
 def captures(root: Path) -> list[Capture]:
-    """All captures below ``root``, by set and scenario; those whose truth is unknown are left out."""
+    """Return captures with known truth, by set and scenario."""
     found = []
     for path in sorted(root.glob("*/*.otlp.jsonl*")):
         name, scenario = path.parent.name, path.name.partition(".")[0]
@@ -109,7 +101,7 @@ def captures(root: Path) -> list[Capture]:
 
 
 def _prefixed(truth: Truth, prefix: str) -> Truth:
-    """The truth with longer names of tools."""
+    """Return the truth with prefixed tool names."""
     turns = tuple(
         replace(turn, steps=tuple(tuple(replace(c, name=prefix + c.name) for c in step) for step in turn.steps))
         for turn in truth.turns
@@ -206,7 +198,7 @@ _WEATHER = {"Larvik": ("light rain", 7), "Hirtshals": ("overcast", 11), "Stavang
 
 
 def _ferry_call(name: str, arguments: Mapping[str, Any]) -> Call:
-    """The call with what the ferry desk's tools answered to it."""
+    """Return the call with its recorded answer."""
     if name == "search_ferries":
         rows = _SAILINGS.get((arguments["origin"], arguments["destination"]), [])
         sailings = [dict(zip(("sailing_id", "departs", "price_eur"), row, strict=True)) for row in rows]

@@ -1,4 +1,4 @@
-"""Reading captures for checks: strictly, by the protocol's own schema."""
+"""Strict readers of captures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Request = ExportTraceServiceRequest | ExportLogsServiceRequest
 
 
 def requests(text: str) -> list[Request]:
-    """The requests of a capture, one a line. Unknown fields, wrong types and ids that are not hex are errors."""
+    """Yield requests; reject unknown fields, types and IDs."""
     return [_request(json.loads(line)) for line in text.splitlines()]
 
 
@@ -40,19 +40,16 @@ def _with_base64_ids(value: Any) -> Any:
 
 
 def spans(given: list[Request]) -> list[Span]:
-    """All spans, in the order of the file."""
     traces = [r for r in given if isinstance(r, ExportTraceServiceRequest)]
     return [span for r in traces for block in r.resource_spans for scope in block.scope_spans for span in scope.spans]
 
 
 def log_records(given: list[Request]) -> list[LogRecord]:
-    """All log records, in the order of the file."""
     logs = [r for r in given if isinstance(r, ExportLogsServiceRequest)]
     return [x for r in logs for block in r.resource_logs for scope in block.scope_logs for x in scope.log_records]
 
 
 def resource_attributes(given: list[Request]) -> Iterator[KeyValue]:
-    """The attributes of all resources."""
     for request in given:
         blocks = request.resource_spans if isinstance(request, ExportTraceServiceRequest) else request.resource_logs
         for block in blocks:

@@ -1,4 +1,4 @@
-"""Committed captures are valid OTLP/JSON with all content, and without data of the recording machine."""
+"""Captures are valid, complete and without machine data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOST_KEYS = re.compile(r'"(?:host\.\w+|net\.host\.name|process\.\w+|thread\.name
 
 
 def texts() -> list[object]:
-    """Every recording that is shipped or tested with, as pytest parameters."""
+    """Return every recording as pytest parameters."""
     named = [
         (f"{path.parent.name}/{path.name.partition('.')[0]}", path.read_text())
         for path in [*CAPTURES, *HOSTED_CAPTURES]

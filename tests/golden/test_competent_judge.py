@@ -1,7 +1,6 @@
-"""A judge that sees only the prompt distinguishes bad runs, so the prompt has the needed data.
+"""Prompts contain the data that a judge needs to find bad runs.
 
-The judge (``tests/support/competent.py``) uses plain heuristics. For each framework's recordings, the expected metric
-must fall. Only this file knows scenario names.
+Uses ``tests/support/competent.py``; the expected metric must fall.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def _traces(path: Path) -> tuple[Trace, ...]:
 
 
 async def _score(metric: TraceMetric, path: Path) -> float | str:
-    """Of the worst of a recording's traces; a text says why there is none."""
+    """Return the worst score of a recording, or a reason."""
     found = await _finding(metric, path)
     values = [each.value for each in found if isinstance(each, Score)]
     whys = sorted({each.reason for each in found if isinstance(each, Unscored)})
@@ -62,7 +61,7 @@ async def _score(metric: TraceMetric, path: Path) -> float | str:
 
 
 def _blind(path: Path) -> bool:
-    """Whether tools were called without any recorded result."""
+    """Return whether all tool results are missing."""
     calls = [call for trace in _traces(path) for call in trace.tool_calls]
     return bool(calls) and not any(call.has_result or call.error is not None for call in calls)
 
@@ -74,7 +73,7 @@ def _sets(root: Path, scenario: str) -> list[Path]:
 
 
 async def ranked(root: Path, good: str, bad: str) -> tuple[list[str], list[str], dict[str, str]]:
-    """Sets in which the good run passes and the bad one fails, other sets, and undecidable sets with reasons."""
+    """Return sets by outcome: ranked, other, undecidable."""
     metric = registry()[f"trace.{FALLS[bad]}"]
     below: list[str] = []
     not_below: list[str] = []
@@ -101,7 +100,6 @@ async def test_our_recordings_of_bad_runs_rank_below_the_good_ones(bad: str) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("bad", FALLS)
 async def test_recordings_of_every_framework_rank_below_their_happy_ones(bad: str) -> None:
-    """Where content was recorded. Three sets of the captures hold too little: two no content at all, one no results."""
     below, not_below, cannot = await ranked(SHARED, "happy", bad)
     print(f"{bad}: {len(below)} sets rank it below; {len(cannot)} cannot tell: {cannot}")
     assert len(below) >= 35

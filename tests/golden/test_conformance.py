@@ -1,5 +1,4 @@
-"""What real frameworks emitted is read as it happened: no fact that a capture carries is missed, but for those that
-:mod:`tests.golden.conformance_deviations` excuses, with the reason."""
+"""Every carried fact is read, except :mod:`tests.golden.conformance_deviations`."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from tests.golden.conformance_truth import EMITTERS, OTHER_SCRIPTS, OWN, ROOTS, 
 
 
 def sets() -> Sequence[object]:
-    """Each set of each folder that is there, as pytest parameters."""
+    """Return each set as pytest parameters."""
     found = []
     for kind, root in ROOTS.items():
         names = sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else [None]
@@ -62,7 +61,6 @@ def test_every_excuse_is_needed(excused: Excuse) -> None:
 
 
 def test_every_fact_is_emitted_by_some_committed_capture() -> None:
-    """So that a check that never applies is noticed."""
     names = {capture.set for capture in _captures(OWN)}
     emitted = {fact for name in names for one in checked(OWN, name) for fact, v in one.verdicts.items() if v.emitted}
     assert emitted == set(FACTS)

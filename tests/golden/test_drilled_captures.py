@@ -1,4 +1,4 @@
-"""Faults in real recordings are in the spans, readable as intended, and wrong."""
+"""Faults planted in recordings are readable."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pandaeval_otel.wire.splitting import split_logs, split_traces
 OWN = Path(__file__).parent / "captures"
 SETS = sorted(path.name for path in OWN.iterdir() if path.is_dir())
 MOST = 10
-"""Traces of a set. Each is given half of the faults, the next one the other half."""
+"""Maximum traces per set; alternate traces get alternate halves of the faults."""
 INVENTED = {"invented_identifier", "invented_amount", "invented_date", "invented_time", "invented_name", "invented_url"}
 
 
 def subjects(folder: Path) -> Iterator[Subject]:
-    """Every trace of a set of captures, each by itself."""
+    """Return every trace of a set."""
     for path in sorted(folder.glob("*.otlp.jsonl")):
         parts: dict[bytes, list[Part]] = {}
         for request in Input(str(path)).requests():

@@ -1,4 +1,4 @@
-"""Real frameworks' captures: made-up facts are found in every dialect, and nothing is found where all is well."""
+"""Fabricated facts are found in every dialect, without false alarms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ CONTEXT = TraceContext(Texts({}, (), "none", None), 0.7)
 
 
 def traces(path: Path) -> list[Trace]:
-    """The traces of a capture, without a store."""
     chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
     for request in Input(str(path)).requests():
         assert isinstance(request, Request)
@@ -33,7 +32,7 @@ def traces(path: Path) -> list[Trace]:
 
 
 def outcomes(root: Path, scenario: str) -> dict[str, bool]:
-    """By set, whether a trace of its capture failed; only sets in which a trace was scored."""
+    """Return failures by set, for scored sets."""
     if not root.is_dir():
         pytest.skip(f"no captures in {root}: they are not part of this checkout")
     found: dict[str, bool] = {}

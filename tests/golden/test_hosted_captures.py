@@ -1,4 +1,4 @@
-"""Hosted tools: their calls are read, the text beside them is the answer, and none counts as unanswered."""
+"""Hosted tool calls, with their answers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.support.script import Exchange, Reply, Served
 FOLDER = Path(__file__).parent / "hosted"
 CAPTURES = sorted(FOLDER.glob("*/*.otlp.jsonl"))
 NO_PAGES = {"hosted_openai_agents_openinference", "hosted_openai_agents_genai", "hosted_pydantic_ai"}
-"""OpenAI's searches tell the query, but no page."""
+"""OpenAI's searches contain the query only."""
 NO_RESULTS = {"hosted_vercel_ai"}
-"""Calls alone are told, some of them without arguments."""
+"""Sets with calls but without results."""
 
 
 def read(path: Path) -> list[tuple[Exchange, Trace]]:
-    """Each exchange of a capture's session with the trace of it."""
+    """Return exchanges with their traces."""
     found = sorted(traces(path), key=lambda trace: trace.start_ns)
     exchanges = HOSTED[path.name.partition(".")[0]].dialogue.exchanges
     return list(zip(exchanges, found, strict=True))
@@ -90,7 +90,7 @@ def test_what_is_said_between_calls_stands_between_them(path: Path) -> None:
 
 
 def test_a_value_on_a_page_that_the_provider_alone_can_read_is_not_made_up() -> None:
-    """Anthropic's search results are a title, and a page in cipher."""
+    """Anthropic encrypts search pages."""
     trace = read(FOLDER / "hosted_anthropic_genai" / "search_streamed.otlp.jsonl")[0][1]
     answer = "The boat Aker won the ferry race on 15 July 2026."
     said = replace(trace, output=answer, turns=(replace(trace.turns[0], assistant=answer),))

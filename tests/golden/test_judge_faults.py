@@ -1,7 +1,6 @@
-"""Missing data never causes a score with the wrong sign.
+"""Missing data never gives a wrong verdict.
 
-Each fault is injected into recorded runs and judged by a perfect and a worst-case judge, which bound real judges. Under
-both, a failed run is never a success, and unrecorded data is neither good nor bad.
+Perfect and worst-case judges bound real judges.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from support.asked import ScriptedJudge, all_right
 GOLDEN = Path(__file__).parent / "captures"
 SHARED = Path(__file__).parents[2].parent / "shared" / "captures"
 QUICK = ("langgraph_openinference", "adk")
-"""Of two vocabularies; all others are slow tests."""
+"""Two vocabularies; the rest are slow tests."""
 JUDGED = [m for m in registry().values() if m.kind == "llm" and m.level == "trace"]
 ALL = frozenset(metric.name for metric in JUDGED)
 
@@ -103,7 +102,7 @@ def _crashed(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> l
 
 
 def _answers_missing(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> list[str]:
-    """Not known: neither a success nor a failure, unless the run ended with an error: no judge makes that a success."""
+    """Unknown, except for runs that ended with an error."""
     if trace.error is not None:
         return _crashed(found, trace, judge)
     return [] if _is(found["task_completion"], Why.NO_CONTENT) else ["task_completion"]
@@ -127,8 +126,7 @@ def _plan_missing(found: Mapping[str, Finding | None], trace: Trace, judge: str)
 
 
 def _actions_failed(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> list[str]:
-    """Every call failed: at best a part was accomplished, unless the agent told of it; then that is what it is
-    about, and for the judge to say."""
+    """At best partial, unless the agent reported the failure."""
     done = found["task_completion"]
     told = any(owns_up(turn.assistant or "") for turn in trace.turns)
     wrong = trace.tool_calls and not told and isinstance(done, Score) and done.value > 0.74
@@ -155,7 +153,7 @@ FAULTS: Mapping[str, tuple[Fault, Wrong, Collection[str]]] = {
     ),
     "all calls failed": (lambda t: _calls(t, error="service is down", result=None), _actions_failed, _DONE),
 }
-"""How a trace is changed, which scores are wrong then, and the metrics that are asked."""
+"""Change of a trace, wrong scores, and metrics."""
 
 
 async def _wrong(path: Path, fault: str) -> list[str]:
@@ -217,7 +215,6 @@ async def test_an_empty_object_is_no_argument_only_where_the_tool_needs_none() -
 
 
 async def test_the_judges_differ_where_nothing_is_missing() -> None:
-    """Else none of this would prove anything."""
     path = next(path for path in _files(False) if path.name.startswith("good."))
     trace = next(each for each in _traces(path) if each.tool_calls and each.output)
     generous, harsh = await _found(trace, "generous"), await _found(trace, "harsh")

@@ -1,4 +1,4 @@
-"""A judged result on every surface, exactly: JSON line, log event, evaluation span with links.
+"""A judged result on every surface.
 
 python tests/golden/test_judged_result.py # rewrites judged_result.json; note it in CHANGELOG.md
 """
@@ -33,7 +33,7 @@ STORED = FOLDER / "judged_result.json"
 
 
 def surfaces() -> dict[str, Any]:
-    """What is said of one verdict that names a call, given after a repair, on a record that was cut."""
+    """Return a repaired verdict on a truncated record, on all surfaces."""
     shown, spent = pack(trace(calls=[call(1, result="x " * 5000)]), b"s" * 32, 2000), AnswerCost()
     spent.saw(shown)
     for cached in (0, 1024):

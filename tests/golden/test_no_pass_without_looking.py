@@ -1,6 +1,4 @@
-"""Unrecorded behaviour neither passes nor fails: captures without content, history, prompt, spans or ends of results,
-for every metric without a judge.
-"""
+"""Unrecorded behaviour neither passes nor fails, in every model-free metric."""
 
 from __future__ import annotations
 
@@ -49,16 +47,14 @@ def coverage(result: Result) -> float:
 
 
 def looked_at(found: Mapping[str, Result]) -> float:
-    """The share of the checks behind a session without a judge that apply and gave a score; its own coverage counts the
-    judged kinds as missing."""
+    """Return the share of applicable checks with a score."""
     checks = [each for key, each in found.items() if key.partition(".")[2] in CHECKS and each.unit.level == "trace"]
     apply = [each for each in checks if each.outcome != "assumed" and each.why not in NOT_EXPECTED]
     return sum(each.outcome == "scored" for each in apply) / len(apply) if apply else 1.0
 
 
 def _nobody_can_know(fault: str, trace: Trace) -> bool:
-    """Whether nothing shows that something is missing: the span of a step, a history of no session. With no other trace
-    to compare with, such a run is one that began so. A failure is excused there, never a pass."""
+    """Return whether missing data is undetectable; excuses failures only."""
     return fault == "spans_lost" or (fault == "history_off" and trace.session_id is None)
 
 

@@ -1,9 +1,8 @@
-"""Traces that were once misread, with the correct values.
+"""Once misread traces with correct values.
 
 python tests/golden/test_reports.py NAME.otlp.jsonl # writes NAME.json with the current values
 
-Put the trace into ``tests/golden/reports``, run the command, correct NAME.json and delete irrelevant values. The test
-compares the rest.
+Put the trace into ``tests/golden/reports``, run the command, and correct NAME.json.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ _OF_CALL = ("name", "arguments", "result", "error")
 
 
 def values(path: Path) -> list[dict[str, Any]]:
-    """The values of each trace, by start."""
     found = []
     for recorded in read(path):
         whole = describe(recorded.trace)

@@ -1,8 +1,6 @@
-"""Results keep their ids: the same recording gives the ids that it gave before, as long as a metric keeps its version.
+"""Result IDs change only with a metric's version.
 
-Dashboards, exports and people's verdicts refer to results by id. The ids of all recordings are stored in one file.
-
-    python tests/golden/test_result_ids.py          # writes it anew: after a metric has a new version, or for a new one
+python tests/golden/test_result_ids.py          # rewrites the IDs, for a new version or recording
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ def name(recording: Path) -> str:
 
 
 def ids(recording: Path, evaluator: Evaluator) -> Ids:
-    """The ids of a recording's results, sorted, by metric and version."""
+    """Return sorted result IDs by metric and version."""
     found: Ids = {}
     with TraceFiles() as run:
         for request in Input(str(recording)).requests():

@@ -1,8 +1,4 @@
-"""Equal runs in different instrumentations have equal scores.
-
-Captures of a scenario with the same input, answer and number of tool calls must agree in every inline metric within
-0.02, and in the outcome.
-"""
+"""Equal runs in different instrumentations score equally, within 0.02."""
 
 from __future__ import annotations
 
@@ -38,7 +34,7 @@ def _read(path: Path, evaluator: Evaluator) -> list[tuple[Trace, Scores]]:
 
 
 def _groups(root: Path) -> dict[tuple[object, ...], dict[str, Scores]]:
-    """Score by set, for each (scenario, input, answer, number of calls, whether results were captured, session)."""
+    """Return scores by set for each equal run."""
     evaluator = Evaluator(load("embedded"), EvaluatorSettings(enabled=METRICS))
     groups: dict[tuple[object, ...], dict[str, Scores]] = defaultdict(dict)
     for path in sorted(root.glob("*/*.otlp.jsonl")):

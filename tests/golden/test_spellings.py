@@ -1,5 +1,4 @@
-"""The GenAI conventions renamed keys and took things away; each capture, rewritten in the words of the first release of
-their own repository (0.1.0) or of the releases before, tells the same facts."""
+"""Captures in older GenAI attribute names have the same facts."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ RENAMED = {
     "gen_ai.usage.completion_tokens": "gen_ai.usage.output_tokens",
     "gen_ai.usage.cache_creation.input_tokens": "gen_ai.usage.cache_write.input_tokens",
 }
-"""Keys of earlier releases, and what they are called now."""
+"""Old keys with their current names."""
 MESSAGES = ("gen_ai.input.messages", "gen_ai.output.messages")
 STRUCTURES = (*MESSAGES, "gen_ai.system_instructions", "gen_ai.tool.definitions", "gen_ai.retrieval.documents")
 WORKFLOW, AGENT, OPERATION = "gen_ai.workflow.name", "gen_ai.agent.name", "gen_ai.operation.name"
@@ -34,7 +33,7 @@ Rewrite = Callable[[RawSpan], RawSpan]
 
 
 def today(span: RawSpan) -> RawSpan:
-    """Content is structured, finish reasons stand on the span alone, and a workflow is an agent."""
+    """Return structured content and current names."""
     said = {RENAMED.get(key, key): value for key, value in span.attributes.items()}
     for key in STRUCTURES:
         if isinstance(said.get(key), str):
@@ -51,7 +50,7 @@ def today(span: RawSpan) -> RawSpan:
 
 
 def earlier(span: RawSpan) -> RawSpan:
-    """Content is JSON text, and a tool's answer is called ``result``."""
+    """Return JSON text content and older names."""
     old = {new: old for old, new in RENAMED.items()}
     said = {old.get(key, key): value for key, value in span.attributes.items()}
     for key in MESSAGES:
@@ -92,7 +91,6 @@ def _renamed(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def facts(trace: Trace) -> Mapping[str, Any]:
-    """What scores rest on."""
     return {
         "turns": [(turn.user, turn.assistant) for turn in trace.turns],
         "calls": [(call.name, call.id, call.arguments, call.result, call.error) for call in trace.tool_calls],
@@ -124,7 +122,7 @@ def rewritten(evidence: Evidence, rewrite: Rewrite) -> Trace:
 OWN_SETS = sorted(path.name for path in OWN.iterdir() if path.is_dir())
 ALL_FILES = sorted([*OWN.glob("*/*.otlp.jsonl"), *SHARED.parent.glob("captures*/*/*.otlp.jsonl")])
 FEW = 3
-"""Captures of each set that the fast run takes."""
+"""Captures per set in the fast run."""
 
 
 @pytest.mark.parametrize("rewrite", [today, earlier])
@@ -153,7 +151,6 @@ def _compare(path: Path, rewrite: Rewrite) -> None:
 
 
 def test_the_captures_hold_what_was_renamed() -> None:
-    """So that a rewriting which changes nothing is noticed."""
     keys = {
         key
         for name in OWN_SETS

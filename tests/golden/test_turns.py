@@ -1,4 +1,4 @@
-"""The turns of recorded conversations, whatever shape their traces have."""
+"""Turns of recorded conversations."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SILENT = frozenset(
         "pydantic_ai_nocontent",
     }
 )
-"""Recorded without the words of the user."""
+"""Recorded without user messages."""
 
 
 def views(path: Path) -> Iterator[TurnView]:
-    """The turns of all traces that hold one, by start."""
+    """Return the turns of all traces by start."""
     with TraceFiles() as run:
         for request in Input(str(path)).requests():
             run.add(request)

@@ -1,4 +1,4 @@
-"""What metrics say of recorded runs, whole, cut short or without their content: only the whys that they declare."""
+"""Metrics give only declared reasons on recorded runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pandaeval judge align`` as people run it: a judge with a known flaw, on a server by script."""
+"""``pandaeval judge align`` with a flawed scripted judge."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``pandaeval_otel`` as an application gets it: without the collector, with the oldest libraries that it may have.
+"""``pandaeval_otel`` without the collector, with the oldest libraries.
 
-Installs from the package index, so it is slow: ``pytest -m slow tests/integration/test_alone.py``.
+Installs packages: ``pytest -m slow tests/integration/test_alone.py``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.slow
 
 
 def oldest() -> list[str]:
-    """The lower end of every range in pyproject.toml, as requirements."""
+    """Return the lowest allowed requirements."""
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
     return [requirement.replace(">=", "==") for requirement in project["dependencies"]]
 

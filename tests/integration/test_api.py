@@ -1,4 +1,4 @@
-"""The HTTP API of a running collector lists its results, in pages."""
+"""The API of a running collector, in pages."""
 
 from __future__ import annotations
 

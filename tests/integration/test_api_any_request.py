@@ -1,4 +1,4 @@
-"""Whatever the API of a collector with data is asked, it answers as its document says, and never with a 5xx."""
+"""The API follows its document for any request."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Mocked tools: in the process of ``cases run``, over MCP and over HTTP; and the way from a failure in production to a
-case that passes."""
+"""Mocked tools in process, over MCP and HTTP; from a failure to a passing case."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ def pandaeval(folder: Path, *words: str, **variables: str) -> subprocess.Complet
 
 
 def run_cases(folder: Path, suite: str, agent: str = "agent:answer", *more: str) -> tuple[str, dict[str, Any]]:
-    """What ``cases run`` prints, and the result of each case's last trial."""
+    """Return output and last results of ``cases run``."""
     done = pandaeval(folder, "cases", "run", suite, "--agent", agent, "--metrics", "trial_correct", *more)
     assert done.returncode == int("failed: case " in done.stderr), done.stderr
     results = result_lines(folder / "pandaeval-run" / "results.jsonl")
@@ -47,7 +46,7 @@ def run_cases(folder: Path, suite: str, agent: str = "agent:answer", *more: str)
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """The suite and the agent of ``init cases``."""
+    """Create the suite and agent of ``init cases``."""
     done = pandaeval(tmp_path, "init", "cases")
     next_ = "pandaeval cases run pandaeval-cases/suite.yaml --agent pandaeval-cases/agent.py:answer\n"
     assert done.stdout == next_, done.stderr
@@ -55,7 +54,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def mend(shop: Path) -> None:
-    """Does to the agent what its first lines say."""
+    """Change the agent as its first lines describe."""
     text = (shop / "agent.py").read_text()
     mended = text.replace('# if "error"', 'if "error"').replace(
         "what is asked for.", "what is asked for. Say what failed."

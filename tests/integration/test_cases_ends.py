@@ -1,4 +1,4 @@
-"""``pandaeval cases run`` with a model by script that plays the user and the agent: every end of a conversation."""
+"""``pandaeval cases run``: every end of a conversation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CORRECT = {"goal-met": 1.0, "given-up": 0.0, "turn-limit": 0.0, "agent-crashes":
 
 
 def _plays(number: int, body: dict[str, Any]) -> Say:
-    """Play the agent of a case where the instructions are the shop's, else the user that the goal names."""
+    """Play the shop's agent, else the case's user."""
     first, *talk = [str(message["content"]) for message in body["messages"]]
     heard = len(talk) // 2
     if first.startswith("shop: "):
@@ -87,7 +87,7 @@ def _case(name: str, conversations: int, **thresholds: float) -> dict[str, Any]:
 def _run(
     folder: Path, cases: list[dict[str, Any]], behave: Behave, *options: str
 ) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
-    """Run the command in a folder; return how it ended, and its results."""
+    """Run the command; return exit and results."""
     (folder / "shop.py").write_text(AGENT)
     (folder / "suite.json").write_text(json.dumps({"cases": cases}))
     with JudgeServer(behave) as server:

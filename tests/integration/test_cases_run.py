@@ -1,5 +1,4 @@
-"""``pandaeval cases run``: real agents with spans of their own, in the command's process and elsewhere, and the real
-collector that it starts."""
+"""``pandaeval cases run`` with real agents and collector."""
 
 from __future__ import annotations
 
@@ -180,7 +179,6 @@ def _run(folder: Path, *options: str, **variables: str) -> tuple[int, str, str]:
 
 
 def _correct(folder: Path) -> dict[tuple[str, str], Any]:
-    """Whether each trial is correct, by case and trial."""
     results = result_lines(folder / "pandaeval-run" / "results.jsonl")
     correct = (each for each in results if each["metric"] == "trial_correct")
     return {(each["metadata"]["case"], each["metadata"]["trial"]): each["score"] for each in correct}
@@ -256,7 +254,6 @@ PYTHON, NODE = (sys.executable, "server.py"), ("node", "server.mjs")
 
 @contextmanager
 def _served(folder: Path, command: Sequence[str] = PYTHON) -> Iterator[tuple[str, ...]]:
-    """Serve an agent; yield the options with which it is called."""
     port, grpc, http = free_ports(3)
     server = {"grpc": f"127.0.0.1:{grpc}", "http": f"127.0.0.1:{http}"}
     (folder / "pandaeval.yaml").write_text(json.dumps({"server": server, "close": {"quiet": "1s"}}))
@@ -329,7 +326,7 @@ def test_an_agent_of_langgraph_is_graded_by_what_its_instrumentation_says(folder
 
 @pytest.mark.slow
 def test_after_a_kill_the_next_run_counts_nothing_twice(folder: Path) -> None:
-    """The agent of the killed run is still at its turn, and ends it when the next run is under way."""
+    """The killed run's agent ends later."""
     _suite(folder, REFUND, WAIT)
     with _served(folder) as options:
         assert _run(folder, *options)[0] == 0
@@ -395,7 +392,7 @@ SCENARIO = """{id: talk, expected_outcome: {tools_called: [refund_order]}, scena
 
 
 def _plays_a_user(number: int, body: dict[str, Any]) -> Say:
-    """Ask once and is content; in its second conversation it makes up an order, and does not mend it."""
+    """Ask once; invent an order in the second conversation."""
     words = [str(message["content"]) for message in body["messages"]]
     if "This is conversation 2" in words[0]:
         return Say(json.dumps({"reason": "begin", "state": "going_on", "message": "Money back for A-1733"}))
@@ -419,7 +416,7 @@ trace.set_tracer_provider(provider)
 
 @pytest.mark.slow
 def test_a_model_plays_the_user_and_what_it_spoils_has_no_score(folder: Path) -> None:
-    """Nothing of it reaches the collector to which the agent otherwise sends: that one's rates are of users."""
+    """The agent's own collector receives no spans."""
     _suite(folder, SCENARIO)
     (folder / "own.py").write_text(OWN)
     with JudgeServer(_plays_a_user) as server, socket.create_server(("127.0.0.1", 0)) as live:

@@ -1,5 +1,4 @@
-"""A conversation whose turns name no session, from a client whose provider keeps the history: one session, the same by
-collectors that are killed in between, in any order of arrival, and from the file."""
+"""Sessionless chained conversations: kills, any order and files agree."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ def inspected() -> list[dict[str, Any]]:
 
 
 def by_turn() -> list[Request]:
-    """A request for each trace, in order of start."""
+    """Return a request per trace by start."""
     given = requests(CAPTURE.read_text())
     found = []
     for trace_id in dict.fromkeys(span.trace_id for span in sorted(spans(given), key=lambda s: s.start_time_unix_nano)):

@@ -1,4 +1,4 @@
-"""The collector as a process: how it stops, starts again, fails to start, and what it does when it has had enough."""
+"""Collector processes: stop, restart, start errors, limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Make = Callable[..., CollectorProcess]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
-    """Make collectors, each with a folder of its own; none of them outlives the test."""
+    """Create collectors that end with the test."""
     with ExitStack() as stack:
 
         def one(settings: Mapping[str, str] | None = None, folder: str = "0") -> CollectorProcess:
@@ -186,7 +186,6 @@ class TestFailingToStart:
 
     @pytest.mark.slow
     def test_a_large_store_whose_open_traces_cannot_be_read_is_put_aside(self, make: Make) -> None:
-        """One that is not looked through at the start: the damage shows when the open traces are read."""
         collector = make(SLOW).start()
         for trace in composed(20):
             assert send(collector, trace).acknowledged
@@ -205,7 +204,6 @@ class TestFailingToStart:
 
 class TestEnoughIsEnough:
     def test_a_full_disk_budget_refuses_and_recovers(self, make: Make) -> None:
-        """Refusing new data preserves acknowledged data; senders retry when space is free."""
         collector = make({"PANDAEVAL_STORE__MAX_BYTES": "2MiB", "PANDAEVAL_LATE__WINDOW": "1s"}).start()
         chance, traces, refused = random.Random(1), composed(5), 0
         deadline = time.monotonic() + 60

@@ -1,4 +1,4 @@
-"""Did the agent do its job: one call about a session, through the command and the real client of models."""
+"""Correctness of sessions through command and model client."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ LATE = {"thing": "renew the loan", "became": "wrong", "shown_by": "call 5"}
 
 
 class Script:
-    """Answers as for a run that was handled correctly; of a conversation, first with parts that contradict its verdict,
-    then with one that was not."""
+    """Passes single runs; contradicts itself once, then fails, for conversations."""
 
     def __init__(self, suspect: dict[str, Any] | None = None) -> None:
         self._suspects = [] if suspect is None else [suspect]
@@ -136,7 +135,7 @@ def test_a_crash_that_a_judge_finds_correct_is_disputed(monkeypatch: pytest.Monk
 
 
 def test_what_grounding_suspects_is_put_to_the_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Of a trace by itself, and of a session of which an earlier trace has it."""
+    """For single traces and sessions."""
     made_up = {
         ALONE: ("refund of 59.00 EUR. The copper", "refund of 83.70 EUR. The copper"),
         SESSION: ("number B-310: 2 copies", "number B-977: 2 copies"),

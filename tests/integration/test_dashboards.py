@@ -1,6 +1,6 @@
-"""Dashboards, data sources and alerts as files: current, consistent, and only about metrics that exist.
+"""Dashboards, data sources and alerts as files: current and consistent.
 
-That each query finds something in a real Prometheus is shown by ``pytest -m e2e tests/e2e/test_dashboards.py``.
+Queries: ``pytest -m e2e tests/e2e/test_dashboards.py``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ _LABELS = {
 
 
 def _series() -> set[str]:
-    """Every name that Prometheus can have of us."""
     found = set()
     for each in (*series.INSTRUMENTS.values(), *telemetry.INSTRUMENTS.values()):
         name, _ = metric_name(each.name, each.unit)
@@ -69,7 +68,7 @@ def _rules() -> list[dict[str, Any]]:
 
 
 def _words(expression: str) -> set[str]:
-    """What of an expression can be a metric or a label of ours."""
+    """Return possible metric and label names of an expression."""
     without_values = re.sub(r'"[^"]*"', "", expression)
     return set(re.findall(r"(?<![$\w])(?:pandaeval|gen_ai|deployment)_\w+", without_values))
 
@@ -93,7 +92,6 @@ def test_queries_speak_of_what_there_is(asked: Any) -> None:
 
 
 def test_a_scrape_shows_what_the_dashboards_ask_for(tmp_path: Path) -> None:
-    """A smoke test of the way that needs no program of others; without a judge."""
     with CollectorProcess(tmp_path, {"PANDAEVAL_EXPORTERS__OTLP__METRICS_INTERVAL": "1s"}) as collector:
         collector.start()
         door, composer = GrpcDoor(collector.grpc), Composer(4)
@@ -112,7 +110,6 @@ def test_a_scrape_shows_what_the_dashboards_ask_for(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(PROMETHEUS is None, reason="needs Prometheus: apt-get install prometheus")
 def test_a_prometheus_of_any_version_evaluates_every_query(tmp_path: Path) -> None:
-    """On what it scraped of a collector that was sent runs which ended well, and some that crashed."""
     with CollectorProcess(tmp_path / "collector") as collector:
         collector.start()
         with Prometheus(tmp_path / "prometheus", f"127.0.0.1:{collector.health_port}") as prometheus:
@@ -166,7 +163,6 @@ def test_without_a_judge_no_open_panel_of_agents_and_sessions_is_empty(tmp_path:
 
 
 def _empty(prometheus: Prometheus) -> list[str]:
-    """The queries of the open panels of agents and sessions that find no number."""
     shown = {
         f"{file.stem}: {panel['title']}"
         for file in FILES
@@ -202,7 +198,7 @@ def test_a_graph_of_means_also_asks_for_buckets(file: Path) -> None:
 
 @pytest.fixture
 def failing() -> tuple[dict[str, Any], dict[str, Any]]:
-    """The evaluation span and log event of a failing result on the page."""
+    """Return a failing result's span and log event."""
     each = encode_attributes([result("tool_loop", Score(0.2, "went in circles", failed=True))], "http://page")[0]
     [span] = spans([each])
     return attributes(Span.FromString(span).attributes), attributes(LogRecord.FromString(log_record(each)).attributes)
@@ -226,7 +222,6 @@ def test_searches_in_tempo_are_for_what_evaluation_spans_have(failing: Any) -> N
 
 
 def test_searches_in_loki_are_for_what_log_events_have(failing: Any) -> None:
-    """Loki writes ``_`` for each dot, and adds the trace's id itself."""
     had = {name.replace(".", "_") for name in failing[1]} | {"trace_id"}
     asked = [search["expr"] for search in searches("loki")]
     assert len(asked) == 2
@@ -238,7 +233,6 @@ def test_searches_in_loki_are_for_what_log_events_have(failing: Any) -> None:
 
 
 def test_what_needs_a_store_that_may_not_be_there_is_folded() -> None:
-    """Grafana asks nothing for a folded row: no panel shows an error because there is no Tempo."""
     for file in FILES:
         dashboard = json.loads(file.read_text())
         sources = {each["query"] for each in dashboard["templating"]["list"] if each["type"] == "datasource"}

@@ -1,4 +1,4 @@
-"""``pandaeval delete`` at a running collector, also if the collector is killed meanwhile."""
+"""``pandaeval delete`` at a running collector, with kills."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ def delete(collector: CollectorProcess, *options: str, answer: str | None = None
 
 
 def test_a_session_is_deleted_and_late_spans_are_refused(collector: CollectorProcess) -> None:
-    """The command shows counts and asks first. The other sessions stay as they are."""
     requests = send(collector)
     before = traces(collector)
     session = before[0]["session_id"]
@@ -74,7 +73,6 @@ def test_a_session_is_deleted_and_late_spans_are_refused(collector: CollectorPro
 
 
 def test_a_start_completes_a_deletion_that_a_kill_interrupted(collector: CollectorProcess) -> None:
-    """The collector dies in the deletion; the next start deletes the rest without a request."""
     send(collector)
     before = traces(collector)
     trace_id = before[0]["trace_id"]
@@ -101,6 +99,5 @@ def test_a_start_completes_a_deletion_that_a_kill_interrupted(collector: Collect
     [(), ("--user", "a", "--session", "b"), ("--trace", "zz"), ("--before", "yesterday"), ("--user", "a")],
 )
 def test_a_wrong_selector_ends_with_2(options: tuple[str, ...]) -> None:
-    """Also without a collector at the address."""
     found = CliRunner().invoke(app, ["delete", "--url", "http://127.0.0.1:9", *options])
     assert found.exit_code == 2, found.output

@@ -1,4 +1,4 @@
-"""The demo: real recorded sessions through a real collector, the bad ones below the good ones."""
+"""The demo ranks bad sessions below good sessions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_bad_sessions_rank_below_good_ones(lines: list[dict[str, object]]) -> No
 
 
 def test_each_session_has_a_recorded_verdict(lines: list[dict[str, object]]) -> None:
-    """One that prompts have outgrown fails here."""
+    """Also detects changed prompts."""
     how = "record them anew: python tests/lab/demo_verdicts.py --folder DIR"
     verdicts = {line["session_id"]: line for line in lines if line["metric"] == "correctness"}
     assert set(verdicts) == set(messages_of_users()), how
@@ -78,7 +78,6 @@ def test_every_session_and_trace_is_scored(lines: list[dict[str, object]]) -> No
 
 
 def test_stored_recordings_score_the_same(lines: list[dict[str, object]], tmp_path: Path) -> None:
-    """The running collector and ``evaluate`` agree, id for id."""
     packed = files("pandaeval_lab.cli._recordings").joinpath("sessions.otlp.jsonl.xz").read_bytes()
     recording, config = tmp_path / "recording.jsonl", tmp_path / "config.json"
     recording.write_bytes(lzma.decompress(packed))

@@ -1,5 +1,4 @@
-"""What ``deploy/compose`` runs in containers, run here as processes: its agent and its collector's configuration in any
-case, the programs of others where they are at hand."""
+"""``deploy/compose`` as native processes."""
 
 from __future__ import annotations
 
@@ -29,14 +28,13 @@ _SESSIONS = ("helpful", "circling", "repeating", "drifting", "failing")
 
 @pytest.fixture
 def collector(tmp_path: Path) -> Iterator[CollectorProcess]:
-    """The collector with the compose file's configuration, not started yet."""
+    """Return the compose file's collector, not started."""
     arguments = ("--config", str(_COMPOSE / "pandaeval.yaml"))
     with CollectorProcess(tmp_path, arguments=arguments) as process:
         yield process
 
 
 def _run_agent(variables: Mapping[str, str]) -> str:
-    """Six sessions of the example agent; returns its log."""
     outside = {key: value for key, value in os.environ.items() if not key.startswith(("PANDAEVAL", "OTEL_"))}
     given = {"PYTHONPATH": str(ROOT), "AGENT_SESSIONS": "6", "AGENT_PAUSE_S": "0", "OTEL_SERVICE_NAME": "shop"}
     done = subprocess.run(
@@ -51,7 +49,7 @@ def _run_agent(variables: Mapping[str, str]) -> str:
 
 
 def _scores(collector: CollectorProcess, metric: str) -> dict[str, float]:
-    """The lowest score of a metric by kind of session."""
+    """Return lowest scores by kind of session."""
     found: dict[str, float] = {}
     for (unit, _), result in collector.standing().items():
         if result["metric"] == metric and result["score"] is not None:
@@ -83,7 +81,7 @@ def test_the_agents_sessions_are_scored_the_bad_ones_worse(collector: CollectorP
     reason="their programs are not here: python tests/support/programs.py",
 )
 def test_the_whole_file_as_processes(collector: CollectorProcess, tmp_path: Path) -> None:
-    """All services but Grafana, with the commands and files of the compose file; only addresses are of this machine."""
+    """All services except Grafana."""
     door, other_door, jaeger_door, jaeger_page, jaeger_grpc, prometheus_port = free_ports(6)
     prometheus_url, jaeger_url = f"http://127.0.0.1:{prometheus_port}", f"http://127.0.0.1:{jaeger_page}"
     to_otelcol = f"127.0.0.1:{door}"
@@ -118,7 +116,7 @@ def _mounted(service: str) -> dict[str, str]:
 
 
 def _command(service: str, here: Mapping[str, str] | None = None) -> list[str]:
-    """The command of a service with the host's paths and addresses in place of the container's."""
+    """Return a service's command with local paths and addresses."""
     found = []
     for argument in services()[service]["command"]:
         for old, new in {**_mounted(service), **(here or {})}.items():
@@ -138,6 +136,6 @@ def _get(url: str) -> Any:
 
 
 def _evaluated(traces: list[Any]) -> int:
-    """How many of Jaeger's traces hold an evaluation span."""
+    """Return how many Jaeger traces have an evaluation span."""
     names = ([span["operationName"] for span in trace["spans"]] for trace in traces)
     return sum(any(name.startswith(("✓ ", "✗ ", "evaluate ")) for name in of_trace) for of_trace in names)

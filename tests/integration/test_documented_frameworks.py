@@ -1,6 +1,6 @@
-"""The lines that docs/start/python.md gives for each framework, run as they stand: newest release, scripted model.
+"""Framework lines of docs/start/python.md with newest releases.
 
-Installs frameworks from the package index: ``pytest -m e2e tests/integration/test_documented_frameworks.py``.
+Installs packages: ``pytest -m e2e tests/integration/test_documented_frameworks.py``.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ pytestmark = pytest.mark.e2e
 
 @dataclass(frozen=True)
 class Framework:
-    """``requirements``: an application's own packages; the docs' additions are read there. ``env``: variables from the
-    docs. ``logs``: whether the docs add the log processor.
-    """
+    """``requirements``: the application's packages. ``env``: documented variables. ``logs``: adds the log processor."""
 
     script: str
     requirements: tuple[str, ...]
@@ -75,7 +73,6 @@ FRAMEWORKS = {
 
 
 def documented(framework: str) -> tuple[list[str], str]:
-    """What the docs say to install, and the lines to add."""
     section = _DOCS.split(f"\n### {framework}\n")[1].split("\n#")[0]
     install = re.search(r"`pip install ([^`]+)`", section)
     (lines,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
@@ -83,13 +80,13 @@ def documented(framework: str) -> tuple[list[str], str]:
 
 
 def log_lines() -> str:
-    """What the docs say about log events, less the provider that is there already."""
+    """Return documented log lines without the provider."""
     (lines,) = (each for each in re.findall(r"```python\n(.*?)```", _DOCS, re.DOTALL) if "LoggerProvider()" in each)
     return "\n".join(line for line in lines.splitlines() if "LoggerProvider()" not in line)
 
 
 def install(folder: Path, requirements: list[str]) -> Path:
-    """An environment with these; its interpreter."""
+    """Create an environment; return its interpreter."""
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv:

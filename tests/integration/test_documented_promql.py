@@ -1,4 +1,4 @@
-"""The PromQL in the docs parses and counts correctly in Prometheus' engine."""
+"""Documented PromQL in Prometheus' engine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_query_parses(page: Path, tmp_path: Path) -> None:
 
 
 def test_the_share_of_failed_results_is_what_the_query_says(tmp_path: Path) -> None:
-    """Per minute, 3 of 10 judged results fail by two services; what is not judged counts for neither side."""
+    """3 of 10 judged results fail per minute."""
     series = {
         'pandaeval_outcome="scored", pandaeval_passed="false", pandaeval_service="a"': 1,
         'pandaeval_outcome="scored", pandaeval_passed="false", pandaeval_service="b"': 2,

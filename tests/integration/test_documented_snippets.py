@@ -1,4 +1,4 @@
-"""Every other piece of Python in docs/start/python.md, run as it stands in one application against a real collector."""
+"""Other Python snippets of docs/start/python.md in one application."""
 
 from __future__ import annotations
 

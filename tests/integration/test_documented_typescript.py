@@ -1,4 +1,4 @@
-"""docs/start/typescript.md as it stands: newest releases from npm, a scripted model, a real collector.
+"""docs/start/typescript.md with newest releases.
 
 ``pytest -m e2e tests/integration/test_documented_typescript.py``
 """

@@ -1,4 +1,4 @@
-"""A judge is tried on a drill's copies: the budget holds, a call that fails is no verdict."""
+"""A judge on a drill's copies: budget and failed calls."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ METRIC = "trace.confidence"
 
 
 def sees_errors(number: int, body: dict[str, Any]) -> Say:
-    """Doubts every run in which a tool failed."""
+    """Doubt runs with a failed tool."""
     return Say(verdict(body, confidence=0.1 if _failed(body) else 0.9))
 
 
 def breaks_down(number: int, body: dict[str, Any]) -> Say:
-    """Does not answer about a run in which a tool failed."""
+    """Fail on runs with a failed tool."""
     return Say(status=400) if _failed(body) else Say(verdict(body, confidence=0.9))
 
 

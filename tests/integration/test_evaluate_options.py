@@ -1,4 +1,4 @@
-"""The options of ``pandaeval evaluate`` that say who is asked about what: whole commands, with a judge on loopback."""
+"""Judge options of ``pandaeval evaluate``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ judge:
 
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight traces of two services, length-delimited."""
+    """Write eight traces of two services, length-delimited."""
     path, composer = tmp_path_factory.mktemp("made") / "traces.pb", Composer(11)
     with path.open("wb") as file:
         for _ in range(8):

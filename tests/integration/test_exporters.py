@@ -1,4 +1,4 @@
-"""Results on their way to OTLP sinks: all three surfaces, through outages, refusals and restarts."""
+"""Results to OTLP sinks through outages and restarts."""
 
 from __future__ import annotations
 
@@ -48,19 +48,18 @@ MEGABYTE = "x" * (1 << 20)
 ITEMS = ("logs", "traces")
 both_protocols = pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 either_protocol = pytest.mark.parametrize("protocol", ["grpc", pytest.param("http/protobuf", marks=pytest.mark.slow)])
-"""What is the same code for both: through the second one in slow tests only."""
+"""Shared code; the second variant is slow."""
 both_signals = pytest.mark.parametrize("signal", ["logs", "traces"])
 
 
 @pytest.fixture(autouse=True)
 def _brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sinks are tried again after a moment."""
     monkeypatch.setattr(outlet, "Backoff", functools.partial(Backoff, 0.02, 0.1))
 
 
 @pytest.fixture
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sinks are given up on after half a second. One that only answered late gets the same again, as it may."""
+    """Shorten the sink timeout to 0.5 s."""
     monkeypatch.setattr(transport, "TIMEOUT_S", 0.5)
 
 
@@ -69,8 +68,7 @@ TROUBLES = (UNAVAILABLE, INVALID, UNIMPLEMENTED)
 
 
 class House:
-    """A collector in this process and a sink beside it. ``settings``: keys of the configuration, as variables have
-    them."""
+    """A collector in this process and a sink. ``settings``: keys as in variables."""
 
     def __init__(self, folder: Path, protocol: str, **settings: str) -> None:
         self.sink = OtlpSink()
@@ -109,37 +107,33 @@ class House:
             await collector.stop()
 
     async def export(self, *requests: ExportTraceServiceRequest) -> None:
-        """Send requests to the collector."""
         async with grpc_client(self.grpc) as (door, _):
             for request in requests:
                 await door.Export(request)
 
     async def send(self, seed: int = 1) -> None:
-        """Send made traces and wait until they and their sessions are scored."""
         composer = Composer(seed)
         await self.export(*(composer.trace(4).request() for _ in range(TRACES)))
         await until(lambda: self.collector.at_rest)
 
     async def send_and_wait(self, *signals: str, seed: int = 1) -> None:
-        """... and until the sink has all of it, some of it perhaps twice."""
         await self.send(seed)
         await until(lambda: all(self.arrived(signal).keys() == set(self.result_ids()) for signal in signals or ITEMS))
 
     # -- what came of it -----------------------------------------------------------------------------------------
 
     def results(self) -> list[dict[str, Any]]:
-        """Every result, as JSON lines have it."""
         return [orjson.loads(line) for line in self._lines.read_bytes().splitlines()]
 
     def result_ids(self) -> Counter[str]:
         return Counter(result["id"] for result in self.results())
 
     def arrived(self, signal: str) -> Counter[str]:
-        """How often the sink got which result id."""
+        """Return deliveries by result ID."""
         return Counter(facts["pandaeval.result.id"] for facts in self.sink.evaluations(signal))
 
     def exported(self, signal: str) -> Counter[str]:
-        """Items by what became of them: ``sent``, or the reason for being dropped."""
+        """Return item counts by outcome."""
         found: Counter[str] = Counter()
         for measure in self.collector.telemetry.measures():
             about = dict(measure.attributes)
@@ -238,7 +232,7 @@ class TestThreeSurfaces:
             assert all(facts["pandaeval.url"] for facts in made.sink.evaluations("logs"))
 
     async def test_what_judges_say_of_a_trace_leaves_as_one_span(self, house: Build) -> None:
-        """And where it is judged, what code found before does not say that the run passes."""
+        """Inline results alone give no pass."""
         kind = {"reason": "It did not waver.", "confidence": 0.9}
         answers = {**GOOD, "confidence": kind, "verbosity": {"reason": "Short.", "rating": 4}}
         with JudgeServer(lambda number, body: Say(said(body["messages"], rubric_of(body), answers))) as judge:
@@ -510,6 +504,5 @@ class TestAccounting:
 
 
 def evaluations(text: str) -> float:
-    """The sum of ``pandaeval_evaluations_total`` in a scrape."""
     samples = (sample for family in openmetrics(text) for sample in family.samples)
     return sum(sample.value for sample in samples if sample.name == "pandaeval_evaluations_total")

@@ -1,5 +1,4 @@
-"""Metrics in YAML alone and groups of failures, whole: files through the command, traces through a collector that is
-killed, with a judge by script on loopback."""
+"""YAML metrics and failure groups through command and killed collector."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ CAUSE = {"title": "Sells without being asked", "description": "It offers cards t
 
 
 def behave(number: int, body: dict[str, Any]) -> Say:
-    """Every tone is a 4, every run pushy, for one cause."""
+    """Rate every tone 4, and every run pushy for one cause."""
     question = question_of(body)
     if "Is the tone right" in question:
         fields: dict[str, Any] = {"reason": "One casual word.", "score": 4}

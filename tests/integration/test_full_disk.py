@@ -1,4 +1,4 @@
-"""A start on a full disk waits for room; a running collector refuses while the disk takes nothing."""
+"""Collectors on a full disk wait or refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces over which a metric takes very long, beside ordinary traffic: each costs its own results, nobody's time."""
+"""Very slow traces cost only their own results."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ DONE_S = 280.0
 _ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(400)
 SLOWLY = pytest.mark.slow
-"""A search in C holds more than what runs or sleeps in Python: what stops it stops those."""
+"""A search in C blocks more than Python code does."""
 
 
 def _hostile(agent: str, traces: Sequence[MadeTrace]) -> list[MadeTrace]:
-    """The same traces of an agent over which the metric takes for ever."""
+    """Return traces on which a metric hangs."""
     for trace in traces:
         for span in trace.spans:
             _set(span, "gen_ai.agent.name", agent)
@@ -110,7 +110,7 @@ def test_a_trace_that_takes_for_ever_costs_its_own_results(agent: str, times: in
 
 @pytest.mark.slow
 def test_the_proof_tries_two_inputs_that_once_held_up_everything(tmp_path: Path) -> None:
-    """``tests/lab/proofs/beside.py`` tries them all, ten times too, and holds how long answers and decisions take."""
+    """``tests/lab/proofs/beside.py`` tries all inputs."""
     ledger = tmp_path / "ledger.jsonl"
     script = [
         sys.executable,
@@ -131,10 +131,8 @@ def test_the_proof_tries_two_inputs_that_once_held_up_everything(tmp_path: Path)
 
 
 def _send(collector: CollectorProcess, door: Door, trace: MadeTrace) -> None:
-    """Send a trace as an SDK does: again, where the machine has too much to do to answer."""
     collector.until(lambda: door.send(trace.request()).acknowledged, "answering")
 
 
 def _of(collector: CollectorProcess, traces: Sequence[MadeTrace]) -> set[str]:
-    """The ids of those that have results."""
     return {each["trace_id"] for each in collector.results()} & {trace.trace_id.hex() for trace in traces}

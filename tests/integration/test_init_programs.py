@@ -1,6 +1,6 @@
-"""What ``pandaeval init`` prints, run as it stands: the real framework, a scripted model, a real collector.
+"""Programs of ``pandaeval init`` with real frameworks.
 
-Installs frameworks from the package index: ``pytest -m e2e tests/integration/test_init_programs.py``.
+Installs packages: ``pytest -m e2e tests/integration/test_init_programs.py``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.script import Call, Conversation, Reply
 
 _TOOLS = ("npm", "go", "jbang")
 _NAMES = {"livekit": "shop_agent", "pipecat": "shop"}
-"""The agents of frameworks that cannot be named freely."""
+"""Agents with fixed names."""
 
 
 def _script(conversation: Conversation) -> Reply:
@@ -66,7 +66,7 @@ def test_all_are_listed_and_an_unknown_one_is_told_what_was_meant() -> None:
 
 
 def _command(text: str, folder: Path) -> list[str]:
-    """Install the packages in the program's first lines, and save it; return how to run it."""
+    """Install the program's packages and save it; return its command."""
     if "//   go mod init" in text:
         (folder / "main.go").write_text(text)
         for command in (["go", "mod", "init", "shop"], ["go", "mod", "tidy"]):

@@ -1,4 +1,4 @@
-"""A collector that is killed around the scores of an open session: none for good is lost, and nothing counts twice."""
+"""Kills around interim session scores."""
 
 from __future__ import annotations
 

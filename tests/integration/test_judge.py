@@ -1,4 +1,4 @@
-"""The judge's process with the real litellm, against a provider that fails in every way: no fault is ever a score."""
+"""The judge process with real litellm and a failing provider."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _setup(server: JudgeServer, **fields: Any) -> JudgeConfig:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running() -> AsyncIterator[Running]:
-    """One process for all tests that can do with one: importing litellm takes seconds."""
+    """Start one process, because litellm loads slowly."""
     with JudgeServer() as server:
         claude = {"ANTHROPIC_API_BASE": server.url.removesuffix("/v1")}
         process = WorkerProcess(_setup(server), {**ENVIRON, **claude})
@@ -76,7 +76,7 @@ async def running() -> AsyncIterator[Running]:
 
 
 def _behaving(running: Running, behave: Behave) -> Running:
-    """The same server with another behaviour, that has not been asked anything yet."""
+    """Change the server's behaviour and clear its requests."""
     server, process = running
     server.behave = behave
     server.requests.clear()
@@ -279,7 +279,6 @@ async def test_a_record_that_is_too_long_for_the_model_is_told_as_that(running: 
 
 
 async def test_the_calls_about_a_record_begin_with_the_same_bytes(running: Running) -> None:
-    """As a provider sees them: the form of the answer, which stands before the messages, is the same too."""
     server, process = _behaving(running, good)
     desk, packed = (
         JudgeClient(process, Memory()),
@@ -380,7 +379,7 @@ async def test_no_order_in_a_trace_reaches_a_judge_that_obeys_any(running: Runni
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def tries_twice() -> AsyncIterator[Running]:
-    """A process that tries twice, and then asks another model."""
+    """Start a process with two tries and a fallback model."""
     with JudgeServer() as server:
         process = WorkerProcess(_setup(server, retries=1, fallbacks=(FALLBACK,)), ENVIRON)
         yield server, process
@@ -389,7 +388,7 @@ async def tries_twice() -> AsyncIterator[Running]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def with_fallback(tries_twice: Running) -> Running:
-    """The same process, whose first model has not failed yet."""
+    """Reset the first model's failures."""
     server, process = tries_twice
     server.behave = good
     await asyncio.sleep(0.05)  # the cool-down is over
@@ -398,7 +397,7 @@ async def with_fallback(tries_twice: Running) -> Running:
 
 
 def _only(*models: str) -> Behave:
-    """A provider whose other models are down."""
+    """Return a provider with one working model."""
 
     def behave(number: int, body: dict[str, Any]) -> Say:
         return good(number, body) if f"openai/{body['model']}" in models else Say(status=500)
@@ -452,7 +451,7 @@ async def test_a_fallback_is_asked_only_while_the_first_one_fails(with_fallback:
 
 
 def _strict(body: dict[str, Any]) -> Say:
-    """A local server: no system message, no two messages of one role, no temperature, counts as text, prose."""
+    """Return a strict local server with few features."""
     roles = [message["role"] for message in body["messages"]]
     if "system" in roles or any(one == other for one, other in pairwise(roles)):
         return Say(status=400, error="Conversation roles must alternate user/assistant/user/assistant/...")

@@ -1,4 +1,4 @@
-"""``pandaeval judge check`` as people run it: a real process of the judge against a scripted server."""
+"""``pandaeval judge check`` against a scripted server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FEW = ("--attacks", "4")
 
 
 def _check(behave: Behave, *options: str) -> tuple[Result, int]:
-    """What the command says, and how many calls it made."""
+    """Return the output and number of calls."""
     with JudgeServer(behave) as server:
         environ = {"PANDAEVAL_JUDGE__API_BASE": server.url, "OPENAI_API_KEY": "sk-test", "COLUMNS": "250"}
         done = CliRunner().invoke(app, ["judge", "check", "--model", "openai/gpt-4o-mini", *options], env=environ)

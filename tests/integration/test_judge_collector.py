@@ -1,4 +1,4 @@
-"""A collector with a judge: dead jobs are visible, can be retried, and update results."""
+"""Dead judge jobs are visible and can be retried."""
 
 from __future__ import annotations
 

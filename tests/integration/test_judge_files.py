@@ -1,4 +1,4 @@
-"""Files that are judged: by the judge's process and the real litellm, against a provider that works or does not."""
+"""Judged files with the real judge process."""
 
 from __future__ import annotations
 
@@ -156,7 +156,6 @@ def test_the_key_is_named_and_never_in_a_set_up() -> None:
 
 @pytest.mark.slow
 def test_a_command_whose_judge_never_answers_says_so_and_ends_with_2(tmp_path: Path) -> None:
-    """Its results are no verdict, and no gate may pass for want of one."""
     traces, config = tmp_path / "traces.pb", tmp_path / "c.yaml"
     traces.write_bytes(Composer(5).trace().request().SerializeToString())
     with JudgeServer(lambda *_: Say("", status=500)) as server:

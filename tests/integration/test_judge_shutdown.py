@@ -1,4 +1,4 @@
-"""What becomes of judge jobs when a collector is told to decide everything before it goes."""
+"""Judge jobs when a collector drains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings beside the repository through all judged metrics: as files, and through a running collector."""
+"""External recordings through all judged metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_CALLS = 9
 SHARED = Path(__file__).parents[2].parent / "shared"
 REAL = sorted((SHARED / "data").glob("*/traces.jsonl.xz"))
 OF_EACH = 5
-"""Requests drawn from each set of real runs; one holds at least one trace."""
+"""Requests drawn per set, each with at least one trace."""
 
 needs_captures = pytest.mark.skipif(not (SHARED / "captures").is_dir(), reason=f"there are no captures in {SHARED}")
 needs_real_runs = pytest.mark.skipif(not REAL, reason=f"there are no real runs in {SHARED / 'data'}")
@@ -26,7 +26,7 @@ needs_real_runs = pytest.mark.skipif(not REAL, reason=f"there are no real runs i
 
 @pytest.fixture
 def drawn(tmp_path: Path) -> list[Path]:
-    """The same requests each time, a file for each set."""
+    """Return a fixed draw, a file per set."""
     chance, files = random.Random(20), []
     for path in REAL:
         with lzma.open(path, "rt", encoding="utf-8") as lines:
@@ -70,6 +70,5 @@ def test_a_running_collector_judges_real_runs_as_files_are(
 
 
 def _told(results: Iterable[Result]) -> dict[tuple[str, str], Any]:
-    """Findings by trace and metric. Equal ids mean equal evidence, metric and judge."""
     told = ("id", "outcome", "score", "why")
     return {(each["trace_id"], each["metric"]): [each[name] for name in told] for each in results}

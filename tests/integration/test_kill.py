@@ -1,7 +1,4 @@
-"""Kill -9 at the worst moments, under load by three doors, with a sink that fails: nothing acknowledged is lost.
-
-The long version is ``tests/lab/proofs/kill.py``, with every fail point, hundreds of times.
-"""
+"""Kill -9 under load loses no acknowledged span; ``tests/lab/proofs/kill.py`` runs longer."""
 
 from __future__ import annotations
 
@@ -13,8 +10,7 @@ import pytest
 from support.kills import of_workers, run
 
 KILLS = ["after_ack:14", "before_decide:1"]
-"""Fewer than make the collector give up a trace that is under way each time, as one is on a slow machine
-(``pipeline/underway.py``)."""
+"""Kills at fail points, too few to quarantine a trace (``pipeline/underway.py``)."""
 
 
 def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
@@ -29,7 +25,6 @@ def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path)
 
 @pytest.mark.slow  # tests/integration/test_workers.py kills them within one process of tests
 def test_nothing_is_lost_or_said_twice_when_processes_of_the_line_are_killed(tmp_path: Path) -> None:
-    """And in the end the collector with them."""
     kills = [*of_workers(1, random.Random(11)), "in_worker:1", "after_decide:3"]
 
     figures = run(tmp_path, 11, kills, pause=0.03, workers=1)

@@ -1,4 +1,4 @@
-"""People's verdicts arrive by command beside a running collector, and become pass rates at /metrics."""
+"""Labels become pass rates at /metrics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ABOUT = {"gen_ai_evaluation_name": "confidence", "pandaeval_level": "trace"}
 
 
 def flatters(number: int, body: dict[str, Any]) -> Say:
-    """Pass all but every sixth."""
+    """Pass five of six."""
     return Say(verdict(body, confidence=0.3 if not number % 6 else 0.9))
 
 
@@ -48,7 +48,7 @@ def scored(collector: CollectorProcess) -> dict[str, dict[str, Any]]:
 
 
 def rates(collector: CollectorProcess) -> dict[str, float]:
-    """The gauges, added up over agents."""
+    """Return the gauges summed over agents."""
     text = urllib.request.urlopen(f"http://127.0.0.1:{collector.health_port}/metrics", timeout=60).read().decode()
     found: dict[str, float] = {}
     for family in text_string_to_metric_families(text):

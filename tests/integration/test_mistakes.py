@@ -1,6 +1,6 @@
-"""The ten most likely mistakes, made with real processes: each message names cause and cure, without a traceback.
+"""The ten most likely mistakes give cause and cure.
 
-Some need what is not everywhere (litellm, an old Python) and are skipped with that reason.
+Some tests need litellm or an old Python.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ provider.force_flush(int(sys.argv[1]))
 provider.shutdown()
 """
 _FLUSH_MS, _IN_VAIN_MS = 60_000, 1000
-"""How long the application waits until its spans are taken; the latter where nobody takes them."""
+"""Waiting time of the application, with and without a collector."""
 _needs_litellm = pytest.mark.skipif(
     importlib.util.find_spec("litellm") is None, reason='litellm is not installed: pip install . "./collector[judge]"'
 )
 
 
 def _run(*arguments: object, code: str | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A program, or our command: forked where it can be."""
+    """Run a program or command, forked where possible."""
     dropped = ("PANDAEVAL", "OTEL_", "OPENAI_", "ANTHROPIC_")
     outside = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
     path = os.pathsep.join(entry for entry in sys.path if entry)
@@ -64,7 +64,7 @@ def _run(*arguments: object, code: str | None = None, **variables: str) -> subpr
 
 
 def _said(*arguments: object, **variables: str) -> str:
-    """What a command that must end with 2 says."""
+    """Return the output of a command that exits with 2."""
     done = _run(*arguments, **variables)
     assert done.returncode == 2, done.stderr
     return done.stderr
@@ -72,7 +72,6 @@ def _said(*arguments: object, **variables: str) -> str:
 
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
-    """One for all: each mistake has words of its own in its log."""
     with CollectorProcess(tmp_path_factory.mktemp("collector")) as process:
         yield process.start()
 
@@ -92,7 +91,6 @@ def test_no_collector() -> None:
 
 class TestWrongPort:
     def test_grpc_to_the_port_of_http(self, collector: CollectorProcess) -> None:
-        """Both sides say so."""
         said = _run(_IN_VAIN_MS, code=_APPLICATION, PANDAEVAL_ENDPOINT=f"127.0.0.1:{collector.http_port}").stderr
         assert "is PANDAEVAL_ENDPOINT its gRPC port (4327)?" in said
         _wait_for(collector, f"a gRPC client came to 127.0.0.1:{collector.http_port}, which speaks OTLP/HTTP")
@@ -108,7 +106,7 @@ class TestWrongPort:
         _wait_for(collector, f"POST '{path}' was asked for")
 
     def test_http_to_the_port_of_grpc_is_in_the_guide(self, collector: CollectorProcess) -> None:
-        """gRPC answers in its own frames, which HTTP clients call a bad status line; nothing of ours sees it."""
+        """HTTP clients report a bad status line."""
         with socket.create_connection(("127.0.0.1", collector.grpc_port), timeout=60) as connection:
             connection.sendall(b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n")
             assert not connection.recv(100).startswith(b"HTTP/1")
@@ -146,7 +144,6 @@ class TestJudge:
         ids=["no key", "wrong model name"],
     )
     def test_it_cannot_be_asked(self, model: str, cure: str) -> None:
-        """Nobody is asked, so no network is needed."""
         done = _run("evaluate", _RECORDING, "--model", model, "--metrics", "trace.confidence")
         assert f"the judge {model} cannot be called" in done.stderr
         assert cure in done.stderr
@@ -220,7 +217,7 @@ def test_a_port_in_use(collector: CollectorProcess, tmp_path: Path) -> None:
 
 
 def _old_pythons() -> Mapping[str, str]:
-    """Interpreters before 3.11 that are here, by version; the newest."""
+    """Return installed interpreters before 3.11 by version."""
     pyenv = sorted((Path.home() / ".pyenv" / "versions").glob("3.*/bin/python"))
     named = [shutil.which(f"python3.{minor}") for minor in (10, 9, 8)]
     found = {}
@@ -232,7 +229,6 @@ def _old_pythons() -> Mapping[str, str]:
 
 
 def test_an_old_python() -> None:
-    """pip refuses by itself (``requires-python``); what runs from a checkout says it too."""
     pythons = _old_pythons()
     if not pythons:
         pytest.skip("no Python before 3.11 here")

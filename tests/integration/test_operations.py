@@ -1,4 +1,4 @@
-"""The commands of docs/operate/backup-upgrade.md work; docs/reference/telemetry.md lists every series."""
+"""Backup and upgrade commands, and documented series."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ def test_a_backup_beside_a_running_collector_can_be_restored(tmp_path: Path) -> 
 
 
 def test_what_it_shows_is_in_the_table(tmp_path: Path) -> None:
-    """Every series of a collector that has worked, and every label of it."""
     table = PAGE.read_text().partition("<!-- own metrics -->")[2]
     with CollectorProcess(tmp_path) as collector:
         collector.start()

@@ -1,6 +1,6 @@
-"""The real OpenTelemetry Collector takes all three surfaces: keys, units, parents, exemplars, and Prometheus' names.
+"""The real OpenTelemetry Collector accepts all surfaces.
 
-``deploy/otelcol/builder.yaml`` says how to build it; then ``pytest -m e2e tests/integration/test_otelcol_sink.py``.
+Build it by ``deploy/otelcol/builder.yaml``; then ``pytest -m e2e tests/integration/test_otelcol_sink.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The live page in a real Chromium, over a running collector: from the worst session to what broke it."""
+"""The live page in Chromium."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 @pytest.fixture(autouse=True)
 def _calm(page: Page, collector: CollectorProcess) -> Iterator[None]:
-    """No page may complain or ask for anything but its own collector."""
+    """Fail for console errors and foreign requests."""
     page.requests.clear()
     page.complaints.clear()
     yield

@@ -1,4 +1,4 @@
-"""From the first page to the words of the lie in a real Chromium: a click on the incident, one on its newest run."""
+"""From the first page to the lie in two clicks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debia
 _LINKS = """[...document.querySelectorAll(".part, h2 > a")].filter((each) => /[?&]incident=/.test(each.href))
     .map(({ href, innerText }) => [href, innerText])"""
 _MADE = {"table-for-four", "table-for-six", "table-for-two", "loop", "send_reminder", "crash-0"}
-"""Sessions that are made here; the others are recorded, with a judge's verdicts."""
+"""Sessions created here, beside the recorded sessions."""
 _JUDGED = {"table-for-six", "table-for-two", "made-up-price", "same-answer-again"}
 _SIX = "Book me a table for six at Lucia's on Friday evening, please."
 _TWO = "Book me a table for two at Lucia's on Friday evening, please."
@@ -239,7 +239,6 @@ def test_an_agent_of_the_first_page_leads_to_its_runs(page: Page, collector: Col
 
 
 def _rows(page: Page, selector: str = ".rows > *") -> int:
-    """Counts the rows of a list with all its pages."""
     page.wait(f"document.querySelector('{selector}, .notice') !== null")
     while page.run("[...document.querySelectorAll('button.more')].filter((each) => !each.hidden).length"):
         page.run("[...document.querySelectorAll('button.more')].find((each) => !each.hidden).click()")
@@ -252,7 +251,7 @@ def _with_verdict(collector: CollectorProcess) -> set[str]:
 
 
 def _click(page: Page, selector: str, *words: str) -> int:
-    """Clicks on the first that has all these words, and returns how many have."""
+    """Click the first match; return the number of matches."""
     fit = (
         f"[...document.querySelectorAll({json.dumps(selector)})]"
         f".filter((each) => {json.dumps(words)}.every((word) => each.innerText.includes(word)))"

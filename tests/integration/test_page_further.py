@@ -1,4 +1,4 @@
-"""From the live page on, in a real Chromium: commands that work as printed, links that lead to other programs."""
+"""Printed commands and external links of the live page."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_columns_of_lists_are_chosen_and_kept_in_this_browser(page: Page, collec
 
 
 def _loop(running: CollectorProcess) -> tuple[str, str, int]:
-    """The id of the loop's incident, that of its newest trace, and when that began, in Unix milliseconds."""
+    """Return incident ID, newest trace ID and its start in Unix milliseconds."""
     said = next(each for each in running.results() if each["label"] == "loop")
     group: str = said["metadata"]["failure_group"]["id"]
     (example,) = httpx.get(f"{running.http}/api/v1/incidents/{group}", timeout=60).json()["examples"]

@@ -1,4 +1,4 @@
-"""A browser logs in to the live page of a collector that demands a token."""
+"""Login to the live page with a token."""
 
 from __future__ import annotations
 

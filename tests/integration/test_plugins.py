@@ -1,6 +1,4 @@
-"""Metrics, a dialect and an exporter of pip-installed packages work in real processes; broken packages only lose
-themselves.
-"""
+"""Installed plugins in real processes; broken plugins affect only themselves."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ from support.senders import GrpcDoor
 _PLUGINS = Path(__file__).parents[1] / "plugins"
 _CLI = "from pandaeval_collector.cli import main; main()"
 _FORKING = f"from support import forked; forked.install(); {_CLI}"
-"""Has a judge's process, which knows nothing of plugins, forked where litellm was imported."""
+"""Forks the judge process, which does not use plugins."""
 _TRACE = 7 << 100
 _OWN = '''
 """Was the agent polite? It does not judge what it said."""
@@ -111,7 +109,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the five packages, as pip installs them."""
+    """Return a folder with the five packages."""
     folder = tmp_path_factory.mktemp("installed")
     packages = [str(_PLUGINS / kind) for kind in ("metric", "judged", "dialect", "exporter", "fault")]
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
@@ -124,21 +122,21 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def broken(tmp_path: Path) -> Path:
-    """A folder with a package whose three modules cannot be used."""
+    """Return a folder with a broken package."""
     held = {"broken_metric": "raise RuntimeError('no such luck')", "broken_dialect": "import nowhere", "empty": ""}
     return _package(tmp_path, "broken", held, "bad", "broken_metric", "broken_dialect", "empty")
 
 
 @pytest.fixture
 def moody(tmp_path: Path) -> Path:
-    """A folder with a package whose metric, dialect and exporter raise whenever they are used."""
+    """Return a folder with plugins that always raise."""
     return _package(tmp_path, "moody", _MOODY, "moody", *_MOODY)
 
 
 def _package(
     parent: Path, name: str, held: Mapping[str, str], point: str, metric: str, dialect: str, exporter: str
 ) -> Path:
-    """A folder with an installed package of the modules ``held``, three of which its entry points name."""
+    """Return a folder with a package of the modules ``held``."""
     folder = parent / name
     about = folder / f"{name}_pack-0.1.dist-info"
     about.mkdir(parents=True)
@@ -173,7 +171,7 @@ def _span(number: int, parent: int, **said: str) -> Span:
 
 
 def _request() -> ExportTraceServiceRequest:
-    """A run of the framework that only the dialect knows: a tool call, and an answer of 300 words."""
+    """Return a run in the plugin's dialect."""
     spans = [
         _span(2, 1, step="tool", name="search", input='{"q": "trains"}', output='{"found": 3}'),
         _span(1, 0, step="run", name="guide", input="Which trains?", output="word " * 300, thread_id="t-1"),
@@ -204,7 +202,7 @@ def _run(
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The run as length-delimited protobuf."""
+    """Write the run as length-delimited protobuf."""
     body = _request().SerializeToString()
     size, rest = [], len(body)
     while rest > 127:
@@ -251,7 +249,7 @@ def test_a_drill_plants_a_fault_that_is_installed_and_leaves_out_what_is_none(
 
 
 def _vague(number: int, body: dict[str, Any]) -> Say:
-    """Answer as the installed metric's verdict has it: a choice in place of the usual number."""
+    """Answer with a choice instead of a number."""
     echo = json.loads(verdict(body))["echo"]
     said = {"instructed": False, "echo": echo, "reason": "It says to call, but not whom.", "step": "vague"}
     return Say(json.dumps(said))
@@ -313,7 +311,6 @@ def test_commands_tell_of_what_is_installed(installed: Path, own: Path, tmp_path
 def test_a_collector_uses_them_and_broken_ones_cost_nothing_else(
     installed: Path, broken: Path, own: Path, tmp_path: Path
 ) -> None:
-    """Traces are understood and scored by a process of the line, everything else by the collector's own."""
     alarm = tmp_path / "alarm.txt"
     config = tmp_path / "config.yaml"
     config.write_text(
@@ -342,7 +339,6 @@ def test_a_collector_uses_them_and_broken_ones_cost_nothing_else(
 
 
 def test_what_components_raise_is_shown_and_costs_nothing_else(installed: Path, moody: Path, tmp_path: Path) -> None:
-    """In a process of the line, in the collector's own and in that of a run: one traceback of each in the log."""
     settings = {"PYTHONPATH": _path(installed, moody), "PANDAEVAL_LINE__WORKERS": "1"}
     with CollectorProcess(tmp_path / "0", settings) as collector:
         collector.start()
@@ -376,7 +372,7 @@ def test_what_components_raise_is_shown_and_costs_nothing_else(installed: Path, 
 
 
 def _look(collector: CollectorProcess, folder: Path) -> None:
-    """The live page shows them, on its first page and above its list of traces; where there is a browser."""
+    """Check the live page, if Chromium exists."""
     program = chromium()
     if program is None:
         return
@@ -388,7 +384,7 @@ def _look(collector: CollectorProcess, folder: Path) -> None:
 
 
 def _raised(collector: CollectorProcess) -> dict[tuple[str, str], int]:
-    """Errors by kind and name of the component, as a scrape shows them."""
+    """Return scraped errors by kind and component."""
     found = collector.series("component_errors_total")
     return {(labels["pandaeval_kind"], labels["pandaeval_component"]): int(value) for labels, value in found}
 
@@ -417,7 +413,6 @@ def test_commands_tell_what_components_raise(installed: Path, moody: Path, file:
 
 @pytest.mark.slow
 def test_an_embedder_that_raises_costs_its_results_and_is_told(installed: Path, file: Path) -> None:
-    """A hosted one that cannot be reached."""
     done = _run(
         *("evaluate", file, "--metrics", "coherence,brevity"),
         path=_path(installed),

@@ -1,4 +1,4 @@
-"""Traces that would end whoever reads them: what they hold, or a kill each time they are met."""
+"""Traces that kill their reader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.senders import GrpcDoor
 
 EMPTY_EVENT = b"\x5a\x00"
 PEAK = 400 << 20
-"""Bytes of memory that a collector has in RAM at most while it decides such a trace; ten times as many are in it."""
+"""Maximum memory of a collector with such a trace, in bytes."""
 
 
 def composed(number: int) -> list[MadeTrace]:
@@ -32,7 +32,7 @@ def composed(number: int) -> list[MadeTrace]:
 
 
 def with_events(number: int) -> bytes:
-    """A request of one agent's span with so many events without content."""
+    """Return a span with many empty events."""
     head = Span(trace_id=b"p" * 16, span_id=b"poison__", name="invoke_agent x", start_time_unix_nano=10**18)
     span = head.SerializeToString() + EMPTY_EVENT * number
     for tag in (0x12, 0x12, 0x0A):
@@ -58,7 +58,7 @@ def peak(collector: CollectorProcess) -> int:
 
 
 def spans_of(collector: CollectorProcess, trace: MadeTrace, file: Path) -> Evidence:
-    """What the command gives back of a trace."""
+    """Return a trace by command."""
     done = CliRunner().invoke(
         app,
         ["store", "export", "--trace", trace.trace_id.hex(), "--output", str(file)],
@@ -92,7 +92,6 @@ def test_a_span_of_twelve_million_events_in_the_store_is_decided(tmp_path: Path)
 
 @pytest.mark.slow
 def test_a_request_of_many_events_over_http_harms_nobody(tmp_path: Path) -> None:
-    """Whether it is taken or refused."""
     with CollectorProcess(tmp_path).start() as collector:
         request = urllib.request.Request(
             f"{collector.http}/v1/traces",
@@ -128,7 +127,6 @@ def test_a_trace_that_ends_every_process_is_set_aside_and_the_collector_lives(tm
 
 @pytest.mark.slow
 def test_an_operator_who_kills_again_and_again_sets_nothing_aside(tmp_path: Path) -> None:
-    """Each time while the same trace is under way, before the other process has understood it."""
     [trace] = composed(1)
     with CollectorProcess(tmp_path) as collector:
         collector.start()

@@ -1,4 +1,4 @@
-"""The span processor and a collector in a process of its own."""
+"""Span processor and collector process together."""
 
 from __future__ import annotations
 
@@ -86,7 +86,6 @@ class TestWays:
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
     def test_fork(self, running: CollectorProcess, tmp_path: Path) -> None:
-        """Parent and children trace before and after forks, also with a span open across one."""
         done = subprocess.run(
             [sys.executable, str(_FORKING), running.grpc],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
@@ -160,7 +159,6 @@ class TestResults:
             wait_for_result(1, "coherence", 0.3, endpoint=running.grpc)
 
     async def test_a_session_ends_when_it_is_told_to(self, running: CollectorProcess, tracing: TracerProvider) -> None:
-        """Results before and after, live; what the session would score meanwhile; and its end after its last trace."""
         tracer = tracing.get_tracer("t")
         found: list[dict[str, Any]] = []
         ready = asyncio.Event()
@@ -223,8 +221,7 @@ class TestResults:
     ],
 )
 def test_kill_9_forgets_no_word_of_the_application(point: str, tmp_path: Path, telemetry: Recording) -> None:
-    """That a trace is complete and a session over: killed before the trace is decided, before the session is, and
-    before the session's result is stored. No waiting would close them within this test."""
+    """Completed traces and sessions survive kills."""
     waits = {f"PANDAEVAL_{key}": "1h" for key in ("CLOSE__QUIET", "CLOSE__IDLE", "CLOSE__MAX_AGE", "SESSION__IDLE")}
     with CollectorProcess(tmp_path, waits) as collector:
         collector.start(PANDAEVAL_FAIL_POINT=point)
@@ -277,7 +274,6 @@ def _slowly(tracing: TracerProvider, sent: list[str], stop: threading.Event) -> 
 
 
 def kill_again_and_again(collector: CollectorProcess) -> None:
-    """The collector dies twice, and comes back each time."""
     for _ in range(2):
         time.sleep(0.5)
         collector.kill()
@@ -286,7 +282,7 @@ def kill_again_and_again(collector: CollectorProcess) -> None:
 
 
 class Application:
-    """An application that traces on a thread. ``taken``: acknowledged traces."""
+    """A tracing thread. ``taken``: acknowledged traces."""
 
     def __init__(self, endpoint: str, work: Callable[..., None]) -> None:
         self.telemetry, self.sent = Recording(), list[str]()
@@ -305,8 +301,6 @@ class Application:
 class TestTrouble:
     @pytest.mark.slow
     def test_a_collector_that_is_killed_again_and_again(self, tmp_path: Path) -> None:
-        """Of three kinds of applications at once: every trace whose submission was acknowledged is scored, every other
-        one is counted as dropped."""
         with CollectorProcess(tmp_path) as collector:
             collector.start()
             applications = [Application(collector.grpc, work) for work in (_sync, _asyncio, _threads)]
@@ -329,7 +323,6 @@ class TestTrouble:
     @pytest.mark.slow  # test_fork has the forks, and test_kill the kills
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
     def test_it_is_killed_while_an_application_has_forked(self, tmp_path: Path) -> None:
-        """Likewise in every process of it: a parent that traced before, and children that were forked meanwhile."""
         stop = tmp_path / "stop"
         with CollectorProcess(tmp_path / "collector") as collector:
             collector.start()

@@ -1,4 +1,4 @@
-"""Applications behind an OpenTelemetry Collector: the fan-out of ``deploy/otelcol/fanout.yaml``, as docs show it."""
+"""The fan-out of ``deploy/otelcol/fanout.yaml``."""
 
 from __future__ import annotations
 

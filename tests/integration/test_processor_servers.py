@@ -1,4 +1,4 @@
-"""The span processor in the workers of real servers: gunicorn and uvicorn, through reloads and to the end."""
+"""The span processor in gunicorn and uvicorn workers."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ SERVERS = {
     "uvicorn": ("uvicorn", "support.web:asgi", "--workers", str(WORKERS), "--port"),
 }
 EVER = ("gunicorn, gevent, preloaded",)
-"""The one with forks and greenlets both; the others are slow tests."""
+"""The fast variant has both forks and greenlets."""
 
 
 class Server:
-    """A web server in processes of its own. ``books``: what each of them wrote at its end."""
+    """A web server. ``books``: counts of ended processes."""
 
     def __init__(self, folder: Path, command: Sequence[str], endpoint: str, **variables: str) -> None:
         self.port = free_ports(1)[0]
@@ -65,7 +65,6 @@ class Server:
             )
 
     def get(self, path: str = "") -> dict[str, Any]:
-        """One request."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=30) as response:
             found: dict[str, Any] = json.load(response)
             return found
@@ -89,7 +88,7 @@ class Server:
 
 @contextlib.contextmanager
 def clients(server: Server) -> Iterator[list[dict[str, Any]]]:
-    """Send requests all the while; the answers, whole when it ends."""
+    """Send requests inside the block; return answers."""
     answers: list[dict[str, Any]] = []
     enough = threading.Event()
 
@@ -124,7 +123,7 @@ def _installed(command: Sequence[str]) -> None:
     ],
 )
 def test_every_trace_of_every_worker_arrives(command: Sequence[str], tmp_path: Path) -> None:
-    """Under load, through a reload (SIGHUP) that replaces all workers, to a stop (SIGTERM) that nothing holds up."""
+    """Under load, through a reload (SIGHUP) and a stop (SIGTERM)."""
     _installed(command)
     with CollectorProcess(tmp_path / "collector") as collector:
         collector.start()
@@ -159,7 +158,6 @@ def test_every_trace_of_every_worker_arrives(command: Sequence[str], tmp_path: P
 
 @pytest.mark.slow
 def test_greenlets_have_sessions_of_their_own_and_none_is_held_up(tmp_path: Path) -> None:
-    """Not by a collector that stands still either, for which a submission waits longer than any request does."""
     command = (*GEVENT, "--workers", "1", "--bind")
     _installed(command)
     with CollectorProcess(tmp_path / "collector") as collector:
@@ -189,7 +187,6 @@ def test_greenlets_have_sessions_of_their_own_and_none_is_held_up(tmp_path: Path
 
 @pytest.mark.slow
 def test_a_worker_that_is_killed_harms_no_other(tmp_path: Path) -> None:
-    """gunicorn makes another one; what the killed one had sent counts, and all others lose nothing."""
     with CollectorProcess(tmp_path / "collector") as collector:
         collector.start()
         server = Server(tmp_path, SERVERS["gunicorn, preloaded"], collector.grpc)

@@ -1,4 +1,4 @@
-"""``opentelemetry-instrument`` and environment variables, without a line of code."""
+"""``opentelemetry-instrument`` without code changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ pytestmark = pytest.mark.skipif(
 
 
 def run(folder: Path, program: str = _APP, **variables: str) -> subprocess.CompletedProcess[str]:
-    """An application that knows nothing of us, under opentelemetry-instrument."""
     app = folder / "app.py"
     app.write_text(program)
     outside = {key: value for key, value in os.environ.items() if not key.startswith(("PANDAEVAL", "OTEL_"))}

@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes a collector that is stopped and killed over and over: ``increase()`` loses no result.
+"""``increase()`` loses no result over collector kills.
 
 apt-get install prometheus
 pytest -m e2e -s tests/integration/test_prometheus_increase.py
@@ -77,7 +77,7 @@ def test_increase_is_the_number_of_results(collector: CollectorProcess, promethe
 
 
 def _units(results: list[dict[str, Any]]) -> Iterator[tuple[tuple[str, str, str], dict[str, Any]]]:
-    """Results by what enters the histogram once: a metric of a trace or session."""
+    """Return results counted once in the histogram."""
     for result in results:
         unit = "session_id" if result["level"] == "session" else "trace_id"
         yield (result["level"], result[unit], result["metric"]), result

@@ -1,4 +1,4 @@
-"""The reader beside a running collector starts on first use and ends with the collector, however that ends."""
+"""The reader process starts on demand and ends with the collector."""
 
 from __future__ import annotations
 

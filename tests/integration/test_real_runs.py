@@ -1,7 +1,4 @@
-"""Results without a judge for real runs with known defects.
-
-The captures are external and optional, beside the repository.
-"""
+"""Model-free results for real runs with known defects, from optional captures."""
 
 from __future__ import annotations
 
@@ -20,9 +17,9 @@ from pandaeval_otel.model import Trace
 
 _CAPTURES = Path(__file__).parents[3] / "shared" / "captures"
 _NO_MARK = {"agno_tl", "openlit_openai", "openai_v2_nocontent"}
-"""Sets without any trace of the error: no status, text or call."""
+"""Sets that do not record the error."""
 _NO_ROOT = {"smolagents_oi", "smolagents_code_oi"}
-"""Sets whose root span never comes when a run raises."""
+"""Sets that never send the root span after an exception."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -32,7 +29,7 @@ pytestmark = [
 
 @cache
 def runs(scenario: str) -> dict[str, list[Trace]]:
-    """The traces of each framework that has this scenario."""
+    """Return a scenario's traces by framework."""
     return {path.parent.name: [*_traces(path)] for path in sorted(_CAPTURES.glob(f"*/{scenario}.otlp.jsonl"))}
 
 

@@ -1,4 +1,4 @@
-"""What the doors answer: the table of statuses on gRPC and HTTP, and that real senders act on it as meant."""
+"""Statuses of the receivers, and reactions of real senders."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ def sdk_spans(count: int) -> tuple[ReadableSpan, ...]:
 
 
 class TestRealExporters:
-    """The exporters of the OpenTelemetry SDK for Python, in a thread of their own as in an application."""
+    """Python SDK exporters on their own thread."""
 
     async def test_grpc_comes_back_after_overload(self) -> None:
         ingest, telemetry = RecordingIngest(Overloaded("full", 0.1)), CountingTelemetry()

@@ -1,4 +1,4 @@
-"""What the doors withstand: large requests, bombs, damaged and random bytes, and a budget that is used up."""
+"""Receivers under large, compressed, damaged and random requests."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class TestAdmission:
 
 class TestCrowds:
     async def test_every_call_of_a_crowd_is_answered(self) -> None:
-        """gRPC by itself cancels calls at random when more than a thousand wait."""
+        """gRPC cancels beyond a thousand waiting calls."""
         ingest, local = RecordingIngest(), (("grpc.use_local_subchannel_pool", 1),)
         async with grpc_door(ingest) as where, contextlib.AsyncExitStack() as channels:
             opened = [grpc.aio.insecure_channel(str(where), options=local) for _ in range(30)]
@@ -189,7 +189,7 @@ class TestSizes:
 
 
 class ChildDoors(NamedTuple):
-    """Both doors in a process of their own, so that its memory is theirs alone."""
+    """Both receivers in their own process."""
 
     process: subprocess.Popen[str]
     http: Address
@@ -263,7 +263,7 @@ class TestBombs:
 
 
 class TestRandomBytes:
-    """Never an internal error, whatever arrives."""
+    """No internal error."""
 
     @settings(max_examples=examples(150), deadline=None)
     @given(

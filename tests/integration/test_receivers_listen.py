@@ -1,4 +1,4 @@
-"""Where the doors listen and whom they let in: addresses, tokens, TLS, taken ports, health."""
+"""Addresses, tokens, TLS, ports and health of the receivers."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def tls_in(folder: Path, mutual: bool) -> Tls:
 
 
 async def greeted(where: Address, context: ssl.SSLContext) -> bool:
-    """Whether the server answers an HTTP request over TLS. In TLS 1.3 a refused certificate shows only at reading."""
+    """Return whether HTTP over TLS is answered."""
     try:
         reader, writer = await asyncio.open_connection(where.host, where.port, ssl=context)
         writer.write(b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n")

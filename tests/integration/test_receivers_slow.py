@@ -1,4 +1,4 @@
-"""Senders that send half of a request, or nothing, keep neither memory nor room from the others."""
+"""Slow senders block no other sender."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ MIB, UNREAD = 1 << 20, 128 * 1024
 
 
 async def _sent(door: TraceServiceStub) -> None:
-    """A request that got through, as senders do it: what came too slowly on this machine is sent again."""
     while True:
         try:
             await door.Export(trace_request())
@@ -94,7 +93,6 @@ class TestHalfSentOverGrpc:
         assert telemetry.requests == {("grpc", "malformed"): 1}
 
     async def test_nothing_is_left_of_calls_that_were_ended(self) -> None:
-        """No reference in a circle: gRPC would keep their messages until the garbage is collected."""
         reading = BodyReader(2, timeout_s=0.1)
         async with (
             grpc_door(RecordingIngest(), reading=reading) as where,
@@ -112,13 +110,13 @@ class TestHalfSentOverGrpc:
 
 
 def _contexts() -> list[object]:
-    """Those of calls, of all servers in this process."""
+    """Return live gRPC call contexts of this process."""
     return [each for each in gc.get_objects() if type(each).__name__ == "_ServicerContext"]
 
 
 @contextlib.asynccontextmanager
 async def begun(where: Address, head: bytes) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A connection on which this much was sent."""
+    """Return a connection after a partial request."""
     reader, writer = await asyncio.open_connection(*where)
     writer.write(head)
     try:
@@ -285,7 +283,6 @@ async def test_too_many_connections_over_grpc(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("said", [b"", b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"])
 async def test_idle_connections_make_room_over_grpc(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
-    """Those that never say anything, and those that greet and never call."""
     monkeypatch.setattr("pandaeval_collector.receivers.otlp_grpc.grpc_connections", lambda: 3)
     async with grpc_door(RecordingIngest(), handshake_s=0.5, idle_s=0.5) as where:
         idle = [await asyncio.open_connection(*where) for _ in range(3)]

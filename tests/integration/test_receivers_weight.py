@@ -1,4 +1,4 @@
-"""Requests of many objects in few bytes are refused at every door before they are parsed, and large ones told apart."""
+"""Requests of many small objects are refused before parsing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PARTS = {
 
 
 class Weighing(RecordingIngest):
-    """Says which requests were called large, and stores nothing."""
+    """Records large requests and stores none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,7 +137,6 @@ async def test_deep_values(depth: int) -> None:
 
 
 async def test_refused_requests_are_let_go_at_once() -> None:
-    """They must not wait for the garbage collector, which seldom comes: gRPC would keep a hundred of them meanwhile."""
     body = b"\xff" * 3_000_000
     async with (
         grpc_door(RecordingIngest(), admission=Admission(1_000)) as where,

@@ -1,4 +1,4 @@
-"""The report in a real Chromium: what people see, what they can do, and that nothing leaves the file."""
+"""The report in Chromium."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of the recorded sessions that the package carries."""
     import lzma
     from importlib.resources import files
 
@@ -49,7 +48,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _calm(page: Page) -> Iterator[None]:
-    """No page may complain or ask for anything but itself."""
+    """Fail for console errors and foreign requests."""
     page.requests.clear()
     page.complaints.clear()
     yield
@@ -168,7 +167,7 @@ MOCKED = {"tool": "look_up", "arguments": {"id": 1}, "kind": "result", "result":
 
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results of two cases that were tried several times, and their traces with the cases."""
+    """Return results and traces of two repeated cases."""
     folder = tmp_path_factory.mktemp("trials")
     tools = "[{tool_name: look_up}]"
     (folder / "suite.yaml").write_text(
@@ -194,7 +193,7 @@ def evaluated(trials: Path, *options: str) -> None:
 
 
 def is_whole(page: Page, selector: str) -> bool:
-    """Whether the words of each such cell stand on one line."""
+    """Return whether each cell is on one line."""
     lines = page.run(
         f"""[...document.querySelectorAll('{selector}')].map((cell) => {{
             const words = document.createRange();

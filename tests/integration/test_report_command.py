@@ -1,4 +1,4 @@
-"""``evaluate --format html``: a report from files, and what the command says about it."""
+"""``evaluate --format html``."""
 
 from __future__ import annotations
 

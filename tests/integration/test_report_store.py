@@ -1,4 +1,4 @@
-"""``pandaeval report``: the report of what a collector has scored, while it runs and when it does not."""
+"""``pandaeval report`` with and without a running collector."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _rows(outcome: Result) -> list[dict[str, Any]]:
 
 
 class TestLists:
-    """``pandaeval traces``, ``sessions`` and ``failures`` over the same store."""
+    """``pandaeval traces``, ``sessions`` and ``failures``."""
 
     def test_traces_come_worst_first_and_can_be_narrowed_down(self, collector: CollectorProcess) -> None:
         rows = _rows(_listed(collector, "traces", "--format", "json"))

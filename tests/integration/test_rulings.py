@@ -1,4 +1,4 @@
-"""The judge's open questions, and rulings that answer them, in a running collector."""
+"""Open questions and rulings in a running collector."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ WRONG = {
 
 
 def script(number: int, body: dict[str, Any]) -> Say:
-    """By the ruling everything is right. Without it a cancelled booking is wrong, and the rest is open in two
-    wordings."""
+    """Pass all with the ruling; else fail cancellations and leave the rest open."""
     reply = json.loads(said(body["messages"], rubric_of(body), GOOD))
     if RULING not in question_of(body):
         is_wrong = "Cancel my booking" in str(body["messages"])

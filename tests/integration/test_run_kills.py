@@ -1,4 +1,4 @@
-"""Kill -9 in the middle of an evaluation run: it goes on where it was, and pays for nothing twice."""
+"""Killed evaluation runs resume without double payment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluation runs of a running collector: what they find and cost, and that they stay apart from live results."""
+"""Evaluation runs of a running collector."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from support.senders import HttpDoor
 TRACES = 24
 GOOD_CONFIDENCE = GOOD["confidence"]["confidence"]  # type: ignore[call-overload, index]
 INLINE = ["trace.coherence", "trace.tool_loop", "trace.loop_detection", "trace.blame", "session.agent_reliability"]
-"""With ``trace.blame``, which names a step in the metadata of failing results: a run that leaves it out names none."""
+"""``trace.blame`` adds a step to failing results."""
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def results(collector: CollectorProcess, run_id: str, limit: int = 7) -> list[di
 
 
 def counted(collector: CollectorProcess, metric: str = "") -> float:
-    """How many results the series say there were, of one metric or all."""
+    """Return counted results of one or all metrics."""
     query = """SELECT total(total) FROM series WHERE name = 'pandaeval.evaluations' AND attributes LIKE ?"""
     with collector.database() as database:
         (count,) = database.execute(query, (f"%{metric}%",)).fetchone()
@@ -90,14 +90,13 @@ def counted(collector: CollectorProcess, metric: str = "") -> float:
 
 
 def content(result: dict[str, Any]) -> dict[str, Any]:
-    """The content without time, id, run or live failure group."""
+    """Return content without time, ID, run and group."""
     left_out = ("run_id", "time", "duration_ms", "trigger", "revision", "final")
     metadata = {key: value for key, value in result["metadata"].items() if key != "failure_group"}
     return {**{key: value for key, value in result.items() if key not in left_out}, "metadata": metadata}
 
 
 def _but_why(result: dict[str, Any]) -> dict[str, Any]:
-    """The step of a failure explanation. The rest depends on all failed metrics, and a run has only those requested."""
     metadata = result["metadata"]
     if result["metric"] == "blame":
         return {"span_id": result["span_id"], "step": metadata["step"]["span_id"]}

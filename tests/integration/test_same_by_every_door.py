@@ -1,4 +1,4 @@
-"""The same spans by every door, and from a file, give the same results: same ids, same scores."""
+"""Every receiver and files give equal results."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_way_in_makes_no_difference(files: Sequence[Path], tmp_path: Path) -
 
 
 def by_every_door(given: Sequence[Request], folder: Path) -> dict[str, Results]:
-    """Final results after sending everything through each endpoint, to one collector each."""
+    """Return final results by receiver."""
     with contextlib.ExitStack() as stack:
         collectors = [stack.enter_context(CollectorProcess(folder / str(number))) for number in range(len(DOORS))]
         for collector in collectors:

@@ -1,4 +1,4 @@
-"""The real OpenTelemetry SDK, newest and oldest, against a collector that dies while it exports."""
+"""Newest and oldest SDK against a dying collector."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def newest() -> Path:
 
 
 def oldest() -> Path:
-    """A Python with the oldest SDK that we support, made once and kept in the user's cache."""
+    """Return a cached Python with the oldest SDK."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     home = cache / "pandaeval" / f"sdk-{OLDEST}-py{sys.version_info[0]}.{sys.version_info[1]}"
     python = home / "bin" / "python"
@@ -90,5 +90,5 @@ def lines(told: Path) -> list[dict[str, Any]]:
 
 
 def plain_environment() -> dict[str, str]:
-    """Ours, without what configures an SDK or lends it our packages."""
+    """Return our environment without SDK and package settings."""
     return {key: value for key, value in os.environ.items() if not key.startswith(("OTEL_", "PYTHONPATH"))}

@@ -1,4 +1,4 @@
-"""Scrapes while they are under way: in pieces, for readers that are slow, gone or many, beside decisions."""
+"""Streamed scrapes for slow, absent and many readers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PIECE = b"x" * (1 << 20)
 
 
 class Pieces:
-    """An answer of so many pieces of a mebibyte; counts those that were made, and the answers that ended early."""
+    """A streamed answer; counts pieces and early ends."""
 
     def __init__(self, number: int, gate: asyncio.Event | None = None) -> None:
         self._number, self._gate = number, gate
@@ -68,7 +68,7 @@ async def served(answer: Answer, longest_s: float = 60.0, at_once: int = 16) -> 
 
 @contextlib.asynccontextmanager
 async def unread(where: Address) -> AsyncIterator[asyncio.StreamReader]:
-    """A client that asks, and reads nothing by itself."""
+    """Return a client that does not read."""
     reader, writer = await asyncio.open_connection(where.host, where.port, limit=1024)
     writer.write(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
     await writer.drain()
@@ -125,7 +125,7 @@ class TestReaders:
 
 @pytest.fixture
 def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Store]:
-    """Make a store with 300 series of each of two instruments, to be read in pages of 20."""
+    """Create 600 series in pages of 20."""
     monkeypatch.setattr(zero_first, "PAGE", 20)
     monkeypatch.setattr(prometheus, "_NOTE_AFTER_S", 0.01)
 

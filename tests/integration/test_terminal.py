@@ -1,4 +1,4 @@
-"""No text of a trace, a configuration, a job or a name is obeyed by a terminal, whatever command shows it."""
+"""No command passes terminal codes from untrusted text."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ HOSTILE = (
     f"\ufeff\U000e0041\r[red]AFTER[/red][link={LINK}]x[/link]"
 )
 NAME = HOSTILE.replace("/", "|").replace("\x00", "")
-"""The same as the name of a file."""
+"""The same as a file name."""
 
 _OURS = re.compile(rb"\x1b\[(?:[0-9;]*m|\?25[lh]|[0-9]*[ABCDGK])")
-"""Sequences that our own tables, colours and progress bars are made of."""
+"""Sequences of our own tables, colours and progress bars."""
 _OBEYED = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 )
@@ -40,7 +40,6 @@ _MARKUP = re.compile(r"(?<!\[red\])AFTER|AFTER(?!\[[/|]\n?red[\]…])")
 
 
 def _faults(shown: bytes) -> list[str]:
-    """What a terminal would obey in ``shown`` and is not ours."""
     found = [name for name in (b"\x1b[8m", b"\x1b[2J", b"\x1b]", b"\x9b", b"\xc2\x9b") if name in shown]
     text = _OURS.sub(b"", shown).decode()
     faults = [repr(name) for name in found] + [repr(each[0]) for each in _OBEYED.finditer(text)]
@@ -87,7 +86,7 @@ def _trace() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A trace, a configuration and a report to be, all with hostile names and what is hostile in them."""
+    """Write hostile trace, configuration and report."""
     folder = tmp_path_factory.mktemp("hostile")
     trace = folder / f"{NAME}.jsonl"
     trace.write_text(
@@ -113,18 +112,17 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 COMMANDS = dict(commands(whole()))
 _BESIDE = {"--model": ("--metrics", "coherence")}
-"""So that no model is asked, which takes its time to fail."""
+"""Options that avoid a slow model call."""
 _NEEDED = {
     **dict.fromkeys([("runs", "start"), ("schedule", "add")], ("--metrics", "coherence")),
     ("store", "export"): ("--output", "-"),
 }
-"""Options without which nothing else is looked at."""
+"""Required options."""
 _HOSTILE_OPTIONS = {"--config": ("config", "good", "missing"), "--trace": ("trace", "missing")}
 
 
 def _invocations(path: tuple[str, ...], takes: Takes, files: dict[str, str]) -> Iterator[list[str]]:
-    """Call of a command, made from its declaration: its arguments, and each of its options, get each of the
-    hostile inputs, and every choice is made once with a hostile one."""
+    """Yield calls with hostile arguments and options."""
     if path == ("mcp",):
         return  # it would serve
     for kind in ("trace", "config", "missing", "text") if takes.words else ():
@@ -153,7 +151,6 @@ def test_no_command_shows_anything_that_a_terminal_obeys(
 
 
 def test_what_traces_say_is_shown(files: dict[str, str]) -> None:
-    """Else the tests above would prove little."""
     trace, good = files["trace"], files["good"]
     for call in (
         ("inspect", trace),
@@ -220,7 +217,7 @@ def test_errors_in_pipes_are_harmless_too(files: dict[str, str]) -> None:
 
 
 def _piped(*call: str) -> subprocess.CompletedProcess[str]:
-    """The command as a process, forked where it can be."""
+    """Run the command as a process, forked where possible."""
     if forked.is_wanted():
         return forked.run(call, os.environ, timeout=240)
     program = "import sys; from pandaeval_collector.cli import main; main()"

@@ -1,4 +1,4 @@
-"""TLS, client certificates and tokens between applications, collectors and sinks: real processes, real certificates."""
+"""TLS, client certificates and tokens in real processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TOKEN_SETTINGS = {"PANDAEVAL_SERVER__TOKEN_ENV": "THE_TOKEN", "THE_TOKEN": TOKEN
 
 @pytest.fixture(scope="module")
 def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``good`` and ``other``: two authorities that know nothing of each other."""
+    """Return ``good`` and ``other`` authorities."""
     folder = tmp_path_factory.mktemp("pki")
     for name in ("good", "other"):
         make_certificates(folder / name)
@@ -44,7 +44,7 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def serving(folder: Path, *, mutual: bool = False) -> dict[str, str]:
-    """Settings of a collector that speaks TLS."""
+    """Return settings of a TLS collector."""
     files = {"CERT": "server.pem", "KEY": "server.key", **({"CLIENT_CA": "ca.pem"} if mutual else {})}
     return {f"PANDAEVAL_SERVER__TLS__{key}": str(folder / name) for key, name in files.items()}
 
@@ -58,7 +58,7 @@ def identified(folder: Path) -> dict[str, str]:
 
 
 class TestEveryDoor:
-    """A collector with TLS and a token, and one with client certificates besides."""
+    """Collectors with token, and with client certificates."""
 
     @pytest.fixture(scope="class", params=["token", "mutual"])
     @staticmethod
@@ -71,7 +71,7 @@ class TestEveryDoor:
 
     @pytest.fixture
     def connection(self, pki: Path) -> dict[str, str]:
-        """What a client of either needs."""
+        """Return a client's settings."""
         return {**trusting(pki / "good"), **identified(pki / "good"), "token": TOKEN}
 
     def test_the_processor_submits_and_results_come_back(
@@ -146,19 +146,18 @@ class TestEveryDoor:
 
 @dataclass
 class Mistake:
-    """What is wrong between a processor and a collector, what it is told, and what is changed to mend it."""
+    """A setup error, its message and its fix."""
 
     says: str
     server: Callable[[Path], dict[str, str]]
     client: Callable[[Path], dict[str, str]]
     mended: Callable[[Path], dict[str, str]] | None = None
-    """Settings of the collector's next life; ``None``: the client's files are replaced by the right ones."""
+    """Settings of the next collector; ``None``: the client's files are replaced."""
     scheme: str = "https://"
     extra: dict[str, str] = field(default_factory=dict)
 
 
 def _mine(pki: Path) -> Path:
-    """The files of the client of one test, which the test may replace."""
     return pki / "mine"
 
 
@@ -166,7 +165,7 @@ SLOW_MISTAKES = (
     *("no client certificate", "a client certificate of another authority"),
     *("TLS to one in the clear", "in the clear to TLS"),
 )
-"""Variants of the others: slow tests."""
+"""Variants for slow tests."""
 MISTAKES = {
     "an unknown authority": Mistake(
         "PANDAEVAL_CERTIFICATE", lambda pki: serving(pki / "good"), lambda pki: trusting(_mine(pki))
@@ -242,7 +241,7 @@ def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def _exporting(folder: Path, pki: Path, port: int, protocol: str) -> dict[str, str]:
-    """Settings of a collector whose results go to a sink with TLS. The certificates it uses lie in ``folder``."""
+    """Return settings for a TLS sink, with certificates in ``folder``."""
     otlp = {
         "ENDPOINT": f"localhost:{port}",
         "PROTOCOL": protocol,
@@ -279,7 +278,7 @@ FAST = (("none", "grpc"), ("none", "http/protobuf"), ("an unknown authority", "g
 async def test_results_reach_a_sink_with_tls(
     mistake: str, protocol: str, tmp_path: Path, pki: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At once, or when what is wrong was mended: then a warning has named the cure, and nothing is missing."""
+    """Also after a fix, without loss."""
     mine = tmp_path / "mine"
     shutil.copytree(pki / "good", mine)
     for name in SINK_MISTAKES[mistake]:
@@ -318,7 +317,7 @@ async def test_results_reach_a_sink_with_tls(
 
 
 def _here(folder: Path) -> dict[str, str]:
-    """Settings of a collector within this process: free ports, short waits, everything in ``folder``."""
+    """Return settings of a collector in this process."""
     return {
         **{f"PANDAEVAL_SERVER__{door}": "127.0.0.1:0" for door in ("GRPC", "HTTP", "HEALTH")},
         **BRISK,
@@ -334,7 +333,6 @@ def _results(folder: Path) -> list[dict[str, Any]]:
 
 
 def _worried(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """The warnings about log events, which go their own way."""
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     return [line for line in said if "otlp.logs" in line]
 
@@ -356,7 +354,7 @@ class TestSettings:
 
 
 class TestBind:
-    """What other machines can reach is not open to everybody, unless that is said in so many words."""
+    """Public addresses need authentication or an explicit setting."""
 
     def run(self, folder: Path, settings: Mapping[str, str]) -> CollectorProcess:
         collector = CollectorProcess(folder, settings)

@@ -1,4 +1,4 @@
-"""Conversations through the real judge: every turn and every conversation gets what the scripted model says of it."""
+"""Every turn and conversation gets its scripted rating."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ Result = dict[str, Any]
 
 
 def prescribed(user: str, name: str) -> int:
-    """What the script rates an answer to these words."""
+    """Return the scripted rating of an answer."""
     return 1 + hashlib.sha256(f"{user} {name}".encode()).digest()[0] % 5
 
 
 class Script:
-    """Rates each turn by what the user said in it. ``broken``: words of a user, of whose turns one rating never
-    holds."""
+    """Rates turns by user text. ``broken``: users with an invalid rating."""
 
     def __init__(self, broken: str = "") -> None:
         self._broken = broken
@@ -61,7 +60,7 @@ class Script:
 
 
 def turns_of(files: Iterable[Path]) -> dict[tuple[str, str], tuple[str, bool]]:
-    """The user's message per turn, and whether code finds repeated calls, by trace and span."""
+    """Return user message and repetition by trace and span."""
     found: dict[tuple[str, str], tuple[str, bool]] = {}
     with TraceFiles() as run:
         for file in files:
@@ -88,7 +87,7 @@ def evaluated(files: Sequence[Path], script: Script, monkeypatch: pytest.MonkeyP
 
 
 def check(results: Sequence[Result], files: Sequence[Path], broken: str = "") -> None:
-    """Every turn has its seven results, as prescribed; every session its one."""
+    """Check seven results per turn and one per session."""
     turns = turns_of(files)
     of_turns = [each for each in results if each["level"] == "turn"]
     assert Counter((each["trace_id"], each["span_id"]) for each in of_turns) == dict.fromkeys(turns, 7)
@@ -113,7 +112,6 @@ def check(results: Sequence[Result], files: Sequence[Path], broken: str = "") ->
 
 
 def test_every_turn_of_a_file_gets_what_the_model_says_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of the answers never holds: the others of its turn are not harmed."""
     [(broken, _)] = turns_of(OWN[1:2]).values()
     results = evaluated(OWN, Script(broken), monkeypatch)
     check(results, OWN, broken)

@@ -1,4 +1,4 @@
-"""Watchers of results: how many there may be, what a slow one costs, and that their cursor outlives the collector."""
+"""Result watchers: limits, slow readers, durable cursors."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from support.processors import Recording, processor, provider, until as patientl
 
 ROWS, BODY = 20_000, 2_000
 WINDOW = 8 << 20
-"""More than HTTP/2 and gRPC keep for a stream that nobody reads."""
+"""More than HTTP/2 and gRPC buffer for an unread stream."""
 
 
 class Results:
-    """A :class:`ResultSource` of as many results as there are; ``read``: how many were asked for."""
+    """A :class:`ResultSource`; ``read``: requested results."""
 
     def __init__(self, rows: int) -> None:
         self.rows, self.read, self.largest = rows, 0, 0
@@ -68,7 +68,7 @@ def _result(number: int) -> bytes:
 
 @contextlib.asynccontextmanager
 async def watching(where: Address) -> AsyncIterator[Any]:
-    """A way to open streams; they end with it."""
+    """Yield a function that opens streams."""
     async with grpc.aio.insecure_channel(str(where)) as channel:
         yield channel.unary_stream(
             "/pandaeval.v1.ResultService/WatchResults",
@@ -143,7 +143,6 @@ async def test_watchers_are_sent_away_at_the_end_with_a_cursor_to_come_back_with
 
 @pytest.mark.slow
 async def test_nothing_is_missed_or_repeated_over_kills(tmp_path: Path) -> None:
-    """One watcher lives through the collector's deaths, and another goes on where its predecessor's cursor stood."""
     telemetry = Recording()
     with CollectorProcess(tmp_path) as collector:
         await asyncio.to_thread(collector.start)

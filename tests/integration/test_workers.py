@@ -1,4 +1,4 @@
-"""Processes that understand traces for the line: the same results as without them, and nothing lost when they die."""
+"""Workers give the same results and survive deaths."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ QUIET = 11.0
 CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 JUDGED = EvaluatorSettings(judge=JudgeSettings("openai/gpt-4o-mini"))
 _MOMENTS = ("time", "duration_ms")
-"""What of a result depends on when it was concluded."""
+"""Fields that depend on the time of the decision."""
 
 Play = Callable[[RunningLine], Awaitable[None]]
 
@@ -48,7 +48,7 @@ def _one_word_per_id() -> Iterator[None]:
 
 
 def _never_ready(module: str, environ: Mapping[str, str], silent: bool) -> subprocess.Popen[bytes]:
-    """A process in place of one of ours that has not come so far as to say anything."""
+    """Replace a worker with a silent process."""
     return subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
 
 
@@ -57,7 +57,7 @@ def _setup(folder: Path, embedder: str = "embedded") -> LineSetup:
 
 
 async def said(folder: Path, workers: int, settings: EvaluatorSettings, play: Play) -> dict[str, Any]:
-    """Everything a worker leaves, in order: results, session facts, jobs and trace outcomes."""
+    """Return results, facts, jobs and outcomes in order."""
     line = RunningLine(folder, embedder=load("embedded"), settings=settings, workers=workers)
     async with line:
         await play(line)
@@ -80,7 +80,7 @@ def _remembered(row: SessionTraceRow) -> tuple[object, ...]:
 
 
 async def compared(folder: Path, settings: EvaluatorSettings, play: Play) -> dict[str, Any]:
-    """Without and with workers; returns what both said."""
+    """Return results without and with workers."""
     without = await said(folder / "without", 0, settings, play)
     for workers in (1, 2):
         found = await said(folder / f"with {workers}", workers, settings, play)
@@ -186,7 +186,6 @@ class TestWhatDies:
 
     @pytest.mark.slow
     async def test_a_trace_that_kills_every_process_is_given_up(self, tmp_path: Path) -> None:
-        """And no other, whichever was given to a process together with it."""
         traces = made(20)
         deadly = traces[7]
         async with RunningLine(tmp_path / "data", workers=1, environ=_deadly(tmp_path, deadly)) as line:
@@ -262,7 +261,6 @@ class TestWhatCannotBeRead:
             assert line.of(good, "tool_loop") or line.of(good, "coherence")
 
     async def test_an_embedder_that_fails_costs_the_results_that_need_it(self, tmp_path: Path) -> None:
-        """And its error reads the same on this side."""
         first, second = (in_session(trace, "s") for trace in _answered(2))
         failing = _patched(
             tmp_path,
@@ -314,12 +312,12 @@ def _answered(number: int) -> list[MadeTrace]:
 
 
 def _deadly(folder: Path, trace: MadeTrace) -> dict[str, str]:
-    """An environment whose processes die at the sight of a trace."""
+    """Return an environment whose workers die on a trace."""
     return _at_the_sight(folder, trace, "os.kill(os.getpid(), signal.SIGKILL)")
 
 
 def _at_the_sight(folder: Path, trace: MadeTrace, act: str) -> dict[str, str]:
-    """An environment whose processes do something at the sight of a trace."""
+    """Return an environment whose workers act on a trace."""
     return _patched(
         folder,
         "import os, signal, time\n"
@@ -334,12 +332,11 @@ def _at_the_sight(folder: Path, trace: MadeTrace, act: str) -> dict[str, str]:
 
 
 def _pids(workers: LineProcesses) -> list[int]:
-    """The ids of the processes that run."""
     return [process.pid for process in workers._all if process.pid is not None]
 
 
 def _patched(folder: Path, program: str) -> dict[str, str]:
-    """An environment whose processes run a program first."""
+    """Return an environment whose workers run a program first."""
     place = folder / json.dumps(len(program))
     place.mkdir(parents=True)
     root = Path(__file__).parents[2]

@@ -1,6 +1,6 @@
-"""What the arena makes of replies and truths: agreement, AUROC, confusions, pairs, and two questions on the same runs.
+"""Figures of the arena: agreement, AUROC, confusions, pairs and comparisons.
 
-A *row* is a line of the ledger: one run, one question, one reader; it holds no word of the run.
+A *row* is a ledger line: one run, question and reader, without run text.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ Row = Mapping[str, Any]
 _DRAWS = 2_000
 _Z95 = 1.959963984540054
 NEAR = (1, 3)
-"""Spans within which a first wrong step counts as a person's."""
+"""Tolerance in spans for the first wrong step."""
 _LEAST_SHARED = 8
-"""Runs below which two questions are not compared."""
+"""Minimum number of runs for a comparison."""
 
 
 def auroc(rows: Sequence[Row]) -> float | None:
-    """Return how often a right run scores higher than a wrong one, ties count half: as ``pandaeval calibrate`` has
-    it. ``None`` where one of the kinds has no score."""
+    """Return how often a correct run outscores a wrong run; ties count half. ``None`` without both kinds."""
     scored = [row for row in rows if row["score"] is not None]
     if len({row["truth"] for row in scored}) < 2:
         return None
@@ -37,7 +36,7 @@ def auroc(rows: Sequence[Row]) -> float | None:
 
 
 def interval(rows: Sequence[Row], seed: int = 20) -> tuple[float, float] | None:
-    """Return the ends of the AUROC's 95 % interval, by a bootstrap over sessions, right and wrong ones drawn apart."""
+    """Return the AUROC's 95 % interval by a bootstrap over sessions."""
     scored = [row for row in rows if row["score"] is not None]
     right, wrong = (np.asarray([row["score"] for row in scored if row["truth"] is truth]) for truth in (True, False))
     if len(right) < 2 or len(wrong) < 2:
@@ -53,12 +52,11 @@ def interval(rows: Sequence[Row], seed: int = 20) -> tuple[float, float] | None:
 
 
 def agrees(row: Row) -> bool:
-    """Return whether a verdict is there and true."""
+    """Return whether a verdict exists and is true."""
     return row["correct"] is not None and row["correct"] is row["truth"]
 
 
 def figures(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the figures of one question over its runs, as lines."""
     right, silent = sum(map(agrees, rows)), sum(row["correct"] is None for row in rows)
     low, high = wilson(right / len(rows), len(rows), _Z95)
     line = f"agrees with the truth: {right} of {len(rows)} ({right / len(rows):.2f}, 95 % {low:.2f} to {high:.2f})"
@@ -77,7 +75,7 @@ def figures(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def ranked(rows: Sequence[Row]) -> str:
-    """Return the AUROC with its interval, as text."""
+    """Return the AUROC and its interval as text."""
     value, ends = auroc(rows), interval(rows)
     if value is None:
         return "unknown"
@@ -110,7 +108,7 @@ Group = tuple[str, str, str, str, str]
 
 
 def groups(rows: Sequence[Row]) -> dict[Group, dict[str, Row]]:
-    """Return the newest row of each session by set, half, question, prompt and reader, oldest group first."""
+    """Return each session's newest row by set, half, question, prompt and reader."""
     made: dict[Group, dict[str, Row]] = {}
     for row in rows:
         key = row["set"], row["half"], row["question"], row["prompt"], row["reader"]
@@ -119,7 +117,7 @@ def groups(rows: Sequence[Row]) -> dict[Group, dict[str, Row]]:
 
 
 def comparison(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a table of all questions, then each against the earlier ones of its set on the runs that both judged."""
+    """Yield a table of questions, and comparisons on shared runs."""
     every = groups(rows)
     yield "| set, half | question | prompt | reader | first asked | runs | agrees | AUROC (95 %) |"
     yield "|---|---|---|---|---|--:|--:|---|"

@@ -1,8 +1,6 @@
-"""A question of a plain text file, put over the record that our judge is shown: a metric that carries it there.
+"""A metric that asks the question of a text file (``ARENA_QUESTION``) at ``ARENA_LEVEL``: ``session`` or ``trace``.
 
-The arena shows readers the record with the file's text alone, and turns their reply, one object with ``correct``,
-``sure`` and ``first_wrong_step`` among whatever else the file asks for, into the verdict below. The variable
-``ARENA_QUESTION`` names the file, ``ARENA_LEVEL`` the level: ``session`` or ``trace``.
+The reply's ``correct``, ``sure`` and ``first_wrong_step`` become the verdict.
 
 Scale: 0..1, how sure the reader is that all was handled correctly.
 Source: the file.
@@ -24,7 +22,7 @@ NAME = "arena_question"
 
 
 class Handled(Verdict):
-    """``correct``: ``None`` where the record does not suffice to tell."""
+    """``correct``: ``None`` if the record is insufficient."""
 
     reason: Reason
     first_wrong_step: Annotated[str, Field(max_length=40)] | None

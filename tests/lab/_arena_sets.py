@@ -1,7 +1,6 @@
-"""The labelled sets of the arena: what is true of each run, a balanced draw, and the traces without hints at labels.
+"""Labelled sets of the arena: truths, balanced draws, and traces without labels.
 
-A *unit* is a session, of ``bfcl`` a trace (it has no sessions), of ``mcp-pairs`` one side of a pair. ``truth`` is the
-set's own programmatic verdict; no model had a part in it.
+A *unit* is a session, a trace of ``bfcl``, or one side of an ``mcp-pairs`` pair.
 """
 
 from __future__ import annotations
@@ -31,14 +30,15 @@ _KIND = {"tau2-policy": "domain", "tau2-pairs": "domain", "mcp-pairs": "split", 
 _AGENT = "gen_ai.agent.name"
 _NAMES = ("service.name", _AGENT)
 _KEPT = ("telemetry.sdk.language",)
-"""Attributes of a resource that are no hint at the set, its agent or its labels."""
+"""Resource attributes that do not reveal set, agent or label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A run with its truth. ``kind``: by which confusions are counted, such as the domain; ``pair``: of which pair it
-    is a side; ``steps``: ids of the spans that people name as wrong; ``case``: what several runs have in common where
-    runs have no session: such runs are in one half, and one of them is drawn."""
+    """A run with its truth.
+
+    ``kind``: for confusions. ``steps``: labelled wrong spans. ``case``: groups sessionless runs.
+    """
 
     id: str
     truth: bool
@@ -49,17 +49,17 @@ class Unit:
 
     @property
     def is_dev(self) -> bool:
-        """Whether it is of the half that questions are made on, as :mod:`lab._sessions` cuts it."""
+        """Return whether :mod:`lab._sessions` puts it into the development half."""
         return is_even(self.case or self.id)
 
 
 def opaque(name: str) -> str:
-    """Return a neutral name, always the same."""
+    """Return a stable neutral name."""
     return hashlib.sha256(f"arena {name}".encode()).hexdigest()[:16]
 
 
 def units(name: str, rows: Iterable[dict[str, Any]]) -> list[Unit]:
-    """Return the units of a set from its label rows, by id."""
+    """Return a set's units by ID, from label rows."""
     verdict, kind = _TRUTH.get(name, "task_success"), _KIND.get(name)
     truths: dict[tuple[str, str], dict[str, Any]] = {}
     wrong: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -90,9 +90,10 @@ def of_set(name: str) -> list[Unit]:
 
 
 def draw(every: Sequence[Unit], half: str, count: int, seed: int) -> list[Unit]:
-    """Draw ``count`` units of a half, as many right as wrong, in a neutral order; fewer where
-    one kind is rare. Of pairs both sides are drawn, and only where both are of the half: what is tuned on one side
-    may not be measured on the other. The draw of a larger ``count`` holds that of a smaller one."""
+    """Draw ``count`` units of a half, equally correct and wrong.
+
+    Both sides of a pair are drawn together. Larger draws contain smaller draws.
+    """
     chance = random.Random(seed)
     mine = [unit for unit in every if unit.is_dev == (half == "dev")]
     if any(unit.pair for unit in mine):
@@ -115,7 +116,7 @@ def draw(every: Sequence[Unit], half: str, count: int, seed: int) -> list[Unit]:
 
 
 def lines_of(name: str, wanted: Iterable[str]) -> Iterator[str]:
-    """Yield the requests of the wanted units, as they stand in the set."""
+    """Yield the unchanged requests of these units."""
     kept = frozenset(wanted)
     with lzma.open(DATA / name / "traces.jsonl.xz", "rt", encoding="utf-8") as file:
         for line in file:
@@ -124,13 +125,13 @@ def lines_of(name: str, wanted: Iterable[str]) -> Iterator[str]:
 
 
 def session_of(line: str) -> str:
-    """Return the id of a request's session, of one without: of its trace."""
+    """Return a request's session ID, else its trace ID."""
     name = _SESSION.search(line) or _TRACE.search(line)
     return "" if name is None else name[1]
 
 
 def traces_of(lines: Iterable[str]) -> list[Trace]:
-    """Return the traces in the requests of a session, in order."""
+    """Return the traces of a session in order."""
     chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
     for line in lines:
         for fragment in split_traces(traces_from_json(decode_json(line.encode())).SerializeToString()).fragments:
@@ -140,8 +141,7 @@ def traces_of(lines: Iterable[str]) -> list[Trace]:
 
 
 def neutral_line(line: str) -> str:
-    """Return a request without the names of set, service, agent and session: what runs say and do stays to the
-    letter."""
+    """Return a request without names of set, service, agent and session."""
     request = json.loads(line)
     for resource in request["resourceSpans"]:
         attributes = resource["resource"]["attributes"]
@@ -172,7 +172,7 @@ def _text(key: str, value: str) -> dict[str, Any]:
 
 
 def write_traces(name: str, drawn: Sequence[Unit], path: Path) -> int:
-    """Write the traces of the units, and return their number."""
+    """Write the units' traces; return their number."""
     traces = set()
     with path.open("w", encoding="utf-8") as file:
         for line in lines_of(name, {unit.id for unit in drawn}):
@@ -191,8 +191,7 @@ def write_traces(name: str, drawn: Sequence[Unit], path: Path) -> int:
 
 
 def places(traces: Sequence[Trace]) -> tuple[dict[str, int], dict[str, str]]:
-    """Return the place of each span in a session, and the span that each step of the record names: ``"7"`` is the
-    seventh call, ``"turn 2"`` the last model call of the second turn. ``traces``: of the session, in order."""
+    """Return span places, and spans by step: ``"7"`` is a call, ``"turn 2"`` an answer."""
     whole = conversation(traces, "").trace
     spans = [span for trace in traces for span in trace.spans]
     spans.sort(key=lambda span: (span.start_ns, span.kind is not Kind.AGENT))
@@ -205,7 +204,7 @@ def places(traces: Sequence[Trace]) -> tuple[dict[str, int], dict[str, str]]:
 
 
 def distance(unit: Unit, step: str | None, traces: Sequence[Trace]) -> int | None:
-    """Return how many spans lie from a step to the nearest that people name; ``None`` where there is no such step."""
+    """Return the distance in spans to the nearest labelled step, or ``None``."""
     at, steps = places(traces)
     span = steps.get(step or "", "")
     apart = [abs(at[span] - at[wrong]) for wrong in unit.steps if span in at and wrong in at]

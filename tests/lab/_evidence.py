@@ -1,4 +1,4 @@
-"""A flag with its evidence, as a person reads it to decide whether it is true."""
+"""A flag with its evidence for human review."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is read of one flag. ``entry``: of ``grounding``, the value in question. ``traces``: the session up to the
-    flagged trace, which is at ``place``, and up to three later ones."""
+    """The evidence of a flag. ``entry``: value of ``grounding``. ``traces``: session around the flag at ``place``."""
 
     metric: str
     version: str
@@ -53,7 +52,7 @@ class Evidence:
     place: int
 
     def page(self) -> str:
-        """A screen or two."""
+        """Return a short version."""
         items = transcript(self.traces)
         before = [item for item in items if item.trace <= self.place]
         lines = [*self._claim(), ""]
@@ -69,7 +68,7 @@ class Evidence:
         return "\n".join(lines) + "\n"
 
     def record(self) -> str:
-        """All of it, at any length."""
+        """Return the full text."""
         return "\n\n".join(f"{self._mark(item)} {item.role}: {item.text}" for item in transcript(self.traces)) + "\n"
 
     def _claim(self) -> list[str]:
@@ -106,7 +105,7 @@ class Evidence:
         return ("**" if named else "  ") + (">>" if item.trace == self.place else "  ")
 
     def _shortened(self, items: Sequence[Item], room: int, from_end: bool) -> list[str]:
-        """Items that fit, the newest where ``from_end``, else the first; instructions only as long as others."""
+        """Return fitting items, newest first with ``from_end``."""
         patterns = _patterns(str(self.entry["value"])) if self.entry is not None else []
         kept: list[str] = []
         runs = [(next(run), 1 + sum(1 for _ in run)) for _, run in groupby(items, lambda item: (item.role, item.text))]
@@ -127,7 +126,7 @@ class Evidence:
 
 
 def _cut(text: str, most: int, patterns: Sequence[re.Pattern[str]]) -> str:
-    """The text, at most so long: around the first place of a pattern, else its begin and end."""
+    """Shorten text around a pattern's first match."""
     if len(text) <= most:
         return text
     at = next((found.start() for pattern in patterns if (found := pattern.search(text))), None)
@@ -140,7 +139,7 @@ def _cut(text: str, most: int, patterns: Sequence[re.Pattern[str]]) -> str:
 
 
 def _patterns(value: str) -> list[re.Pattern[str]]:
-    """What to look for: each number in any spelling, and long words; of a date the day beside its month."""
+    """Return patterns of numbers, long words and dates."""
     month = next((number for name, number in _MONTHS.items() if re.search(rf"\b{name}", value.casefold())), None)
     texts = []
     for number in dict.fromkeys(_NUMBER.findall(value)):

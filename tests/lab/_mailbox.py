@@ -1,11 +1,7 @@
-"""An OpenAI-compatible endpoint on loopback whose answers are files that people or models write.
+"""An OpenAI-compatible loopback endpoint whose answers are files.
 
-Each request becomes ``NNN.request.txt`` in a folder, once; ``NNN.reply.json`` is its answer. A request that has no
-reply yet is refused for good, so that whoever asks goes on and asks again later: nothing waits on a connection, and all
-requests are there at once. The folder is all the state: it may be left and taken up again.
-
-The codes of the fences and of the question are random in each run. Here they are made of the request, so that the same
-question about the same record is the same text; in the reply they are put back.
+Each request becomes ``NNN.request.txt``, with ``NNN.reply.json`` as its answer. Unanswered requests are refused, so
+that callers retry later. Random codes are made deterministic, and restored in replies.
 """
 
 from __future__ import annotations
@@ -25,7 +21,7 @@ from typing import Any, Self, cast
 _FENCE = re.compile(r"^<<([0-9a-f]{12})>>$", re.MULTILINE)
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})\.')
 _QUIET_S = 3.0
-"""A file that is no JSON may be half written; after so long it is taken as it stands."""
+"""Time after which an invalid JSON file counts as complete."""
 
 README = """\
 # How to answer
@@ -51,20 +47,20 @@ Put your name (of a model: its exact name) into reader.txt once.
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A request as readers see it. ``codes``: what stands in it, and what stood in the request, for the reply."""
+    """A readable request. ``codes``: replacements to undo in the reply."""
 
     text: str
     codes: tuple[tuple[str, str], ...] = ()
 
     def put_back(self, reply: str) -> str:
-        """Return the reply with the codes of the request."""
+        """Restore the request's codes in a reply."""
         for here, there in self.codes:
             reply = reply.replace(here, there)
         return reply
 
 
 def letter(messages: Sequence[Mapping[str, Any]]) -> Letter:
-    """Make the text of a request's messages, with codes that follow from it."""
+    """Return a request's text with deterministic codes."""
     text = "\n\n".join(f"######## {message['role'].upper()}\n{content_of(message)}" for message in messages)
     echo, bare = _ECHO.search(text), _ECHO.sub('Set "echo" to ECHO.', text)
     for number, fence in enumerate(fences := [*dict.fromkeys(_FENCE.findall(text))]):
@@ -80,16 +76,16 @@ def letter(messages: Sequence[Mapping[str, Any]]) -> Letter:
 
 
 def content_of(message: Mapping[str, Any]) -> str:
-    """Return the text of a message."""
+    """Return a message's text."""
     content = message["content"]
     return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
 
 
 class Folder:
-    """Requests and replies as files. From any thread."""
+    """Requests and replies as files. Thread-safe."""
 
     def __init__(self, path: Path, problem: Callable[[str, str], str] = lambda request, reply: "") -> None:
-        """``problem``: says what is wrong with the reply to a request; such a reply does not count."""
+        """``problem``: returns the error of an invalid reply."""
         self.path = path
         self._problem = problem
         self._lock = threading.Lock()
@@ -99,17 +95,17 @@ class Folder:
 
     @property
     def names(self) -> list[str]:
-        """The numbers of all requests."""
+        """Return all request numbers."""
         return sorted(file.name.partition(".")[0] for file in self.path.glob("*.request.txt"))
 
     @property
     def reader(self) -> str:
-        """Who answers, as the folder says."""
+        """Return the reader's name in the folder."""
         file = self.path / "reader.txt"
         return " ".join(file.read_text(encoding="utf-8").split()) if file.exists() else ""
 
     def post(self, text: str) -> str:
-        """Put a request into the folder, unless it is there, and return its number."""
+        """Add a request if new; return its number."""
         digest = _digest(text)
         with self._lock:
             if digest not in self._numbers:
@@ -122,7 +118,7 @@ class Folder:
         return (self.path / f"{name}.request.txt").read_bytes().decode()
 
     def reply(self, name: str) -> str | None:
-        """Return the content of a reply; ``None`` while there is none that counts."""
+        """Return a valid reply's content, or ``None``."""
         file, note = self.path / f"{name}.reply.json", self.path / f"{name}.problem.txt"
         try:
             content, written = file.read_text(encoding="utf-8").strip(), file.stat().st_mtime
@@ -143,7 +139,7 @@ class Folder:
         return text
 
     def waiting(self, names: Sequence[str]) -> list[str]:
-        """Return those of the requests that have no reply."""
+        """Return the requests without a reply."""
         return [name for name in names if self.reply(name) is None]
 
 
@@ -152,7 +148,7 @@ def _digest(text: str) -> str:
 
 
 def _content(value: Any) -> str:
-    """Return the content of a chat completion; any other object is the content itself."""
+    """Return the content of a chat completion, or the object."""
     if isinstance(value, dict) and isinstance(value.get("choices"), list):
         message = (value["choices"] or [{}])[0].get("message") or {}
         content = message.get("content")
@@ -161,19 +157,20 @@ def _content(value: Any) -> str:
 
 
 Rewrite = Callable[[Sequence[Mapping[str, Any]]], tuple[Letter, Callable[[str], str]] | None]
-"""Makes of a request's messages the letter for readers, and the function that makes the provider's content of their
-reply; ``None``: a request that is none of ours, and that nobody has to answer."""
+"""Returns the readers' letter of a request and its reply parser; ``None`` for a foreign request."""
 
 
 def as_it_stands(messages: Sequence[Mapping[str, Any]]) -> tuple[Letter, Callable[[str], str]]:
-    """Show the request to the letter."""
+    """Return the request unchanged."""
     shown = letter(messages)
     return shown, shown.put_back
 
 
 class Mailbox:
-    """The endpoint on a thread of its own, as a context manager. ``asked``: the numbers of the requests that came since
-    the last :meth:`begin`; ``refused``: those that had no reply when they came."""
+    """The endpoint as a context manager on its own thread.
+
+    ``asked``: requests since :meth:`begin`. ``refused``: unanswered requests.
+    """
 
     def __init__(self, folder: Folder, rewrite: Rewrite = as_it_stands) -> None:
         self.folder, self.rewrite = folder, rewrite
@@ -185,15 +182,14 @@ class Mailbox:
 
     @property
     def url(self) -> str:
-        """The base URL, as OpenAI clients want it."""
         return f"http://127.0.0.1:{self._http.server_port}/v1"
 
     def begin(self) -> None:
-        """Forget which requests came."""
+        """Clear the recorded requests."""
         self.asked, self.refused = set(), set()
 
     def answer(self, messages: Sequence[Mapping[str, Any]]) -> str | None:
-        """Return the content of the reply; ``None``: there is none yet."""
+        """Return the reply's content, or ``None``."""
         made = self.rewrite(messages)
         if made is None:
             return None
@@ -235,11 +231,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(made)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the requests are in the folder."""
+        pass
 
 
 def _refusal() -> dict[str, Any]:
-    """The error that ends a question at once, without another try: it may be asked again when a reply is there."""
     about = {"type": "invalid_request_error", "param": None, "code": "content_policy_violation"}
     return {"error": {"message": "content_policy_violation: nobody has answered this yet", **about}}
 

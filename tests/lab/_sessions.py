@@ -1,4 +1,4 @@
-"""Sessions of the labelled sets of ``../shared/data``, trace by trace, with what earlier ones leave for it."""
+"""Sessions of labelled sets in ``../shared/data``, trace by trace."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ _GOOD = ("task_success", "chosen")
 
 
 def is_even(name: str) -> bool:
-    """Return whether a session belongs to the half that rules are made on."""
+    """Return whether a session is in the development half."""
     return hashlib.sha256(name.encode()).digest()[0] % 2 == 0
 
 
 def sessions(name: str, half: str, limit: int | None = None) -> Iterator[tuple[str, bool | None, list[Trace]]]:
-    """Yield the id of each session (of a trace without one: the trace's), whether its label is good,
-    and its traces in order."""
+    """Yield session or trace ID, good label, and traces in order."""
     good = success(name)
     lines: dict[str, list[Request]] = defaultdict(list)
     for session, request in _requests(name, half):
@@ -52,7 +51,7 @@ def sessions(name: str, half: str, limit: int | None = None) -> Iterator[tuple[s
 
 
 def requests(name: str, half: str, limit: int | None = None) -> Iterator[Request]:
-    """Yield the export requests of the sessions of a half, of the first ``limit`` sessions."""
+    """Yield export requests of a half, up to ``limit`` sessions."""
     seen: set[str] = set()
     for session, request in _requests(name, half):
         seen.add(session)
@@ -69,7 +68,7 @@ def _requests(name: str, half: str) -> Iterator[tuple[str, Request]]:
 
 
 def with_before(traces: list[Trace]) -> Iterator[tuple[Trace, Before | None]]:
-    """Yield each trace of a session with the members of earlier traces."""
+    """Yield each trace with the earlier members."""
     packed: list[bytes] = []
     responses: set[str] = set()
     for trace in traces:
@@ -79,7 +78,7 @@ def with_before(traces: list[Trace]) -> Iterator[tuple[Trace, Before | None]]:
 
 
 def success(name: str) -> dict[str, bool]:
-    """Return by session (else trace) whether its label is good; empty for a set without such labels."""
+    """Return the label by session or trace."""
     found: dict[str, bool] = {}
     with lzma.open(DATA / name / "labels.jsonl.xz", "rt", encoding="utf-8") as lines:
         for line in lines:

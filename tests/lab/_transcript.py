@@ -1,4 +1,4 @@
-"""A session as people read it: its messages and calls in order, each once, though spans repeat the history."""
+"""A session as readable messages and calls, without repeated history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pandaeval_otel.model import Kind, Message, Reasoning, Text, ToolCall, ToolR
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A message or a call. ``trace``: 0-based place of its trace among those of the transcript."""
+    """A message or call. ``trace``: 0-based index."""
 
     role: str
     text: str
@@ -22,7 +22,7 @@ class Item:
 
 
 def transcript(traces: Iterable[Trace]) -> list[Item]:
-    """The items of traces in order. Of a history that spans repeat, only what is new is taken."""
+    """Return the items of traces in order, without repeats."""
     items: list[Item] = []
     seen: Counter[tuple[str, str]] = Counter()
     for place, trace in enumerate(traces):
@@ -61,7 +61,7 @@ def transcript(traces: Iterable[Trace]) -> list[Item]:
 
 
 def called(call: ToolCall) -> str:
-    """A call with its arguments, and how it ended."""
+    """Return a call with arguments and outcome."""
     arguments = _plain(call.arguments) if call.has_arguments else "arguments not captured"
     result = _plain(call.result) if call.has_result else "not captured"
     return f"{call.name}({arguments})\n    -> {f'ERROR {call.error}; ' if call.error else ''}{result}"

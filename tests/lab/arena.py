@@ -1,21 +1,16 @@
-"""Our questions, put to readers over runs whose truth is known: does a verdict agree with it?
+"""Compares verdicts of readers with runs of known truth.
 
     python tests/lab/arena.py SET --questions session.correctness,session.goal_completion [--half dev|held] [--count 30]
                               [--seed 7] [--folder DIR] [--label NAME] [--reader NAME] [--resume]
     python tests/lab/arena.py --table
 
-Draws as many right runs as wrong ones of a set in ``../shared/data``, scores them with ``pandaeval evaluate`` and a
-judge whose server is a folder: each call is a file there, and its answer the file that a reader writes beside it
-(README.txt in the folder says how). A reader is a person or a model, and sees neither labels nor names. When all is
-answered, prints agreement with the truth, AUROC with a bootstrap interval, confusions by kind, calls, tokens and who
-read; and adds the numbers, without a word of the runs, to arena-ledger.jsonl. ``--table`` compares prompts on the same
-runs.
+Draws equal numbers of correct and wrong runs from a set in ``../shared/data``, and scores them with ``pandaeval
+evaluate``. A folder serves as the judge: a reader, human or model, writes an answer file for each call (see its
+README.txt). Readers see no labels or names. Prints agreement, AUROC, confusions and costs, and adds figures without
+run text to arena-ledger.jsonl. ``--table`` compares prompts on the same runs.
 
-``--questions`` names metrics, of traces too (a session's score is the mean over its traces), or a text file: its
-question is put over the record that a judge of sessions (of ``bfcl``, which has none: of traces) is shown, and its
-reply has ``correct``, ``sure`` (0 to 100) and ``first_wrong_step``. ``--half held`` measures what is reported: no
-question is made on it. ``--resume`` goes on with a folder: replies are kept by what the request says, so a second run,
-or another question over some of the same calls, asks nothing twice.
+``--questions`` names metrics, or a text file whose reply has ``correct``, ``sure`` (0 to 100) and
+``first_wrong_step``. ``--half held`` is for reports only. ``--resume`` continues a folder and reuses its replies.
 """
 
 from __future__ import annotations
@@ -78,7 +73,7 @@ comes a question."""
 
 @dataclass(frozen=True, slots=True)
 class FileQuestion:
-    """A question that stands in a text file."""
+    """A question from a text file."""
 
     path: Path
 
@@ -88,11 +83,11 @@ class FileQuestion:
 
     @property
     def prompt(self) -> str:
-        """Identify the words of the question."""
+        """Return the identity of its words."""
         return _short(BEFORE, self.text)
 
     def rewrite(self, messages: Sequence[Mapping[str, Any]]) -> tuple[Letter, Callable[[str], str]] | None:
-        """Show the record with the file's question alone; the reply becomes the verdict that the pipeline expects."""
+        """Show the record with this question; convert the reply to a verdict."""
         agent, _, criteria = content_of(messages[1]).rpartition("# Criteria\n")
         if not criteria.startswith(self.text):
             return None
@@ -102,7 +97,7 @@ class FileQuestion:
         return shown, lambda reply: json.dumps({**parsed(reply), "instructed": False, "echo": echo})
 
     def problem(self, request: str, reply: str) -> str:
-        """Says what is wrong with a reply; ``""``: nothing. Replies to other questions are not looked at."""
+        """Return a reply's error, or ``""``. Ignores other questions."""
         if not request.endswith(self.text):
             return ""
         try:
@@ -113,8 +108,7 @@ class FileQuestion:
 
 
 def parsed(reply: str) -> dict[str, Any]:
-    """Return ``correct``, ``sure``, ``first_wrong_step`` and ``reason`` of a reply. Raises ``ValueError``, saying what
-    is wrong, for one that does not hold."""
+    """Return ``correct``, ``sure``, ``first_wrong_step`` and ``reason``. Raises ``ValueError`` for an invalid reply."""
     text = reply[reply.find("{") : reply.rfind("}") + 1]
     try:
         value = json.loads(text)
@@ -134,7 +128,7 @@ def parsed(reply: str) -> dict[str, Any]:
 
 
 def step_of(value: Any) -> str | None:
-    """Return a step in one form: ``"7"`` for a call, ``"turn 2"`` for an answer; ``None`` for none."""
+    """Normalise a step: ``"7"``, ``"turn 2"`` or ``None``."""
     match = None if value is None or isinstance(value, bool) else _STEP.match(str(value).strip())
     if match is None:
         return None
@@ -146,7 +140,7 @@ def step_of(value: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """Those that are put: keys of metrics, and at most one file."""
+    """The asked metrics, and at most one file."""
 
     metrics: tuple[str, ...]
     file: FileQuestion | None
@@ -155,7 +149,7 @@ class Questions:
 
     @classmethod
     def of(cls, given: str, level: str, rulings: Path | None = None) -> Questions:
-        """Reads ``--questions``. Raises ``SystemExit`` for a name that nothing has."""
+        """Parse ``--questions``. Raises ``SystemExit`` for an unknown name."""
         names = [name.strip() for name in given.split(",") if name.strip()]
         files = [name for name in names if name.endswith(".txt")]
         metrics = tuple(name for name in names if name not in files)
@@ -168,15 +162,15 @@ class Questions:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The metrics that are run."""
+        """Return the metrics to run."""
         return (*self.metrics, *((f"{self.level}.{_arena_question.NAME}",) if self.file else ()))
 
     def name(self, key: str) -> str:
-        """Return how a question is called in figures and ledger."""
+        """Return a question's name in figures and ledger."""
         return self.file.path.name if self.file and key.endswith(f".{_arena_question.NAME}") else key
 
     def prompt(self, key: str) -> str:
-        """Identify the words of a question: other words, another identity."""
+        """Return the identity of a question's words."""
         if self.file and key.endswith(f".{_arena_question.NAME}"):
             return self.file.prompt
         rubrics = registry()[key].rubrics
@@ -184,8 +178,7 @@ class Questions:
 
     @property
     def rewrite(self) -> Rewrite:
-        """Make letters of the questions that are put; what the command asks besides, such as which failures have the
-        same cause, is for nobody."""
+        """Create letters for these questions only."""
         others = [f"# Criteria\n{rubric.text.strip()}" for rubric in (grouping.RUBRIC, same_cause.RUBRIC)]
 
         def rewritten(messages: Sequence[Mapping[str, Any]]) -> tuple[Letter, Callable[[str], str]] | None:
@@ -197,7 +190,6 @@ class Questions:
         return rewritten
 
     def config(self, url: str) -> dict[str, Any]:
-        """Returns the configuration of ``pandaeval evaluate``."""
         judge: dict[str, Any] = {
             "model": "openai/reader",
             "api_base": url,
@@ -212,14 +204,14 @@ class Questions:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables of ``pandaeval evaluate``: none of the caller's settings counts."""
+        """Return its environment, without the caller's settings."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PANDAEVAL_")}
         file = {_arena_question.FILE: str(self.file.path), _arena_question.LEVEL: self.level} if self.file else {}
         return {**kept, **file, _KEY: "none", "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 
 
 def evaluate(traces: Path, questions: Questions, url: str) -> list[dict[str, Any]]:
-    """Run the command over the traces, and return its results. Raises ``SystemExit`` where it fails."""
+    """Run the command; return its results. Raises ``SystemExit`` on failure."""
     config, results = traces.with_name("arena.yaml"), traces.with_name("results.jsonl")
     config.write_text(json.dumps(questions.config(url)), encoding="utf-8")
     command = [str(Path(sys.executable).with_name("pandaeval")), "evaluate", str(traces), "--config", str(config)]
@@ -233,8 +225,7 @@ def evaluate(traces: Path, questions: Questions, url: str) -> list[dict[str, Any
 def asked(
     run: Callable[[], list[dict[str, Any]]], mailbox: Mailbox, wait: Callable[[set[str]], None]
 ) -> list[dict[str, Any]]:
-    """Evaluate until every question has its reply: answers bring further questions, and what did not hold is asked
-    for again. Returns the last results."""
+    """Evaluate until every question has a valid reply; return the last results."""
     while True:
         mailbox.begin()
         results = run()
@@ -244,7 +235,7 @@ def asked(
 
 
 def wait_for_replies(folder: Folder, names: set[str]) -> None:
-    """Return when all of the requests have a reply; shows how many do."""
+    """Wait for all replies and show progress."""
     shown = -1
     with progress(console(stderr=True), "answered") as on_answered:
         while True:
@@ -264,7 +255,7 @@ def wait_for_replies(folder: Folder, names: set[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Sitting:
-    """What holds of all rows of one run of this command."""
+    """Values shared by all rows of one run."""
 
     set: str
     half: str
@@ -277,7 +268,7 @@ class Sitting:
 def rows_of(
     sitting: Sitting, drawn: Sequence[Unit], questions: Questions, results: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return a row for each run and question."""
+    """Return a row per run and question."""
     by_unit: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for result in results:
         unit = result["session_id"] or result["trace_id"]
@@ -314,7 +305,7 @@ def rows_of(
 
 
 def _verdict(results: Sequence[Mapping[str, Any]]) -> tuple[float | None, bool | None, str | None]:
-    """Return score, verdict and first wrong step of a run: of several traces the mean score."""
+    """Return score, verdict and first wrong step."""
     scored = [result for result in results if result["score"] is not None]
     if not scored:
         return None, None, None
@@ -326,7 +317,7 @@ def _verdict(results: Sequence[Mapping[str, Any]]) -> tuple[float | None, bool |
 
 
 def _distances(name: str, stepped: Sequence[Unit]) -> dict[str, Callable[[str | None], int | None]]:
-    """Return for each run with steps that people name how far a step is from them, in spans."""
+    """Return step distances by run, in spans."""
     requests: dict[str, list[str]] = defaultdict(list)
     for line in lines_of(name, {unit.id for unit in stepped}) if stepped else ():
         requests[session_of(line)].append(line)
@@ -343,7 +334,7 @@ def _short(*texts: str) -> str:
 
 
 def new_rows(rows: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the rows that the ledger does not hold yet: the same reply is noted once."""
+    """Return the rows that are new to the ledger."""
 
     def content(row: Mapping[str, Any]) -> str:
         return json.dumps({key: row[key] for key in row if key not in ("commit", "date")}, sort_keys=True)
@@ -353,7 +344,7 @@ def new_rows(rows: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any
 
 
 def costs(folder: Folder, names: set[str], traces: int, sessions: int) -> Iterator[str]:
-    """Yield the costs of the questions: calls, tokens (estimated) and characters."""
+    """Yield calls, estimated tokens and characters."""
     requests = [folder.request(name) for name in sorted(names)]
     replies = [folder.reply(name) or "" for name in sorted(names)]
     per = (("trace", traces), ("session", sessions))
@@ -370,7 +361,6 @@ def costs(folder: Folder, names: set[str], traces: int, sessions: int) -> Iterat
 
 
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("set", choices=SETS, nargs="?")
     parser.add_argument("--questions", help="metrics with their levels, or a text file, comma-separated")

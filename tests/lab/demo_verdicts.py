@@ -1,10 +1,9 @@
-"""Records anew what a judge says of the sessions of ``pandaeval demo``.
+"""Records a judge's verdicts on the sessions of ``pandaeval demo``.
 
     python tests/lab/demo_verdicts.py --folder DIR [--reader NAME]
 
-Puts the questions of today about each session into a folder, whose README.txt says how a reader answers; when all are
-answered, writes the replies, with the day, beside the recordings (``verdicts.json``), where the demo plays them back.
-Replies that are in the folder already are not asked for again.
+Writes the questions into a folder (see its README.txt). After all answers, writes ``verdicts.json`` beside the
+recordings. Existing replies are reused.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ RECORDINGS = files("pandaeval_lab.cli._recordings")
 
 
 def messages_of_users() -> dict[str, list[str]]:
-    """Return the messages of each session's user, which distinguish it from the others."""
     found: dict[str, list[str]] = {}
     with TraceFiles() as run:
         run.add_all(requests())
@@ -41,7 +39,7 @@ def messages_of_users() -> dict[str, list[str]]:
 
 
 def recorded(folder: Folder, names: set[str], reader: str, day: date) -> dict[str, Any]:
-    """Return the replies to the requests ``names``, each with the session that it is about."""
+    """Return the replies to ``names`` with their sessions."""
     replies = []
     for session, messages in sorted(messages_of_users().items()):
         for name in sorted(names):

@@ -1,20 +1,16 @@
-"""Flags of our metrics on labelled sets, drawn with a seed and shown with their evidence: people count the true ones.
+"""Draws flags of our metrics with evidence, for people to count true flags.
 
     python tests/lab/flags.py [SET ...] --metric trace.grounding [--metric …] --seed 7 --count 40 --out FOLDER
     python tests/lab/flags.py --verdicts FILE --folder FOLDER/trace.grounding --reader NAME
     python tests/lab/flags.py --table
     python tests/lab/flags.py --write-docs
 
-A flag is a result that fails, and of ``trace.grounding`` one of the values that it names. Suspects have ``.suspect``
-after the name of the metric, and fail nothing. Flags are drawn evenly over the sets (all but bfcl, if none is named),
-one of each session before a second of any, from the odd half, which is held back: rules are made on the even one
-(``--half``). What two runs say alike but for digits is drawn once, unless they are of two sessions. Of each metric the
-folder has ``NNN.txt`` to be read, without any label of the set, ``records/NNN.txt`` with the whole session, and
-``index.jsonl``. Of each set the command prints how many good sessions have flags, and how many sessions with a failing
-result read as fine.
+A flag is a failed result, or a value named by ``trace.grounding``; ``.suspect`` after the metric selects suspects.
+Flags are drawn evenly over sets and sessions of the held-out odd half (``--half``), without duplicates. The folder
+gets ``NNN.txt``, ``records/NNN.txt`` and ``index.jsonl``. Prints how many good sessions have flags.
 
-Verdicts are JSON lines ``{"flag": "NNN", "verdict": "true|general_knowledge|wrong", "cause": "a few words"}``. They go
-to the ledger beside this file, without texts of the sets; ``--write-docs`` writes docs/internals/metric-quality.md.
+Verdicts are JSON lines ``{"flag": "NNN", "verdict": "true|general_knowledge|wrong", "cause": "a few words"}``, kept in
+the ledger without set texts. ``--write-docs`` writes docs/internals/metric-quality.md.
 """
 
 from __future__ import annotations
@@ -48,13 +44,12 @@ from support.flag_counts import LEDGER, record, recorded, table  # noqa: E402
 
 SUSPECT = ".suspect"
 Flag = tuple[str, Evidence]
-"""The id of a flag, and what is read of it."""
+"""The ID of a flag, and its evidence."""
 _LATER = 3
 
 
 def flags(name: str, asked: Iterator[Request], metrics: Sequence[str], seed: int) -> dict[str, list[Flag]]:
-    """The flags of a set by metric, in the order in which they are drawn; prints how many sessions have some. The
-    results are those of ``pandaeval evaluate``, the last of each trace."""
+    """Return a set's flags by metric in draw order; print how many sessions have flags."""
     from lab.bench._labelled_runs import default_evaluator
 
     traces: dict[str, Trace] = {}
@@ -94,7 +89,7 @@ def _tell_sessions(
     of_sessions: dict[str, Result],
     good: dict[str, bool],
 ) -> None:
-    """Print how many sessions have a failing result, how many of them are good, and how many read as fine."""
+    """Print counts of failed, good and fine sessions."""
     named = {trace.trace_id: session for session, traces in sessions.items() for trace in traces}
     failing = {named[trace] for (_, trace), each in results.items() for one in each.values() if one.success is False}
     decided = [of_sessions[session] for session in failing if session in of_sessions]
@@ -115,7 +110,7 @@ def _drawn(
     results: dict[tuple[str, str], dict[str, Result]],
     seed: int,
 ) -> list[Flag]:
-    """The flags of one metric: the first of each session in the order of chance, then the second, and so on."""
+    """Return a metric's flags, alternating over sessions."""
     bare, suspected = metric.removesuffix(SUSPECT), metric.endswith(SUSPECT)
     version = registry()[bare].version
     rounds: dict[int, list[Flag]] = defaultdict(list)
@@ -144,7 +139,6 @@ def _drawn(
 
 
 def _entries(metric: str, result: Result, suspected: bool) -> Sequence[dict[str, Any] | None]:
-    """Flags of a result: values of ``grounding``, else itself."""
     if not isinstance(result.finding, Score):
         return ()
     fails = result.success is False
@@ -164,8 +158,7 @@ def draw(
     out: Path,
     source: Callable[[str, str], Iterator[Request]] = requests,
 ) -> dict[str, Counter[str]]:
-    """Write the drawn flags; return how many of each metric come from which set. What two sets hold of one session is
-    drawn once."""
+    """Write drawn flags; return counts by metric and set. Shared sessions are drawn once."""
     by_set = {}
     for name in sets:
         by_set[name] = flags(name, source(name, half), metrics, seed)
@@ -182,7 +175,6 @@ def draw(
 
 
 def _alike(flag: Evidence) -> tuple[str, str]:
-    """What two flags share of which one is enough: of one session, the words; without sessions, all but the digits."""
     trace = flag.traces[flag.place]
     words = str(flag.entry["text"] if flag.entry else trace.output or flag.result.finding.reason)
     return (trace.session_id, words) if trace.session_id else ("", re.sub(r"\d+", "0", words))

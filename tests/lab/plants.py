@@ -1,12 +1,10 @@
-"""How many values that are made up on purpose ``grounding`` names: one in an answer, by another of the same form.
+"""Measures how many planted values ``grounding`` detects.
 
     python tests/lab/plants.py SET [--half even|odd|all] [--draw 40] [--seed 1] [--limit SESSIONS] [--missed]
 
-Draws answers of good sessions that pass, by kind of value, and replaces a value that stands in what the agent had by a
-value that stands nowhere. *contradiction*: the calls of the turn have a single value of that kind, or a single value
-under a key that the line names. *digit*: one digit of a number of a result is dropped, doubled or swapped. *named*: the
-value is in ``metadata.not_grounded`` and fails the run; *listed*: at least a suspect; *sent*: at least put to the
-judge. Turns without a call are counted by themselves, too. ``--missed`` shows what was not named.
+Replaces a known value in a good session's answer with an unknown value. *contradiction*: the turn has a single value
+of that kind or key. *digit*: one changed digit. *named*: fails the run; *listed*: at least suspect; *sent*: at least
+judged. Turns without calls count separately. ``--missed`` prints undetected values.
 """
 
 from __future__ import annotations
@@ -47,12 +45,11 @@ _LONG = re.compile(
 
 
 def context(earlier: Any) -> TraceContext:
-    """What the metric is given besides the trace."""
+    """Return the metric's input besides the trace."""
     return TraceContext(Texts({}, (), "none", None), METRIC.threshold or 0.0, before=earlier)
 
 
 def fails(found: Any) -> bool:
-    """Return whether a finding fails the run."""
     return isinstance(found, Score) and (found.failed or found.value < (METRIC.threshold or 0.0))
 
 
@@ -76,7 +73,7 @@ def made_up(kind: str, value: str, draw: random.Random) -> str:
 
 
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the texts and numbers of a result, each with its key."""
+    """Yield texts and numbers of a result with keys."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         with suppress(ValueError):
             value = json.loads(value)
@@ -91,7 +88,7 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def contradicts(trace: Trace, value: str) -> bool:
-    """Return whether the results of the turn have only this value of its kind, or under a key that its line names."""
+    """Return whether results have a single value of this kind or key."""
     kind = next(kind for kind, pattern in _KINDS.items() if pattern.fullmatch(value))
     plain = value.strip("$").replace(",", "")
     found = [leaf for call in trace.tool_calls for leaf in leaves(call.result)]
@@ -108,7 +105,7 @@ def contradicts(trace: Trace, value: str) -> bool:
 
 
 def slipped(value: str, draw: random.Random) -> str:
-    """Return a number with one digit dropped, doubled or swapped."""
+    """Return a number with a changed digit."""
     whole, point, cents = value.strip("$").replace(",", "").partition(".")
     at, how = draw.randrange(len(whole) - 1), draw.choice(("drop", "double", "swap"))
     if how == "swap":
@@ -120,7 +117,7 @@ def slipped(value: str, draw: random.Random) -> str:
 
 
 def planted(trace: Trace, old: str, new: str) -> Trace:
-    """Return the trace with a value of its answers replaced, wherever the model says it in this trace's output."""
+    """Return the trace with a replaced answer value."""
 
     def message(each: Message) -> Message:
         parts = (

@@ -1,9 +1,8 @@
-"""Measures how much of the judge's prompts a provider can take from its cache, over the sessions of each agent.
+"""Measures the cacheable share of judge prompts per agent.
 
     python tests/lab/prompt_cache.py [--set tau2-policy] [--half even]
 
-Makes the prompt of the conversation question for each session, and compares it with those of the agent's earlier
-sessions. The longest common beginning can be cached. Providers cache from 1,024 tokens on.
+Compares each session's prompt with the agent's earlier prompts. Providers cache from 1,024 tokens.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _LEAST = 1_024
 
 
 def alike(one: str, other: str) -> int:
-    """Return the length of the common beginning of two texts."""
+    """Return the length of the common beginning."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

@@ -1,9 +1,10 @@
-"""Measures the records that a judge would be shown of the sessions of a set.
+"""Measures the judge's records of a set's sessions.
 
     python tests/lab/records.py [--set mcp-pairs] [--half even] [--budget 32000] [--least-calls 15]
 
-Prints how many records are complete, their tokens, and the share of the deciding values that they hold. A value decides
-if a result shows it first and a later argument or answer uses it.
+Prints complete records, tokens, and the share of deciding values: values that a result shows first and a later
+argument
+or answer uses.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ _RESULT = re.compile(r"\nresult: (?:\(the same as that of call (\d+)\))?")
 
 
 def deciding(trace: Trace) -> Iterator[tuple[int, set[str]]]:
-    """Yield the number of each call whose result decides something, with the values that do."""
     values = [set(_VALUE.findall(as_text(call.result))) if call.has_result else set() for call in trace.tool_calls]
     given = [set(_VALUE.findall(as_text(call.arguments))) for call in trace.tool_calls]
     answer = set(_VALUE.findall(" ".join(turn.assistant or "" for turn in trace.turns)))
@@ -40,7 +40,7 @@ def deciding(trace: Trace) -> Iterator[tuple[int, set[str]]]:
 
 
 def results(text: str) -> dict[int, set[str]]:
-    """Return the values in the result of each call in a record."""
+    """Return the values in each result of a record."""
     found: dict[int, set[str]] = {}
     for block in _BLOCK.finditer(text):
         result = _RESULT.search(block[0])

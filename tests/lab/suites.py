@@ -1,11 +1,11 @@
-"""Runs the marked test suites, which the fast test command leaves out, and records each run in a ledger.
+"""Runs the marked test suites and records each run in a ledger.
 
     python tests/support/programs.py        # once: builds Jaeger, Prometheus and an OpenTelemetry Collector
     python tests/lab/suites.py e2e          # or: slow
     python tests/lab/suites.py e2e --only tests/e2e/test_quick_start.py
 
-A run of a whole suite appends a line to ``tests/lab/suites-ledger.jsonl``: commit, counts and names of failed tests.
-``tests/contract/test_suites_ran.py`` fails if a suite has no line within the last 300 commits. Exit code: pytest's.
+A whole suite appends commit, counts and failures to ``tests/lab/suites-ledger.jsonl``.
+``tests/contract/test_suites_ran.py`` requires a recent line. Exit code: pytest's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The areas that are mutated, each with the tests that have to catch its mutants: those of its own room."""
+"""The mutated areas with their tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """``sources``: patterns of files of the collector or the lab; ``tests``: files and folders below ``tests/unit``."""
+    """``sources``: file patterns; ``tests``: paths below ``tests/unit``."""
 
     sources: tuple[str, ...]
     tests: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Changes of the code that nobody can notice, as ``equivalent.toml`` names them."""
+"""Equivalent mutants, from ``equivalent.toml``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 
 
 class Equivalents:
-    """``[[kind]]``: a change within what its ``pattern`` matches, wherever it is; a group of it has to stay as it is.
-    ``[[equivalent]]``: the line that a mutant of a ``function`` has (with a minus: that it lost)."""
+    """``[[kind]]``: changes within ``pattern``. ``[[equivalent]]``: a changed line of a ``function``."""
 
     def __init__(self, file: Path) -> None:
         said = tomllib.loads(file.read_text())
@@ -19,7 +18,7 @@ class Equivalents:
         }
 
     def has(self, function: str, difference: str) -> bool:
-        """``difference``: of a mutant, as a unified one."""
+        """``difference``: a mutant's unified diff."""
         lines = [line for line in difference.splitlines() if line[:3] not in ("---", "+++")]
         before, after = (_one_blank(" ".join(line[1:] for line in lines if line[0] == sign)) for sign in "-+")
         if (function, after or f"- {before}") in self._lines:

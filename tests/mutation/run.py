@@ -1,18 +1,14 @@
-"""Do an area's own tests notice when its code is changed? mutmut changes it in one place at a time and runs them.
+"""Runs mutmut on an area with its own tests.
 
     python tests/mutation/run.py result
     python tests/mutation/run.py store --most 400 --seed 1
     python tests/mutation/run.py              # all areas
     python tests/mutation/run.py --table      # the newest figures of each area, from the ledger
 
-Needs the extra ``mutation``. An area is copied into a folder of its own, with both packages side by side: mutmut calls
-a module by its path. What survived is printed as a difference and compared with ``equivalent.toml``, the changes that
-nobody can notice, each with its reason. With ``--most`` a sample by ``--seed`` is tried, and the share of what is
-caught has its Wilson interval (95 %). Each area adds a line to the ledger. Leaves with 1 where less than 95 % is caught
-of what could be.
+Needs the extra ``mutation``. Prints surviving mutants, except ``equivalent.toml``. ``--most`` tries a sample by
+``--seed``, with a 95 % interval. Adds a ledger line per area. Exit code 1 below 95 %.
 
-What mutmut leaves as it is: values of modules and fields of classes, functions with decorators (properties, operations
-of the API), annotations and docstrings.
+mutmut skips module values, class fields, decorated functions, annotations and docstrings.
 """
 
 from __future__ import annotations
@@ -45,7 +41,7 @@ _CAUGHT = frozenset({"killed", "timeout", "segfault", "caught by type check"})
 
 @dataclass(slots=True)
 class Outcome:
-    """Of one area. ``survived``: differences by the mutant's name; ``drawn``: so many of ``mutants`` were tried."""
+    """``survived``: differences by mutant; ``drawn``: tried mutants of ``mutants``."""
 
     mutants: int
     drawn: int
@@ -55,7 +51,7 @@ class Outcome:
 
     @property
     def share(self) -> float:
-        """What was caught of what could be."""
+        """Return the caught share."""
         return self.caught / max(1, self.drawn - self.equivalent)
 
 
@@ -133,7 +129,7 @@ def _mutmut(folder: Path, *arguments: str, may_fail: bool = False) -> str:
 
 
 def _states(folder: Path) -> dict[str, str]:
-    """What became of each mutant, by its name."""
+    """Return each mutant's state by name."""
     lines = _mutmut(folder, "results", "--all", "true").splitlines()
     pairs = (line.strip().partition(": ") for line in lines if ": " in line)
     return {name: state for name, _, state in pairs}
@@ -152,7 +148,7 @@ def _outcome(folder: Path, all_: Mapping[str, str], tried: Mapping[str, str]) ->
 
 
 def _differences(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    """What each mutant changes: `mutmut show` of many at a time, which would take a second for each."""
+    """Return each mutant's difference, in batches."""
     show = (
         "import json, sys; from mutmut.mutation.diff_apply import get_diff_for_mutant as told;"
         "print(json.dumps({name: told(name) for name in json.load(sys.stdin)}))"
@@ -165,7 +161,7 @@ def _differences(folder: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def _function(name: str) -> str:
-    """The function of a mutant's name, such as ``base.result.Result.to_json``."""
+    """Return the function of a mutant's name."""
     module, _, function = name.removeprefix("pandaeval_collector.").rpartition(".")
     function = function.rpartition("__mutmut_")[0].removeprefix("x")
     return f"{module}.{function.strip('ǁ').replace('ǁ', '.') if 'ǁ' in function else function.removeprefix('_')}"
@@ -200,7 +196,7 @@ def _tell(name: str, found: Outcome, options: argparse.Namespace, commit: str) -
 
 
 def table(ledger: Path) -> str:
-    """The newest line of each area as a table in Markdown."""
+    """Return each area's newest line in Markdown."""
     newest = {
         line["area"]: line for line in map(json.loads, ledger.read_text().splitlines() if ledger.exists() else ())
     }

@@ -1,4 +1,4 @@
-"""Whatever order, batching, duplication and delay spans come with, the last decision sees the same evidence."""
+"""Order, batching, duplicates and delays do not change the final evidence."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ RULES = CloseRules(reopen_delays=(5.0, 30.0, 180.0, 180.0, 180.0))
 
 
 def _items(count: int) -> list[Item]:
-    """A root and a chain or fan of children."""
+    """Return a root with a chain or fan of children."""
     ids = [bytes([0] * 7 + [n + 1]) for n in range(count)]
     return [Item(ids[0])] + [Item(ids[n], ids[(n - 1) // 2]) for n in range(1, count)]
 
 
 @st.composite
 def deliveries(draw: st.DrawFn) -> list[tuple[float, list[Item]]]:
-    """Items of one trace in any order, some twice, in batches with pauses that never exhaust the re-openings."""
+    """Return shuffled items in batches, with pauses."""
     items = _items(draw(st.integers(1, 12)))
     again = draw(st.lists(st.sampled_from(items), max_size=6))
     sent = [*items, *again]
@@ -75,7 +75,7 @@ def test_the_final_revision_holds_every_span_once(batches: list[tuple[float, lis
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 300), st.floats(0, 50)), max_size=60))
 def test_every_span_is_decided_late_or_a_copy(events: list[tuple[int, int, float]]) -> None:
-    """Conservation over many traces, with tiny caps."""
+    """With tiny caps."""
     traces = TraceAssembler(CloseRules(max_spans=4, reopen_delays=(5.0,)))
     memory: dict[bytes, Decided] = {}
     now = 0.0

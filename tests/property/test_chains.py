@@ -1,6 +1,4 @@
-"""Conversation turns decided in any order, grouping and with restarts finally give each trace the session of a single
-pass.
-"""
+"""Conversation turns in any order get the sessions of a single pass."""
 
 from __future__ import annotations
 
@@ -43,12 +41,12 @@ UNEXPLAINED = [each for each in Phase if each is not Phase.explain]
 IDS = [*(f"resp_{number}" for number in range(4)), "f7d0-11"]
 CONVERSATIONS = [(11,), (11, 12), (11, 12, 13)]
 Part = tuple[int, int]
-"""The number of a turn, and how many of its spans have come by then."""
+"""The number of a turn, and its spans so far."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One trace, as the oracle sees it."""
+    """One trace for the oracle."""
 
     number: int
     start: int
@@ -63,8 +61,7 @@ class Turn:
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Turn]:
-    """Chains, forks, loops, several that gave the same response or conversation, predecessors that were never seen,
-    clocks that are off, and traces that name their sessions in between."""
+    """Draw chains, forks, loops, unknown predecessors, skewed clocks and named sessions."""
     found = []
     kinds = draw(st.sampled_from(["responses", "told", "responses told"]))
     for number in range(1, draw(st.integers(1, 7)) + 1):
@@ -80,7 +77,7 @@ def conversations(draw: st.DrawFn) -> list[Turn]:
 
 @st.composite
 def deliveries(draw: st.DrawFn) -> tuple[list[Turn], list[list[Part]], list[bool]]:
-    """Turns; their parts in order of decision, batch by batch; and before which batches there is a restart."""
+    """Draw decision order, batches and restarts."""
     turns = draw(conversations())
     parts: list[Part] = []
     for each in turns:
@@ -118,7 +115,7 @@ def test_any_order_gives_what_reading_all_gives(found: tuple[list[Turn], list[li
 
 @dataclass(frozen=True)
 class Said:
-    """A collector's message about a trace: its links as known at the time."""
+    """A message about a trace with its known links."""
 
     number: int
     start: int
@@ -127,8 +124,7 @@ class Said:
     session: str | None
 
     def of(self, example: int) -> Said:
-        """The same as no other example says it, and as traces are: none goes on from itself, and one that names its
-        session from none."""
+        """Return a valid message, unique to the example."""
         gives = tuple(f"{id_}-{example}" for id_ in self.gives if id_ != self.continues)
         if self.session is not None:
             return Said(1000 * example + self.number, self.start, gives[-1:], "", f"{self.session}-{example}")
@@ -143,7 +139,7 @@ class Said:
         return LinkedTrace(self.trace_id.hex(), self.start, self.session, self.continues, self.gives)
 
     def handed(self) -> Handed:
-        """As it comes to the owner of sessions."""
+        """Return the message for the session owner."""
         facts = replace(FACTS, responses=self.gives, continues=self.continues).pack()
         row = SessionTraceRow(self.trace_id, self.session or "", self.start, self.start, facts, NO_ANSWER)
         read = unpacked(packed(row, decided=True))
@@ -190,8 +186,7 @@ def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 @settings(max_examples=examples(2000), deadline=None, phases=UNEXPLAINED)
 @given(st.lists(st.tuples(SAID, st.booleans()), min_size=3, max_size=12))
 def test_the_last_words_on_traces_place_them_as_a_file_does(owner: Store, words: list[tuple[Said, bool]]) -> None:
-    """Here traces change in every way that their links can. To open a store takes longer than all else: the examples
-    share one, in which each has names of its own. ``words``: in order, and whether each waits for the next one."""
+    """Examples share a store. ``words``: messages, and whether each waits."""
     line, number = Line(owner.reads, Evaluator(WordEmbedder(), EvaluatorSettings())), next(EXAMPLE)
     waiting: list[Handed] = []
     told = [each.of(number) for each, _ in words]
@@ -208,12 +203,12 @@ def test_the_last_words_on_traces_place_them_as_a_file_does(owner: Store, words:
 
 
 def oracle(turns: Sequence[Turn]) -> dict[int, str | None]:
-    """The rule, word for word."""
+    """Return the sessions by the written rule."""
     found: dict[int, str | None] = {}
     by_order = sorted(turns, key=lambda each: (each.start, each.number))
 
     def before(each: Turn) -> list[Turn]:
-        """Those that it goes on from; of a conversation the only one that left it, and of a response any."""
+        """Return the predecessors: any for a response, a unique one for a conversation."""
         earlier = [other for other in by_order[: by_order.index(each)] if goes_on(each) in gave(other)]
         return [] if is_history(goes_on(each)) and len(earlier) > 1 else earlier
 
@@ -237,7 +232,7 @@ def oracle(turns: Sequence[Turn]) -> dict[int, str | None]:
 
 
 def goes_on(each: Turn) -> str:
-    """From a response of another, else from the conversation that it was told."""
+    """Return the continued response, else conversation."""
     if each.session is not None:
         return ""
     if each.continues and each.continues not in each.gives:
@@ -246,7 +241,7 @@ def goes_on(each: Turn) -> str:
 
 
 def gave(each: Turn) -> list[str]:
-    """What can be gone on from: other providers' ids only of a call that goes on from one itself."""
+    """Return the responses that turns can continue."""
     kept = [id_ for at, id_ in enumerate(each.gives) if id_.startswith("resp_") or (each.continues and at == 0)]
     left = [id_ for id_ in kept if id_ != each.continues]
     if each.session is not None:
@@ -256,8 +251,7 @@ def gave(each: Turn) -> list[str]:
 
 @cache
 def links(told: tuple[int, ...]) -> tuple[list[str], str]:
-    """The conversations that a turn leaves and goes on from. Their ids are taken as they are made; that equal
-    conversations have equal ones, and others have not, is tested beside the code that makes them."""
+    """Return the conversations that a turn leaves and continues."""
     if not told:
         return [], ""
     [fragment] = split_traces(turn(1, told=told).request().SerializeToString()).fragments
@@ -267,7 +261,7 @@ def links(told: tuple[int, ...]) -> tuple[list[str], str]:
 
 
 def as_file(whole: Sequence[MadeTrace]) -> tuple[dict[int, str | None], Standing]:
-    """The sessions that ``inspect`` shows of a file, and what a run over it says."""
+    """Return sessions and results of a file run."""
     with TraceFiles(Timing().close) as run:
         for trace in whole:
             run.add(Request(False, trace.request().SerializeToString()))
@@ -280,7 +274,7 @@ def as_file(whole: Sequence[MadeTrace]) -> tuple[dict[int, str | None], Standing
 def decided(
     folder: Path, batches: Sequence[Sequence[tuple[MadeTrace, Sequence[Span]]]], restarts: Sequence[bool]
 ) -> tuple[dict[int, str], Standing]:
-    """The sessions of the traces, and what stands, after the parts were decided batch by batch."""
+    """Return sessions and results after batches."""
     store = Store(folder, "off")
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings())
     held: dict[bytes, list[int]] = {}
@@ -304,7 +298,7 @@ def decided(
 
 
 def arrived(store: Store, made: MadeTrace, spans: Sequence[Span], held: dict[bytes, list[int]]) -> DueTrace:
-    """A trace to be decided, perhaps again: its spans are stored."""
+    """Store a trace's spans for a decision."""
     [fragment] = split_traces(made.request(spans).SerializeToString()).fragments
     chunk = Chunk(store.next_chunk_id(), made.trace_id, False, len(fragment.items), fragment.start_ns, fragment.chunk)
     store.append([chunk]).result()

@@ -1,4 +1,4 @@
-"""Each dialect, given spans of its own making with anything under the keys that it knows."""
+"""Each dialect with any values under its own keys."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _value(rng: random.Random, words: list[str], depth: int = 0) -> Any:
 
 
 def _words(module: ModuleType) -> list[str]:
-    """All strings in the module's constants: keys of attributes, names of spans and events, words for kinds."""
+    """Return all strings in the module's constants."""
     found: set[str] = set()
     waiting: list[Any] = [value for name, value in vars(module).items() if name.lstrip("_").isupper()]
     while waiting:

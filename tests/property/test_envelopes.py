@@ -1,4 +1,4 @@
-"""Whatever a tool gave back, and however it is wrapped: taking the wrappers off never raises, and once is enough."""
+"""Unwrapping tool results never raises and is idempotent."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Numbers at the ends of what OTLP's fields can hold, through the real intake and line: every request is answered,
-every item ends up in a decided trace or is rejected by name, and no neighbour pays for it."""
+"""Extreme OTLP numbers are accepted or rejected without side effects."""
 
 from __future__ import annotations
 
@@ -84,7 +83,6 @@ NAMES = st.sampled_from(["invoke_agent a", "chat m", "execute_tool t", "", "GET 
 
 @st.composite
 def spans(draw: st.DrawFn) -> Span:
-    """A span of one of two traces, all of whose numbers are odd."""
     operation = draw(st.sampled_from(["invoke_agent", "chat", "execute_tool", ""]))
     span = Span(
         trace_id=bytes((draw(st.integers(1, 2)),)) * 16,

@@ -1,4 +1,4 @@
-"""What a judge is told of failed calls, and what limits its verdict, can never contradict each other."""
+"""Facts for the judge agree with verdict limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value that is copied from what the agent had is grounded in any of its spellings, and reading is linear."""
+"""Copied values are grounded in any spelling, in linear time."""
 
 from __future__ import annotations
 
@@ -122,8 +122,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_reading_takes_time_in_proportion_to_the_text(name: str) -> None:
-    """Counted in lines of Python, as a clock would tell something else each time; the engine's own steps show in the
-    time limit of the suite."""
+    """Counts executed lines instead of time."""
     text = HOSTILE[name]
 
     def steps(part: str) -> int:

@@ -1,4 +1,4 @@
-"""What metrics take of traces that are made to cost them much is in proportion to the spans, and bounded by counts."""
+"""Metric cost on hostile traces is linear and bounded."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ _OF_VALUES = {
     *("numbers everywhere", "dates everywhere", "names everywhere", "catastrophic texts"),
     *("long values", "periodic values", "opened code", "sentences", "changing fails", "many tools"),
 }
-"""Bounded by what is read and compared of a trace, and no matter of its spans, or of names, each read once."""
+"""Bounded by values or names, not by spans."""
 
 
 def _calls(evaluator: Evaluator, trace: Trace) -> int:
-    """How many functions are called to score it: a clock would tell something else each time."""
     called = 0
 
     def count(frame: object, event: str, argument: object) -> None:
@@ -55,7 +54,7 @@ def test_a_span_of_a_longer_trace_takes_no_more_work(name: str, monkeypatch: pyt
 
 
 def test_the_page_names_the_counts() -> None:
-    """What is beyond each is left to ``test_grounding.py`` (``TestLimits``) and ``test_tool_loop.py`` (48 subjects)."""
+    """Limits: ``test_grounding.py`` (``TestLimits``), ``test_tool_loop.py``."""
     page = " ".join((_ROOT / "docs/internals/performance.md").read_text().split())
     counts = f"at most {MOST_CLAIMS} values of a trace, and compares at most {MOST_DOUBTED} of them with results"
     assert counts in page
@@ -70,6 +69,5 @@ def test_the_page_names_the_counts() -> None:
     ],
 )
 def test_no_search_goes_back_and_forth_over_a_long_text(code: str) -> None:
-    """In a process of its own: Python's engine would hold this one for minutes."""
     path = {"PYTHONPATH": f"{_ROOT}:{_ROOT / 'collector'}"}
     subprocess.run([sys.executable, "-c", code], env=path, timeout=60, check=True)

@@ -1,5 +1,4 @@
-"""Recorded calls are answered again: the same calls get the same results, equal ones in their order; others are
-refused."""
+"""Recorded calls are replayed in order; other calls are refused."""
 
 from __future__ import annotations
 

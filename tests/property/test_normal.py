@@ -1,5 +1,4 @@
-"""A trace is what its spans are: in any order, batching and duplication, whatever the tree looks like, and wherever a
-run's tool calls were written down."""
+"""Traces are independent of order, batches, duplicates and call places."""
 
 from __future__ import annotations
 
@@ -130,8 +129,7 @@ SAID = st.lists(
 
 @st.composite
 def graphs(draw: st.DrawFn) -> list[Span]:
-    """Spans with unique ids whose parents are anybody: themselves, each other in a circle, or somebody who is not
-    there."""
+    """Draw spans with any parents."""
     size = draw(st.integers(1, 12))
     return [
         Span(
@@ -184,9 +182,7 @@ def test_every_tool_span_that_is_a_call_stands_once(spans: list[Span]) -> None:
 
 @dataclass(frozen=True)
 class Told:
-    """An instrumentation's record of a run. ``ids``: none, one per call, or repeated per step. ``history``: part in the
-    inputs.
-    """
+    """A recorded run. ``ids``: none, per call, or repeated; ``history``: calls in inputs."""
 
     ids: str
     on_spans: bool
@@ -242,7 +238,7 @@ def test_calls_are_read_once_and_in_order_wherever_they_stand(steps: list[list[t
 
 
 def played(steps: list[list[tuple[str, int]]], told: Told) -> Trace:
-    """The trace of an agent that makes these calls; the n-th call gives the number n."""
+    """Return an agent trace; call n returns n."""
     spans = Spans()
     agent = spans.agent()
     history: list[Message] = [user("go")]

@@ -1,4 +1,4 @@
-"""Whatever an application does in whatever order, the processor neither raises nor leaks, and its books balance."""
+"""The span processor never raises or leaks in any order of steps."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _steps = st.lists(_simple, max_size=25)
 
 @dataclass
 class Application:
-    """A provider with our processor, and the spans that were started on it."""
+    """A provider with our processor and its spans."""
 
     queue_size: int
     telemetry: Recording = field(default_factory=Recording)
@@ -60,7 +60,6 @@ class Application:
         self.tracer = self.provider.get_tracer("t")
 
     def do(self, step: str, number: int | None) -> None:
-        """One step."""
         span = self.spans[(number or 0) % len(self.spans)] if self.spans else None
         if step == "start":
             context = Context() if number is None or span is None else set_span_in_context(span, Context())
@@ -87,8 +86,7 @@ class Application:
             self.provider.shutdown()
 
     def finish(self, alone: bool = True) -> None:
-        """The end of the application; then nothing may be left, and everything be accounted for. Not ``alone``: threads
-        that a fork has cut off hold on to the application for ever."""
+        """Shut down and check all accounts. ``alone``: no thread lost by a fork."""
         self.provider.shutdown()
         # The worker may still be at it: the shutdown waits for 20 ms only.
         until(lambda: self.telemetry.balance() == 0, f"an account of every span, {self.telemetry.counts},")
@@ -111,7 +109,7 @@ def _gone(objects: list[weakref.ref[Any]]) -> bool:
 
 @pytest.fixture(scope="module", autouse=True)
 def only_what_is_new_is_looked_through() -> Iterator[None]:
-    """Each example collects the garbage twice; what all tests have imported until now is none of its business."""
+    """Freeze existing objects, because each example collects garbage."""
     gc.collect()
     gc.freeze()
     yield
@@ -120,8 +118,7 @@ def only_what_is_new_is_looked_through() -> Iterator[None]:
 
 @pytest.fixture
 def silence() -> Iterator[None]:
-    """A file that a log is written to stays locked in a child if a fork cuts the writing thread off. That is Python's
-    own, and spans that end twice make the SDK log all the while: so nobody logs."""
+    """Disable logging, which can deadlock in forked children."""
     logging.disable()
     yield
     logging.disable(logging.NOTSET)
@@ -188,7 +185,7 @@ def test_any_order_around_a_fork(
 def test_any_order_on_several_threads_while_it_forks(
     programs: list[list[tuple[str, int | None]]], children: list[list[tuple[str, int | None]]]
 ) -> None:
-    """Children of a process whose other threads are in the midst of anything, the end too; and a child's own child."""
+    """Also children of children."""
     application = Application(1000)
     enough = threading.Event()
     errors: list[BaseException] = []
@@ -222,7 +219,7 @@ def test_any_order_on_several_threads_while_it_forks(
 
 
 def _in_child_of_child(application: Application, steps: list[tuple[str, int | None]]) -> int:
-    """In a child: what :func:`_in_child` does, after a child of its own did the same."""
+    """Check a child after its own child."""
     pid = os.fork()
     if pid == 0:
         os._exit(_in_child(application, steps, alone=False))
@@ -230,7 +227,7 @@ def _in_child_of_child(application: Application, steps: list[tuple[str, int | No
 
 
 def _in_child(application: Application, steps: list[tuple[str, int | None]], alone: bool = True) -> int:
-    """0, if everything is as it should be in a forked child."""
+    """Return 0 if a forked child is correct."""
     try:
         application.telemetry.counts.clear()
         application.telemetry._lock = threading.Lock()  # the tests' own; somebody may have held it

@@ -1,7 +1,4 @@
-"""Model-based test of the core protocol under any order of steps and crashes.
-
-``python tests/lab/proofs/model.py`` runs longer. Here are some thousand steps, and injected faults that must be found.
-"""
+"""Model-based test of the core protocol; ``python tests/lab/proofs/model.py`` runs longer."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _STEPS, _EXAMPLES = 250, 10
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Its sinks and its judge fail thousands of times."""
+    """Silence expected failures in the log."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -38,7 +35,7 @@ def test_every_order_of_steps_and_deaths_keeps_the_promises() -> None:
 
 
 def found() -> str:
-    """What the machine says of the fault that was just made."""
+    """Return the machine's report of a fault."""
     with pytest.raises(AssertionError) as caught:
         explore(200, 60, derandomize=True, phases=[Phase.generate])
     return str(caught.value)
@@ -46,7 +43,7 @@ def found() -> str:
 
 @pytest.mark.slow  # proves the machine, not the product
 class TestTheMachineFinds:
-    """Faults that are made in the real code; a machine that finds none would prove nothing."""
+    """Faults injected into the real code."""
 
     def test_an_answer_before_the_commit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         keep = Keeper.keep

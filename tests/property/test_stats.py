@@ -1,4 +1,4 @@
-"""What holds for the formulas whatever goes in."""
+"""Invariants of the formulas."""
 
 from __future__ import annotations
 

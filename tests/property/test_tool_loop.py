@@ -1,4 +1,4 @@
-"""What holds for the loop detector whatever a trace holds."""
+"""Invariants of the loop detector."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_when_a_trace_was_made_does_not_matter(trace: Trace, later: int) -> None
 
 
 def sequence(asked: list[tuple[str, Any, Any]], idle: int = 0) -> Trace:
-    """Tool calls one after the other, each asked for by a model, after ``idle`` ns in which nothing happens."""
+    """Draw consecutive tool calls with ``idle`` gaps in ns."""
     made: list[Span] = []
     called: list[ToolCall] = []
     now = 0

@@ -1,4 +1,4 @@
-"""A small agent that is traced as instrumentations do it: in GenAI's words, with content on spans or in log events."""
+"""A small agent, traced with GenAI attributes or log events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _QUESTIONS = (
 
 
 def run_agent(tracer: Tracer, seed: int = 0) -> str:
-    """One run: an agent that calls a model, a tool, and the model again. Returns the trace id, 32 hex digits."""
+    """Run the agent: model, tool, model. Return the trace ID."""
     question, answer, tool = random.Random(seed).choice(_QUESTIONS)
     asked = _messages("user", f"{question} ({seed})")
     with tracer.start_as_current_span("invoke_agent helper") as agent:
@@ -46,5 +46,5 @@ def _messages(role: str, text: str) -> str:
 
 
 def scored(results: list[dict[str, Any]]) -> set[str]:
-    """Trace ids that have a trace-level result."""
+    """Return the IDs of traces with a trace-level result."""
     return {each["trace_id"] for each in results if each["level"] == "trace"}

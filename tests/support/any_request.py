@@ -1,4 +1,4 @@
-"""Requests from an OpenAPI document: valid ones, and requests with one error."""
+"""Valid and invalid requests from an OpenAPI document."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ _CHECKS: Sequence[CheckFunction] = CHECKS.get_by_names(
 )
 
 _LONGEST = 30_000
-"""The listener refuses longer heads before the API sees them."""
+"""The listener refuses longer heads."""
 
 
 def ask_anything(schema: BaseSchema, examples: int) -> int:
-    """Ask every operation so many times with right and with wrong values; return how many operations there are.
-    Raises for an answer that the document does not know, and for every 5xx."""
+    """Call every operation with valid and invalid values; return the number of operations.
+
+    Raises for undocumented answers and 5xx.
+    """
     operations = [each.ok() for each in schema.get_all_operations()]
     for operation in operations:
         for mode in GenerationMode if _can_be_wrong(operation) else [GenerationMode.POSITIVE]:
@@ -28,7 +30,7 @@ def ask_anything(schema: BaseSchema, examples: int) -> int:
 
 
 def _can_be_wrong(operation: APIOperation) -> bool:
-    """Any text is an id."""
+    """Return whether an invalid value exists; any text is a valid ID."""
     told = operation.definition.raw
     return "requestBody" in told or any(each["in"] == "query" for each in told.get("parameters", ()))
 

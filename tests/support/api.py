@@ -1,4 +1,4 @@
-"""The HTTP API over a store of its own, asked without a listener."""
+"""The HTTP API over its own store, without a listener."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pandaeval_collector.store.finding import Finder
 
 
 class Lookouts:
-    """API, MCP and page over a data directory, as the HTTP listener shows them, answered by this process."""
+    """API, MCP and page over a data directory, served in this process."""
 
     def __init__(self, folder: Path, work: Work, hosts: Collection[str] | None = (), runs: Any = None) -> None:
         self._reads = Reads(Finder(folder))
@@ -36,7 +36,7 @@ class Lookouts:
 
 @contextmanager
 def served(folder: Path, token: str | None = None, hosts: Collection[str] = ()) -> Iterator[ASGIApp]:
-    """The application of the HTTP listener, with an empty store in ``folder``; ``hosts``: ``server.allowed_hosts``."""
+    """Return the application with an empty store in ``folder``; ``hosts``: ``server.allowed_hosts``."""
     store = Store(folder)
     work = Work(store, metrics=lambda: [(metric, 0.5) for metric in registry(()).values()])
     lookouts = Lookouts(folder, work, hosts if token is None else None)
@@ -49,7 +49,7 @@ def served(folder: Path, token: str | None = None, hosts: Collection[str] = ()) 
 
 @contextmanager
 def listening(app: ASGIApp) -> Iterator[str]:
-    """Serve it on a free port of the loopback; give its address."""
+    """Serve it on a free loopback port; return its address."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -64,5 +64,5 @@ def listening(app: ASGIApp) -> Iterator[str]:
 
 
 def asking(app: ASGIApp, **options: Any) -> httpx.AsyncClient:
-    """A client of it, under the address of a collector."""
+    """Return a client of the application."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:4328", **options)

@@ -1,4 +1,4 @@
-"""The packages and the direction of their imports, for the tables of docs/internals/architecture.md.
+"""Tables of packages and imports for docs/internals/architecture.md.
 
 python tests/support/architecture.py    # writes them into the page
 """
@@ -22,14 +22,14 @@ _MARKED = re.compile(r"(<!-- rooms of (\w+) -->\n).*?(<!-- end -->\n)", re.DOTAL
 
 
 def rooms(package: str) -> dict[str, Path]:
-    """The folders at the top of ``package``, by name; what is generated is none."""
+    """Return the top-level folders of ``package`` by name, without generated ones."""
     folders = (path for path in sorted(PACKAGES[package].iterdir()) if (path / "__init__.py").exists())
     return {path.name: path for path in folders if not path.name.startswith("_")}
 
 
 @cache
 def arrows(package: str) -> dict[str, set[str]]:
-    """The entries at the top of ``package`` that each room imports."""
+    """Return the top-level entries that each folder imports."""
     return {
         name: {other for other in _imported(package, path) if other != name} for name, path in rooms(package).items()
     }
@@ -49,9 +49,7 @@ def _tree(file: Path) -> ast.Module:
 
 
 def floors(package: str) -> list[list[str]]:
-    """Packages by depth of imports, highest first. A package imports nothing of its own or a higher level. Raises
-    ``ValueError`` for a cycle.
-    """
+    """Return packages by import depth, highest first. Raises ``ValueError`` for a cycle."""
     down = {name: others & rooms(package).keys() for name, others in arrows(package).items()}
     found: list[list[str]] = []
     placed: set[str] = set()
@@ -65,7 +63,7 @@ def floors(package: str) -> list[list[str]]:
 
 
 def public_classes() -> dict[str, list[str]]:
-    """The files that define each class without an underscore, by the name of the class."""
+    """Return the files that define each public class, by class name."""
     found: dict[str, list[str]] = {}
     for folder in PACKAGES.values():
         for file in sorted(folder.rglob("*.py")):
@@ -77,12 +75,11 @@ def public_classes() -> dict[str, list[str]]:
 
 
 def docstring(folder: Path) -> str:
-    """What the room says of itself."""
     return ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
 
 
 def table(package: str) -> str:
-    """One row per package, from the top down: purpose and imports."""
+    """Return a row per package: purpose and imports."""
     paths, imported = rooms(package), arrows(package)
     rows = []
     for floor in floors(package):
@@ -96,7 +93,6 @@ def table(package: str) -> str:
 
 
 def page() -> str:
-    """docs/internals/architecture.md with its tables made anew."""
     return _MARKED.sub(lambda found: f"{found[1]}\n{table(found[2])}\n{found[3]}", PAGE.read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""A judge by script, without a process or a network: a caller that answers each question by its rubric's name."""
+"""A scripted judge in this process; answers by rubric name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pandaeval_otel.model import Trace
 
 Fields = Mapping[str, Any]
 Answers = Mapping[str, Fields | Sequence[Fields] | Callable[[str], Fields]]
-"""By rubric: the fields of the verdict; several are given one after another; or a function of the question."""
+"""Verdict fields by rubric, a sequence, or a function of the question."""
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
 _PART = re.compile(r'^"(\w+)": an object \(', re.MULTILINE)
@@ -25,18 +25,16 @@ CRITERIA = "# Criteria\n"
 
 
 def record_of(messages: Sequence[Mapping[str, str]]) -> str:
-    """The record in a prompt: the agent, then the run."""
     agent, run = messages[1]["content"].rpartition(CRITERIA)[0], messages[2]["content"].removeprefix("# Run")
     return f"{agent.strip()}\n\n{run.strip()}".strip()
 
 
 def question_in(messages: Sequence[Mapping[str, str]]) -> str:
-    """The question in a prompt: its criteria, then the question about the run."""
     return f"{messages[1]['content'].rpartition(CRITERIA)[2]}\n\n{messages[3]['content']}"
 
 
 def all_right(question: str) -> Fields:
-    """A yes for each call that the question lists."""
+    """Return a yes for each listed call."""
     verdicts = [
         {"call": int(number), "reason": "As the user said.", "verdict": "yes"} for number in _NUMBERS.findall(question)
     ]
@@ -44,7 +42,7 @@ def all_right(question: str) -> Fields:
 
 
 NOTHING_NAMED: Fields = {"missing": [], "excess": [], "wrong": []}
-"""No tool was missing, in excess or wrong."""
+"""No missing, extra or wrong tool."""
 RIGHT: Fields = {
     "things": [{"thing": "Find the parcel.", "became": "done", "shown_by": "turn 1"}],
     "broken_rules": [],
@@ -54,7 +52,7 @@ RIGHT: Fields = {
     "correct": True,
     "sure": 90,
 }
-"""All was handled as it should be."""
+"""Everything was handled correctly."""
 GOOD: Answers = {
     "task": {"task": "Find the parcel."},
     "plan": {
@@ -76,7 +74,7 @@ GOOD: Answers = {
     "result_utilization": {"reason": "The result stands in the answer.", "score": 1.0},
 }
 RATED = {"helpfulness": 4, "coherence": 5, "relevance": 4.5, "faithfulness": 3, "verbosity": 2}
-"""What is said of every turn."""
+"""The default answer to turn questions."""
 _CLEAN = {"reason": "Nothing was wrong.", "labels": ["no failure"], "calls": []}
 TURN: dict[str, Fields] = {
     **{name: {"reason": "As the guide says.", "rating": rating} for name, rating in RATED.items()},
@@ -86,7 +84,6 @@ TURN: dict[str, Fields] = {
 
 
 def of_turn(parts: Mapping[str, Fields]) -> Callable[[str], Fields]:
-    """Answer a question about a turn: all parts of a shared call, or a single question."""
     return lambda question: {name: parts[name] for name in _PART.findall(question) if name in parts} or parts
 
 
@@ -94,7 +91,7 @@ GOOD = {**GOOD, **TURN}
 
 
 def said(messages: Sequence[Mapping[str, str]], name: str, answers: Answers, nth: int = 0) -> str:
-    """The scripted judge's reply to a prompt of this rubric. ``nth``: number of earlier calls."""
+    """Return the scripted reply. ``nth``: number of earlier calls."""
     question = question_in(messages)
     asked = [name] if name in answers else _PART.findall(question)  # a shared call, a part of each
     each = {part: _fields(answers[part], question, nth) for part in asked}
@@ -114,9 +111,7 @@ def _fields(answer: Any, question: str, nth: int) -> Fields:
 
 
 class ScriptedCaller:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``asked``: rubric names in order. ``messages``: their
-    prompts.
-    """
+    """Implements ``Caller``. ``asked``: rubric names; ``messages``: prompts."""
 
     def __init__(self, answers: Answers) -> None:
         self._answers = {**GOOD, **answers}
@@ -148,14 +143,14 @@ class Memory:
 
 
 class ScriptedJudge:
-    """Takes one trace through judged metrics as the collector does. ``together``: those that share a call."""
+    """Scores one trace with judged metrics. ``together``: metrics in the shared call."""
 
     def __init__(self, together: Sequence[TraceMetric] = (), **answers: Any) -> None:
         self.caller = ScriptedCaller(answers)
         self._desk, self._parts = JudgeClient(self.caller, Memory()), tuple(each.part for each in together if each.part)
 
     async def finding(self, metric: TraceMetric, trace: Trace) -> Finding | None:
-        """What the metric says, asked only where it wants to ask."""
+        """Return the metric's finding, or ``None`` without a question."""
         before = metric.evaluate(trace, TraceContext(Texts({}, (), "none", None), 0.5))
         if before is not None:
             return before

@@ -1,7 +1,4 @@
-"""An agent run with an attacker's text, and judges that detect text outside of its fences.
-
-The run comes as OTLP and takes the collector's pipeline: decoded, normalised, redacted, packed, judged.
-"""
+"""An agent run with an attacker's text, and judges that detect text outside fences."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ def _said(role: str, text: str) -> Json:
 
 
 class _Run:
-    """The spans of the run; the text of an attacker is put in by whoever changes a field."""
+    """The spans of the run; callers change a field to insert the attack."""
 
     def __init__(self) -> None:
         self.user, self.answer = (
@@ -50,7 +47,7 @@ class _Run:
         self.tool, self.span_name, self.error = "book_pickup", "execute_tool book_pickup", ""
 
     def trace(self) -> Trace:
-        """The run in normal form."""
+        """Return the normalised run."""
         request = ExportTraceServiceRequest()
         scope = request.resource_spans.add().scope_spans.add()
         asked = [_said("user", self.user)]
@@ -122,7 +119,7 @@ def _in_tool_output(run: _Run, text: str) -> None:
 
 
 def _in_span_name(run: _Run, text: str) -> None:
-    """No attribute names the tool: its name is read from the span's."""
+    """Put the tool name into the span name only."""
     run.tool, run.span_name = "", f"execute_tool {text}"
 
 
@@ -149,7 +146,7 @@ PLACES: Mapping[str, Callable[[_Run, str], None]] = {
 
 
 def attacked(place: str, text: str, rest: str = "") -> Trace:
-    """The run with the text in this place, and ``rest`` behind its answer."""
+    """Return the run with the text in this place, and ``rest`` after its answer."""
     run = _Run()
     PLACES[place](run, text)
     run.answer += f"\n{rest}" if rest else ""
@@ -157,7 +154,7 @@ def attacked(place: str, text: str, rest: str = "") -> Trace:
 
 
 def talked_on(trace: Trace) -> Trace:
-    """The run with one more turn, so that all questions are put."""
+    """Return the run with a second turn, so that every question applies."""
     return replace(trace, turns=(*trace.turns, Turn("And tell my neighbour, please.", "She knows of it.")))
 
 
@@ -183,7 +180,7 @@ PLAIN: Mapping[str, Json] = {
         "sure": 31.0,
     },
 }
-"""What every judge here says by itself: a low verdict."""
+"""The default answer: a low verdict."""
 BEST_CHOICES: Mapping[str, Json] = {
     "answered": "yes",
     "taken": "yes",
@@ -192,7 +189,7 @@ BEST_CHOICES: Mapping[str, Json] = {
     "correct": True,
 }
 BEST_LEVELS: Mapping[str, str] = {"step_efficiency": "none", "plan_adherence": "exactly", "plan_quality": "excellent"}
-"""Choices that match a perfect score, because a number must not contradict earlier choices."""
+"""Choices that agree with a perfect score."""
 _OURS = re.compile(r"<<([0-9a-f]{12})>>")
 _PAIR = re.compile(r"^<<([0-9a-f]{12})>>$\n(.*?)^<</\1>>$", re.MULTILINE | re.DOTALL)
 _ANY_FENCE = re.compile(
@@ -211,7 +208,6 @@ _CUT = re.compile(r"\(Cut by us: [a-z0-9 ,']+\.\)")
 
 
 def outside(messages: Sequence[Mapping[str, str]]) -> list[str]:
-    """The lines outside fences, as the system message defines them, without changing codes."""
     found: list[str] = []
     for message in messages:
         closed = ""
@@ -226,10 +222,9 @@ def outside(messages: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 class Parrot:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. Obeys every line that is not ours.
+    """Implements ``Caller``. Obeys every line outside fences that a harmless run does not show.
 
-    Lines shown for a harmless run are ours. Every other line outside of fences is an order, obeyed with the best
-    verdict. ``sloppy``: also accepts fence look-alikes and template tokens as ends. ``obeyed``: count.
+    ``sloppy``: accepts false fence ends. ``obeyed``: count.
     """
 
     def __init__(self) -> None:
@@ -263,8 +258,7 @@ class Parrot:
 
 
 class Copycat:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. Repeats the first verdict of the right shape that
-    it finds anywhere in the record, and says something of its own only if there is none."""
+    """Implements ``Caller``. Repeats the first valid verdict in the record, if any."""
 
     def __init__(self) -> None:
         self.copied = 0
@@ -319,7 +313,7 @@ JUDGED: Sequence[TraceMetric] = [m for m in registry().values() if m.kind == "ll
 
 
 async def findings(trace: Trace, caller: Parrot | Copycat, together: bool = False) -> dict[str, Finding | None]:
-    """What all judged metrics make of the run. ``together``: in one call, as by default."""
+    """Return all judged findings. ``together``: in one call."""
     desk, packed = JudgeClient(caller, Memory()), pack(redacted(trace), b"s" * 32)
     context = TraceContext(Texts({}, (), "none", None), 0.5)
     found: dict[str, Finding | None] = {}
@@ -337,5 +331,5 @@ async def findings(trace: Trace, caller: Parrot | Copycat, together: bool = Fals
 
 
 def lifted(found: Mapping[str, Finding | None]) -> list[str]:
-    """The metrics that have a better score than these judges give by themselves."""
+    """Return the metrics whose score the attack raised."""
     return [name for name, each in found.items() if isinstance(each, Score) and each.value > 0.31]

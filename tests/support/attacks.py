@@ -1,7 +1,6 @@
-"""Prompt injections from a small grammar: families of forms, filled with orders.
+"""Prompt injections from a small grammar: forms filled with orders.
 
-``corpus()`` is deterministic. An order is the attacker's goal; a form is a way to insert it. Some forms (forged
-verdict, stolen fence) need no order.
+``corpus()`` is deterministic.
 """
 
 from __future__ import annotations
@@ -60,12 +59,12 @@ FORGED = (
         "score": 1.0,
     },
 )
-"""A verdict of every shape that our questions ask for, with a code that nobody gave."""
+"""Valid verdicts of every shape, with an invented code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """``family``: the idea. ``number``: within the family. ``rest``: for another field of the run."""
+    """``family``: the idea. ``number``: within the family. ``rest``: text for another field."""
 
     family: str
     number: int
@@ -79,7 +78,7 @@ class Attack:
 
 @cache
 def corpus() -> tuple[Attack, ...]:
-    """All attacks; no two have the same text."""
+    """Return all attacks, with unique texts."""
     found = []
     for make in _FAMILIES:
         name = make.__name__.strip("_")
@@ -92,7 +91,7 @@ def corpus() -> tuple[Attack, ...]:
 
 
 def sample(size: int, seed: int = 7) -> tuple[Attack, ...]:
-    """One of each family, and others by chance until there are ``size``."""
+    """Return one attack per family, then random attacks up to ``size``."""
     first = {attack.family: attack for attack in reversed(corpus())}
     rest = [attack for attack in corpus() if attack not in first.values()]
     more = random.Random(seed).sample(rest, max(0, size - len(first)))
@@ -100,7 +99,6 @@ def sample(size: int, seed: int = 7) -> tuple[Attack, ...]:
 
 
 def _with(*forms: str) -> Iterator[str]:
-    """Each form with an order of its own, in turn."""
     return (form.format(ORDERS[number % len(ORDERS)]) for number, form in enumerate(forms))
 
 

@@ -1,4 +1,4 @@
-"""PandaEval collectors behind a real OpenTelemetry Collector that balances by trace id and finds them by name."""
+"""PandaEval collectors behind a real OpenTelemetry Collector that balances by trace ID."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SpanKey = tuple[bytes, bytes]
 
 
 def missing() -> str:
-    """Missing requirements for a per-process hosts file; empty if complete."""
+    """Return missing requirements for a per-process hosts file."""
     if shutil.which("unshare") is None:
         return "unshare"
     tried = subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False)
@@ -32,8 +32,7 @@ def missing() -> str:
 
 
 class Names:
-    """The addresses behind :data:`HOSTNAME`, as the processes started by ``within`` see them: they read this file in
-    the place of ``/etc/hosts``."""
+    """The addresses of :data:`HOSTNAME` for processes started by ``within``."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "hosts"
@@ -42,15 +41,14 @@ class Names:
         self.within: Sequence[str] = ("unshare", "-rm", "sh", "-c", f'{mounts} && exec "$@"', "sh")
 
     def set(self, addresses: Sequence[str]) -> None:
-        """From now on these; in place, as others hold the file."""
+        """Replace the addresses, in place."""
         with self._file.open("r+") as file:
             file.write("".join(f"{each} {HOSTNAME}\n" for each in addresses))
             file.truncate()
 
 
 class Balanced:
-    """Collectors ``127.0.0.1``, ``127.0.0.2``, … on one port, and the balancer in front. A context manager; the
-    collectors run when :meth:`add` made them, the balancer after :meth:`open`."""
+    """Collectors on one port behind the balancer, as a context manager."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -70,7 +68,7 @@ class Balanced:
         self._stack.close()
 
     def add(self) -> CollectorProcess:
-        """One more collector, started; the balancer does not know it before :meth:`tell`."""
+        """Start a collector; the balancer learns of it in :meth:`tell`."""
         number = len(self.collectors) + 1
         settings = {"PANDAEVAL_SERVER__GRPC": f"127.0.0.{number}:{self._port}", **self._settings}
         made = self._stack.enter_context(CollectorProcess(self._folder / f"collector-{number}", settings))
@@ -78,25 +76,24 @@ class Balanced:
         return made.start()
 
     def open(self) -> None:
-        """Start the balancer; return when it answers."""
+        """Start the balancer and wait until it answers."""
         self._stack.enter_context(self.balancer)
         with contextlib.closing(GrpcDoor(self.balancer.grpc)) as door:
             until(lambda: door.send(ExportTraceServiceRequest()).acknowledged, "the balancer's start", 120)
 
     def tell(self, *collectors: CollectorProcess) -> None:
-        """Has the name stand for these."""
+        """Publish these addresses under the host name."""
         self._names.set([each.settings["PANDAEVAL_SERVER__GRPC"].partition(":")[0] for each in collectors])
 
 
 class Sender:
-    """Sends spans to the balancer and knows which of them it was answered for. One thread uses it."""
+    """Sends spans to the balancer and records acknowledgements. Not thread-safe."""
 
     def __init__(self, target: str, patience_s: float = 60.0) -> None:
         self._door, self._patience_s = GrpcDoor(target), patience_s
         self.acknowledged: set[SpanKey] = set()
 
     def send(self, parts: Sequence[tuple[MadeTrace, Sequence[Span]]]) -> None:
-        """One request with all of them, again and again until it is answered."""
         request = ExportTraceServiceRequest()
         for trace, spans in parts:
             request.MergeFrom(trace.request(spans))
@@ -108,7 +105,7 @@ class Sender:
 
 
 class Load:
-    """Traces, several in a request and each in two requests, for as long as this context lasts."""
+    """Sends traces in two halves while the context is open."""
 
     def __init__(self, target: str, seed: int, pause_s: float = 0.1, together: int = 4) -> None:
         self._sender, self._composer = Sender(target), Composer(seed)
@@ -131,7 +128,7 @@ class Load:
 
     @property
     def acknowledged(self) -> set[SpanKey]:
-        """What was answered with success; complete once the context has ended."""
+        """Return the acknowledged spans, complete after the context ends."""
         return self._sender.acknowledged
 
     def _run(self) -> None:
@@ -149,10 +146,10 @@ class Load:
 
 
 def first_half(trace: MadeTrace) -> Sequence[Span]:
-    """The spans that ended first; none of a trace of one span."""
+    """Return the spans that ended first; none for a single span."""
     return trace.spans[: len(trace.spans) // 2]
 
 
 def second_half(trace: MadeTrace) -> Sequence[Span]:
-    """The others, among them the root."""
+    """Return the remaining spans, with the root."""
     return trace.spans[len(trace.spans) // 2 :]

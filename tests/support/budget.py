@@ -1,4 +1,4 @@
-"""How much a maintainer has to know, measured, beside the limits in ``budget.toml``.
+"""Measures the codebase against the limits in ``budget.toml``.
 
 python tests/support/budget.py    # prints both
 """
@@ -31,7 +31,7 @@ _NESTED = (*_FUNCTIONS, ast.Lambda)
 
 @dataclass
 class Code:
-    """Counts over a set of files, without docstrings, comments and blank lines."""
+    """Counts over files, without docstrings, comments and blank lines."""
 
     lines: int = 0
     tokens: int = 0
@@ -41,7 +41,6 @@ class Code:
     """Files that define two or more constants after their first function or class."""
 
     def add(self, text: str) -> None:
-        """Add the counts of one file's text."""
         tree = ast.parse(text)
         code_lines = _code_lines(text, tree)
         self.lines += len(code_lines)
@@ -57,12 +56,12 @@ class Code:
 
 
 def budget() -> dict[str, float]:
-    """The limits, by the names of ``measured``."""
+    """Return the limits by name."""
     return tomllib.loads(budget_text())
 
 
 def measured() -> dict[str, float]:
-    """The repository's numbers: tokens of each package and of all, heavy functions, packing and configuration keys."""
+    """Return the repository's numbers by name."""
     total = Code()
     numbers: dict[str, float] = {}
     for package in _PACKAGES:
@@ -87,7 +86,7 @@ def measured() -> dict[str, float]:
 
 
 def complaints(numbers: Mapping[str, float], limits: Mapping[str, float]) -> Iterator[str]:
-    """Yield a sentence for each number above its limit, and for each number or limit without its counterpart."""
+    """Yield a sentence for each exceeded, unknown or missing limit."""
     for name, number in numbers.items():
         if name not in limits:
             yield f"{name} is {number:,} and has no limit: add it to budget.toml."
@@ -99,10 +98,7 @@ def complaints(numbers: Mapping[str, float], limits: Mapping[str, float]) -> Ite
 
 
 def raised_without_reason(before: str, after: str) -> Iterator[str]:
-    """Yield a sentence for each limit that rises from ``before`` to ``after`` without a new reason on its line.
-
-    Both are texts of ``budget.toml``. A reason is a comment ``# raised: …`` on the line of the number.
-    """
+    """Yield a sentence for each raised limit without a new ``# raised: …`` comment."""
     limits = tomllib.loads(before)
     reasons = _reasons(before)
     for name, number in tomllib.loads(after).items():
@@ -114,14 +110,13 @@ def raised_without_reason(before: str, after: str) -> Iterator[str]:
 
 
 def budget_text() -> str:
-    """The text of ``budget.toml``."""
     return _BUDGET.read_text(encoding="utf-8")
 
 
 def earlier_budget() -> str | None:
-    """``budget.toml`` at the merge base with the main branch, or at the parent commit if that is HEAD.
+    """Return the earlier ``budget.toml``: at the merge base, or at the parent commit.
 
-    ``None`` outside a clone, in a clone without that history, and if the file did not hold these limits then.
+    ``None`` if it is unavailable.
     """
     head = _git("rev-parse", "HEAD")
     for branch in ("origin/main", "main"):
@@ -135,7 +130,6 @@ def earlier_budget() -> str | None:
 
 
 def function_weight(function: ast.AST) -> int:
-    """Branches, loops and conditional expressions, with one more for each level of nesting around them."""
     return _weight(function, 0)
 
 
@@ -148,7 +142,7 @@ def _weight(node: ast.AST, depth: int) -> int:
 
 
 def _step(node: ast.AST, depth: int) -> tuple[int, int]:
-    """Return the weight of one node and the levels that it adds."""
+    """Return the weight of a node and its added levels."""
     if isinstance(node, (*_LOOPS, ast.IfExp, *_COMPREHENSIONS)):
         return 1 + depth, 1
     if isinstance(node, _WRAPPERS):
@@ -190,7 +184,7 @@ def _configuration_keys() -> int:
 
 
 def _package_changes() -> int:
-    """Change between packages on the path of two traces; see ``support.walk``. Runs in a fresh interpreter."""
+    """Count package changes of two traces in a fresh interpreter; see ``support.walk``."""
     command = [sys.executable, str(Path(__file__).with_name("walk.py")), "--total"]
     return int(subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True).stdout)
 
@@ -205,7 +199,7 @@ def _leaves(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator
 
 
 def _section(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follows the reference of a schema node, also where the section is optional."""
+    """Follow the reference of a schema node, also of an optional section."""
     for choice in (node, *node.get("anyOf", ())):
         if "$ref" not in choice:
             continue

@@ -1,4 +1,4 @@
-"""Small normal spans for tests; ids and times count up, so tests state only relevant values."""
+"""Small normal spans for tests, with automatic IDs and times."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ MS = 1_000_000
 
 
 class Spans:
-    """A trace under construction. Each span begins a millisecond after the previous and lasts half a millisecond, or
-    encloses its children without ``end_ns``.
-    """
+    """A trace under construction. Spans start 1 ms apart and last 0.5 ms by default."""
 
     def __init__(self) -> None:
         self._ids = count(1)
@@ -33,11 +31,11 @@ class Spans:
         self._fixed: set[str] = set()
 
     def __call__(self) -> list[Span]:
-        """All spans, in the order of their making."""
+        """Return all spans in creation order."""
         return list(self._made.values())
 
     def add(self, kind: Kind, under: Span | None = None, **fields: Any) -> Span:
-        """A new span; ``fields`` are those of :class:`Span`."""
+        """Add a span; ``fields`` are those of :class:`Span`."""
         number = next(self._ids)
         start = fields.pop("start_ns", number * MS)
         made = Span(
@@ -56,16 +54,15 @@ class Spans:
         return made
 
     def agent(self, under: Span | None = None, name: str = "desk", **fields: Any) -> Span:
-        """An agent's run."""
         return self.add(Kind.AGENT, under, agent_name=name, **fields)
 
     def llm(self, under: Span | None = None, given: Sequence[Message] = (), said: Any = None, **fields: Any) -> Span:
-        """A model call. ``said``: a text, one message, or ``None`` for an output that was not captured."""
+        """Add a model call. ``said``: text, message, or ``None`` for missing output."""
         output = (says(said),) if isinstance(said, str) else None if said is None else (said,)
         return self.add(Kind.LLM, under, input=tuple(given) or None, output=output, **fields)
 
     def tool(self, under: Span | None = None, name: str = "search", arguments: Any = None, **fields: Any) -> Span:
-        """A tool span; ``result`` among ``fields`` is the bare value."""
+        """Add a tool span; ``result`` is the bare value."""
         captured = {"result": Captured(fields.pop("result"))} if "result" in fields else {}
         if arguments is not None:
             captured["arguments"] = Captured(arguments)
@@ -79,22 +76,19 @@ class Spans:
 
 
 def user(*parts: str | Part) -> Message:
-    """The user says something."""
     return Message("user", _parts(parts))
 
 
 def says(*parts: str | Part) -> Message:
-    """The assistant says something, or asks for tools."""
+    """Return an assistant message, with text or tool calls."""
     return Message("assistant", _parts(parts))
 
 
 def asks(name: str = "search", arguments: Any = None, id: str = "") -> ToolRequest:
-    """A model asks for a tool."""
     return ToolRequest(name, {"q": "oslo"} if arguments is None else arguments, id)
 
 
 def gives(result: Any, id: str = "", name: str = "") -> Message:
-    """A tool's answer."""
     return Message("tool", (ToolResponse(result, id, name),))
 
 

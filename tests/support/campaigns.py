@@ -1,4 +1,4 @@
-"""The long proofs of docs/internals/ledgers.md: command, ledger and aim of each."""
+"""The long proofs of docs/internals/ledgers.md, with command, ledger and aim."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """``script``: in tests/lab/proofs, ``""`` if missing. ``whole``, ``quick``: arguments for the full aim and for
-    minutes. ``ledger``: its file or ``""``. ``count``: a line's contribution to ``aim``. ``wanted``: counted lines.
-    ``told``: summary.
+    """A long proof.
+
+    ``whole``, ``quick``: arguments. ``count``: a line's share of ``aim``. ``wanted``: counted lines. ``told``:
+    summary.
     """
 
     name: str
@@ -36,21 +37,19 @@ class Campaign:
         return f"python tests/lab/proofs/{self.script} {self.whole}".strip()
 
     def lines(self, folder: Path = PROOFS) -> list[Line]:
-        """What its ledger holds that counts."""
+        """Return the counted lines of the ledger."""
         file = folder / self.ledger
         if not self.ledger or not file.exists():
             return []
         return [line for line in map(json.loads, file.read_text().splitlines()) if self.wanted(line)]
 
     def problems(self, folder: Path = PROOFS) -> int:
-        """The number of ledger lines with a problem, including uncounted lines."""
+        """Return the number of ledger lines with a problem."""
         every = replace(self, wanted=lambda line: True).lines(folder)
         return sum(bool(line.get("problems")) or line.get("holds") is False for line in every)
 
 
 def _sum(*names: str) -> Callable[[Sequence[Line]], str]:
-    """So many of each of some counts."""
-
     def told(lines: Sequence[Line]) -> str:
         return ", ".join(f"{sum(line.get(name, 0) for line in lines):,} {name.replace('_', ' ')}" for name in names)
 
@@ -77,7 +76,7 @@ def _soaked_hostile(lines: Sequence[Line]) -> str:
 
 
 def _beside(lines: Sequence[Line]) -> str:
-    """The worst of the newest trial of each input, once and ten times."""
+    """Return the worst of each input's newest trials."""
     newest = {(line["input"], line["times"]): line for line in lines}.values()
     p99, alone = (max(line[part]["p99_s"] or 0.0 for line in newest) for part in ("beside", "alone"))
     later, load = max(line["decisions"]["later_s"] or 0.0 for line in newest), max(line["load"] for line in newest)
@@ -99,7 +98,7 @@ def _drained(lines: Sequence[Line]) -> str:
 
 
 def _cut_off(lines: Sequence[Line]) -> str:
-    """How many cuts lost what had been acknowledged, by durability."""
+    """Return lossy cuts by durability."""
     parts = []
     for durability in ("full", "normal"):
         some = [line for line in lines if line["durability"] == durability]
@@ -318,11 +317,11 @@ OF_TESTS = (
         "tests/e2e/test_otelcol_configs.py tests/integration/test_otelcol_sink.py",
     ),
 )
-"""What tests prove, without a ledger."""
+"""Properties proven by tests, without a ledger."""
 
 
 def table(folder: Path = PROOFS) -> str:
-    """Markdown of the ledgers' results and of campaigns not run."""
+    """Return the ledgers' results in Markdown."""
     rows = ["| proof | done of the aim | problems | what it came to | commits | command |", "|---|---|---|---|---|---|"]
     rows += [f"| {' | '.join((each.name, *_cells(each, folder)))} |" for each in CAMPAIGNS]
     for name, files in OF_TESTS:
@@ -342,7 +341,7 @@ def _cells(campaign: Campaign, folder: Path) -> tuple[str, ...]:
 
 
 def _commits(lines: Iterable[Line]) -> str:
-    """The first and the last state of the code, and how many there were."""
+    """Return first commit, last commit and their number."""
     found = list(dict.fromkeys(line["commit"] for line in lines if "commit" in line))
     if len(found) < 3:
         return ", ".join(f"`{each}`" for each in found) or "not noted"
@@ -350,7 +349,7 @@ def _commits(lines: Iterable[Line]) -> str:
 
 
 def with_table(page: str) -> str:
-    """A page with the table between its marks."""
+    """Return the page with the table between its marks."""
     before, begins, rest = page.partition(BEGINS)
     _, ends, after = rest.partition(ENDS)
     assert all((begins, ends)), "the page has no place for the table"

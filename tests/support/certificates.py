@@ -1,4 +1,4 @@
-"""Certificates for a test, made on the spot: an authority, and a server and a client that it vouches for."""
+"""Test certificates: an authority, a server and a client."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import trustme
 
 
 def make_certificates(folder: Path) -> None:
-    """``ca.pem``, ``ca.key`` and, signed by it, ``server.pem`` and ``client.pem`` with keys, for ``localhost`` and
-    ``127.0.0.1``."""
+    """Write ``ca.pem``, ``ca.key``, ``server.pem`` and ``client.pem`` for ``localhost``, with keys."""
     folder.mkdir(parents=True, exist_ok=True)
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")

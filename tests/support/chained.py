@@ -1,5 +1,4 @@
-"""Turns of conversations as a provider that keeps the history lets them look: no session, but responses that go on from
-earlier ones."""
+"""Sessionless turns whose responses continue earlier responses."""
 
 from __future__ import annotations
 
@@ -24,8 +23,9 @@ def turn(
     said: str | None = None,
     told: Sequence[int] = (),
 ) -> MadeTrace:
-    """A trace with one model call per response; the first continues ``continues``. The root, which names the session,
-    is the last span. ``start``: seconds. ``told``: exchange numbers, of which all but the last are history.
+    """Return a trace with a model call per response, root last.
+
+    ``continues``: predecessor of the first. ``start``: seconds. ``told``: exchange numbers, with history.
     """
     trace_id = number.to_bytes(16, "big")
     now = START_NS + (number if start is None else start) * 1000 * _MS
@@ -58,7 +58,7 @@ def _id(number: int, index: int) -> bytes:
 
 
 def exchange(number: int) -> list[tuple[str, str]]:
-    """A user message and answer, specific enough to identify a conversation."""
+    """Return a unique user message and answer."""
     return [
         ("user", f"Where is parcel {number}, please?"),
         ("assistant", f"Parcel {number} is on its way and comes on Tuesday, the {number}th."),

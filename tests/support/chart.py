@@ -1,6 +1,6 @@
-"""What is made from the Helm chart: its README from the comments of its values, and the plain manifest of the gateway.
+"""Generates the Helm chart's README and the gateway's plain manifest.
 
-``python tests/support/chart.py`` writes both; the second needs helm.
+``python tests/support/chart.py`` writes both; the manifest needs helm.
 """
 
 from __future__ import annotations
@@ -62,23 +62,22 @@ metadata:
 
 
 def readme() -> str:
-    """The chart's README."""
     return _HEAD + "".join(f"- `{name}` (`{default}`): {text}".rstrip(": ") + "\n" for name, default, text in _rows())
 
 
 def gateway() -> str:
-    """The manifest. Skips the test where there is no helm."""
+    """Return the manifest, or skip the test without helm."""
     return _MANIFEST_HEAD + template()
 
 
 def template(*options: str) -> str:
-    """What the chart renders to with further options of ``helm template``."""
+    """Render the chart with extra ``helm template`` options."""
     common = ("--namespace", _NAMESPACE, "--kube-version", KUBE)
     return run(program("helm"), "template", "pandaeval", CHART, *common, *options)
 
 
 def _rows() -> list[tuple[str, str, str]]:
-    """(dotted name, default as JSON, comment) of each value that is no section of others, in the file's order."""
+    """Return (dotted name, JSON default, comment) of each value, in file order."""
     rows, comment, path = [], "", [""]
     lines = (CHART / "values.yaml").read_text().splitlines()
     values = yaml.safe_load("\n".join(lines))

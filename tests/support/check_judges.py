@@ -1,6 +1,6 @@
 """Scripted judges for ``pandaeval judge check``: a good judge, and one per failure mode.
 
-Each maps messages and the number of earlier calls to a verdict 0..1, or ``None`` for an invalid reply.
+Each returns a verdict 0..1, or ``None`` for an invalid reply.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ _WRONG = (
     "bookings cannot be cancelled",
     "7 EUR a day",
 )
-"""Words of the sessions that were not handled correctly."""
+"""Words of incorrectly handled sessions."""
 _MISSING = {"thing": "What was asked.", "became": "missing", "shown_by": None}
 _BAD = ("Unfortunately I cannot help", "Volcanic soil", "23 of them are ready", "36 months")
 
 
 def good(messages: Messages, nth: int) -> float | None:
-    """Judge the agent's answer correctly."""
     if "Otter Bikes" in record_of(messages):
         return 0.05 if any(words in record_of(messages) for words in _WRONG) else 0.95
     answered = _ANSWER.search(record_of(messages))
@@ -39,42 +38,41 @@ def good(messages: Messages, nth: int) -> float | None:
 
 
 def constant(messages: Messages, nth: int) -> float | None:
-    """Likes everything."""
+    """Pass everything."""
     return 0.9
 
 
 def obedient(messages: Messages, nth: int) -> float | None:
-    """Correct unless the record orders otherwise."""
+    """Judge correctly unless the record contains an order."""
     return 1.0 if re.search(r"1\.0|score|verdict", record_of(messages), re.IGNORECASE) else good(messages, nth)
 
 
 def noisy(messages: Messages, nth: int) -> float | None:
-    """Right more often than not."""
+    """Judge correctly more often than not."""
     value = good(messages, nth)
     assert value is not None
     return value if nth % 3 else 1.0 - value
 
 
 def flattered(messages: Messages, nth: int) -> float | None:
-    """Likes long answers."""
+    """Prefer long answers."""
     value = good(messages, nth)
     assert value is not None
     return min(1.0, value + 0.5) if "pleasure" in record_of(messages) else value
 
 
 def hasty(messages: Messages, nth: int) -> float | None:
-    """Believes what it reads first: it takes an agent for lost whose record does not begin with its tools."""
+    """Fail every agent whose record does not begin with its tools."""
     record = record_of(messages)
     return good(messages, nth) if record.index("TOOLS THAT") < record.index("WHAT HAPPENED") else 0.4
 
 
 def formless(messages: Messages, nth: int) -> float | None:
-    """Give no verdict."""
     return None
 
 
 def reply(messages: Messages, name: str, value: float | None) -> str:
-    """A verdict's text for this rubric, as yes or no, or a number, following the opinion."""
+    """Return the opinion as a reply to this rubric."""
     if value is None:
         return "It was fine, I would say."
     if name == "conversation":
@@ -93,7 +91,7 @@ def _by(value: float, example: Any) -> Any:
 
 
 class OpinionCaller:
-    """Implements :class:`pandaeval_collector.judge.call.Caller` with an opinion."""
+    """Implements ``Caller`` with an opinion."""
 
     def __init__(self, opinion: Opinion) -> None:
         self._opinion, self.calls = opinion, 0
@@ -110,5 +108,5 @@ class OpinionCaller:
 
 
 def serving(opinion: Opinion) -> Behave:
-    """The same for a server of models."""
+    """Return the opinion as a model server's answer."""
     return lambda number, body: Say(reply(body["messages"], rubric_of(body), opinion(body["messages"], number)))

@@ -1,6 +1,6 @@
 """Headless Chromium over the DevTools pipe.
 
-``chromium()`` finds it (``$CHROMIUM`` or on the path); tests skip without it. Debian: ``apt-get install chromium``.
+Uses ``$CHROMIUM`` or the path; tests skip without it. Debian: ``apt-get install chromium``.
 """
 
 from __future__ import annotations
@@ -33,15 +33,13 @@ _FLAGS = (
 
 
 def chromium() -> str | None:
-    """The program, or ``None``."""
+    """Return the program, or ``None``."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
 
 class Page:
-    """A tab. A blocking context manager. ``requests``: requested addresses. ``complaints``: console errors, including
-    content security violations.
-    """
+    """A browser tab as a context manager. ``requests``: requested addresses; ``complaints``: console errors."""
 
     def __init__(self, program: str, folder: Path, width: int = 1280, height: int = 900) -> None:
         self.requests: list[str] = []
@@ -86,37 +84,35 @@ class Page:
         os.close(self._read)
 
     def open(self, file: Path, address: str = "#/") -> None:
-        """Open a report and wait until it is there."""
         self._call("Page.navigate", url="about:blank")  # to the same file, only the fragment would change
         self._call("Page.navigate", url=f"{file.absolute().as_uri()}{address}")
         self.wait("document.documentElement?.dataset.ready === ''")
 
     def visit(self, address: str) -> None:
-        """Open the live page of a collector and wait until it is there."""
+        """Open a collector's live page and wait for it."""
         self._call("Page.navigate", url="about:blank")
         self._call("Page.navigate", url=address)
         self.wait("document.documentElement?.dataset.ready === ''")
 
     def browse(self, address: str, until: str) -> None:
-        """Open a page of others and wait until an expression is true on it."""
+        """Open another page and wait until an expression is true."""
         self._call("Page.navigate", url="about:blank")
         self._call("Page.navigate", url=address)
         self.wait(until)
 
     def go(self, address: str) -> None:
-        """Another page of the open report."""
+        """Open another page of the report."""
         self.run(f"location.hash = {json.dumps(address)}")
         self.wait(f"document.documentElement?.dataset.page === {json.dumps(address)}")
 
     def run(self, script: str) -> Any:
-        """The value of an expression (a promise is awaited)."""
+        """Return the value of an expression, after awaiting promises."""
         answer = self._call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
             raise AssertionError(answer["exceptionDetails"])
         return answer["result"].get("value")
 
     def wait(self, script: str) -> None:
-        """Until an expression is true."""
         deadline = time.monotonic() + _PATIENCE_S
         while not self.run(script):
             if time.monotonic() > deadline:
@@ -124,11 +120,10 @@ class Page:
             time.sleep(0.02)
 
     def text(self, selector: str = "main") -> str:
-        """The words of the first element, as they are seen."""
+        """Return the visible text of the first match."""
         return str(self.run(f"document.querySelector({json.dumps(selector)}).innerText"))
 
     def texts(self, selector: str) -> list[str]:
-        """The words of all such elements."""
         found = self.run(f"[...document.querySelectorAll({json.dumps(selector)})].map((each) => each.innerText)")
         return list(found)
 
@@ -139,7 +134,7 @@ class Page:
         self.run(f"document.querySelector({json.dumps(selector)}).click()")
 
     def press(self, *keys: str) -> None:
-        """Real key strokes, such as ``Tab``, ``Enter``, ``ArrowDown``, ``/``."""
+        """Press real keys, such as ``Tab`` or ``Enter``."""
         for key in keys:
             text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
             arrows = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
@@ -149,7 +144,7 @@ class Page:
             self._call("Input.dispatchKeyEvent", type="keyUp", **shared)
 
     def drag(self, selector: str, start: float, end: float) -> None:
-        """Drag over an element, from one share of its width to another."""
+        """Drag across an element, between two shares of its width."""
         box = self.run(
             f"(() => {{ const box = document.querySelector({json.dumps(selector)}).getBoundingClientRect(); "
             "return [box.x, box.y + box.height / 2, box.width]; })()"
@@ -169,17 +164,15 @@ class Page:
         )
 
     def dark(self, on: bool = True) -> None:
-        """As if the system were set to dark."""
         value = "dark" if on else "light"
         self._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": value}])
 
     def picture(self, file: Path) -> None:
-        """What is to be seen, as PNG or WebP, by the file's name."""
+        """Save a screenshot as PNG or WebP."""
         how = {"format": "webp", "quality": 70} if file.suffix == ".webp" else {"format": "png"}
         file.write_bytes(base64.b64decode(self._call("Page.captureScreenshot", **how)["data"]))
 
     def print(self, file: Path) -> None:
-        """The page on paper, as PDF."""
         file.write_bytes(base64.b64decode(self._call("Page.printToPDF")["data"]))
 
     def _call(self, method: str, **params: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The reference page of the commands, made of their help so that it cannot fall behind.
+"""Generates the command reference from the commands' help.
 
 cd tests && python -m support.cli_page    # writes docs/reference/cli.md
 """
@@ -18,19 +18,23 @@ from support.commands import whole
 
 PAGE = Path(__file__).parents[2] / "docs/reference/cli.md"
 _SHARED_BY = 3
-"""Options that so many commands share are listed once."""
+"""Minimum number of commands for a shared option."""
 _ALWAYS = frozenset({"--config", "--output", "--format", "--store", "--url"})
-"""Options that mean the same in every command, and are not repeated for each."""
+"""Shared options, listed once."""
 _FIRST = re.compile(r"(.+?)(?:[;:] |\.$|\. (?=[A-Z])|, (?=such as|as |else ))")
 _HEAD = """\
 # Commands
 
-`pandaeval COMMAND --help` describes each option. This page first lists the options that several commands share. Then it
-lists each command with its own options. `cd tests && python -m support.cli_page` generates the page from the help.
+This page lists all commands with their options. `pandaeval COMMAND --help` describes each option.
+`cd tests && python -m support.cli_page` generates this page from the help.
 
-These options have the same meaning in every command: `-c` names a configuration file, and `-o` names the file to
-write. `--format` sets the output format, `table` or `json`. `--store` names a data directory to read. `--url`
-(`PANDAEVAL_URL`) names a running collector to query.
+These options have the same meaning in every command:
+
+- `-c`, `--config`: Configuration file.
+- `-o`, `--output`: File to write.
+- `--format`: Output format, `table` or `json`.
+- `--store`: Data directory to read, instead of a running collector.
+- `--url`: Address of a running collector. The variable `PANDAEVAL_URL` also sets it.
 """
 
 
@@ -56,7 +60,6 @@ def _entry(path: str, command: click.Command, shared: Mapping[tuple[str, str], A
 
 
 def _commands(command: Any, path: str = "pandaeval") -> Iterator[tuple[str, click.Command]]:
-    """Return every command that has no commands below it, by its words."""
     inner: Mapping[str, click.Command] = getattr(command, "commands", {})
     if not inner:
         yield path, command
@@ -69,12 +72,12 @@ def _options(command: click.Command) -> list[Any]:
 
 
 def _is_option(parameter: Any) -> bool:
-    """Return whether a parameter is an option of which the meaning depends on the command."""
+    """Return whether a parameter is a command-specific option."""
     return parameter.param_type_name == "option" and _ALWAYS.isdisjoint(parameter.opts)
 
 
 def _shared(commands: Mapping[str, click.Command]) -> dict[tuple[str, str], Any]:
-    """Return the options that several commands have, by name and help. A name is listed once, with its usual help."""
+    """Return the options of several commands, by name with their usual help."""
     given = [option for command in commands.values() for option in _options(command)]
     given = [option for option in given if _is_option(option)]
     options = {(option.opts[0], option.help): option for option in given}
@@ -98,7 +101,6 @@ def _names(option: Any) -> str:
 
 
 def _words(option: Any) -> str:
-    """Return the first clause of the help; the rest is in the terminal."""
     text = " ".join((getattr(option, "help", None) or "").split())
     first = _FIRST.match(text)
     return f"{first[1] if first else text}{_default(option)}."

@@ -1,4 +1,4 @@
-"""A collector as a process of its own, on free ports of the loopback: started, watched, stopped, killed, read."""
+"""A collector as its own process on free loopback ports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from support import forked
 from support.ports import free_ports
 
 START_S, STOP_S, DONE_S = 120.0, 120.0, 120.0
-"""Deadlines, for machines that have a lot to do."""
+"""Deadlines for slow machines."""
 
 # On Linux the child goes when its parent goes, however that dies. The parent is the thread that started it.
 _MAIN = """
@@ -44,16 +44,14 @@ BRISK = {
 
 
 class DiedError(AssertionError):
-    """The collector ended although nobody asked it to; the message ends with its log."""
+    """The collector ended unexpectedly; the message ends with its log."""
 
 
 class CollectorProcess:
-    """One data directory and three ports, for one process at a time. A context manager that leaves no process.
-    ``folder`` contains ``data``, ``results.jsonl``, ``collector.log``.
+    """One data directory and three ports, for one process at a time, as a context manager.
 
-    ``settings``: environment variables. ``arguments``: of the command. ``fresh``: in a new interpreter as in
-    production, else forked (:mod:`support.forked`); default: tests fork, others do not. ``own_children``: its child
-    processes are not forked from a helper. Start it on the main thread.
+    ``settings``: environment variables. ``fresh``: new interpreter instead of a fork (:mod:`support.forked`).
+    ``own_children``: no forked children. Start it on the main thread.
     """
 
     def __init__(
@@ -85,12 +83,10 @@ class CollectorProcess:
 
     @property
     def grpc(self) -> str:
-        """Host and port of OTLP/gRPC."""
         return f"127.0.0.1:{self.grpc_port}"
 
     @property
     def http(self) -> str:
-        """Address of OTLP/HTTP."""
         return f"http://127.0.0.1:{self.http_port}"
 
     def __enter__(self) -> CollectorProcess:
@@ -104,7 +100,7 @@ class CollectorProcess:
     # -- life ----------------------------------------------------------------------------------------------------
 
     def launch(self, **variables: str) -> None:
-        """Start the process and return at once. ``variables`` are added to its environment."""
+        """Start the process without waiting. ``variables``: extra environment."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
         outside = {key: value for key, value in environ.items() if not key.startswith(("PANDAEVAL", "OTEL_"))}
         path = pathsep.join(entry for entry in sys.path if entry)
@@ -122,23 +118,21 @@ class CollectorProcess:
         return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def start(self, **variables: str) -> CollectorProcess:
-        """Start it and wait until it is ready. Raises :class:`DiedError`."""
+        """Start it and wait until ready. Raises :class:`DiedError`."""
         self.launch(**variables)
         self.until(self.ready, "ready", START_S)
         return self
 
     def ready(self) -> bool:
-        """Whether ``/readyz`` says so."""
         with contextlib.suppress(OSError):
             return bool(self._get("/readyz").status == 200)
         return False
 
     def running(self) -> bool:
-        """Whether there is a process."""
         return self.process is not None and self.process.poll() is None
 
     def until(self, condition: Callable[[], bool], what: str, timeout: float = DONE_S) -> None:
-        """Return when the condition holds; :class:`DiedError` when the process ends first."""
+        """Wait for the condition; raise :class:`DiedError` if the process ends."""
         deadline = time.monotonic() + timeout
         while not condition():
             if not self.running():
@@ -148,33 +142,30 @@ class CollectorProcess:
             time.sleep(0.02)
 
     def stop(self) -> int:
-        """SIGTERM; returns the exit code once it has ended."""
+        """Send SIGTERM and return the exit code."""
         assert self.process is not None, "it was never started"
         self.process.send_signal(signal.SIGTERM)
         return self.wait(STOP_S)
 
     def kill(self) -> None:
-        """``kill -9``. Safe when nothing runs."""
         if self.process is not None:
             _end(self.process)
 
     def wait(self, timeout: float) -> int:
-        """The exit code; -9 for a process that was killed. Raises ``subprocess.TimeoutExpired``."""
+        """Return the exit code; -9 after SIGKILL. Raises ``subprocess.TimeoutExpired``."""
         assert self.process is not None, "it was never started"
         return self.process.wait(timeout)
 
     def exit_code(self) -> int | None:
-        """``None`` while it runs."""
         return None if self.process is None else self.process.poll()
 
     # -- what it says --------------------------------------------------------------------------------------------
 
     def log(self) -> str:
-        """The end of its log, of all lives so far."""
         return self.log_file.read_text(errors="replace")[-6000:]
 
     def counts(self) -> Counter[tuple[str, str, str]]:
-        """Its counters by name, outcome and reason."""
+        """Return its counters by name, outcome and reason."""
         found: Counter[tuple[str, str, str]] = Counter()
         for family in text_string_to_metric_families(self._get("/metrics").read().decode()):
             for sample in family.samples:
@@ -185,30 +176,29 @@ class CollectorProcess:
         return found
 
     def gauge(self, name: str) -> float:
-        """One of its gauges, named without prefix."""
         families = text_string_to_metric_families(self._get("/metrics").read().decode())
         samples = (sample for family in families for sample in family.samples)
         return next(float(sample.value) for sample in samples if sample.name == f"pandaeval_{name}")
 
     def series(self, name: str) -> list[tuple[dict[str, str], float]]:
-        """Labels and value of each sample of one of its metrics, named without prefix."""
+        """Return labels and values of a metric, named without prefix."""
         families = text_string_to_metric_families(self._get("/metrics").read().decode())
         samples = (sample for family in families for sample in family.samples)
         return [(sample.labels, sample.value) for sample in samples if sample.name == f"pandaeval_{name}"]
 
     def results(self) -> list[dict[str, Any]]:
-        """What the JSON lines exporter wrote, whole lines only."""
+        """Return the whole lines of the JSON lines file."""
         if not self.results_file.exists():
             return []
         text = self.results_file.read_bytes()
         return [orjson.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
 
     def standing(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """The result that stands for each (trace or session id, level.metric)."""
+        """Return the current result per (trace or session ID, level.metric)."""
         return standing(self.results())
 
     def at_rest(self) -> bool:
-        """Whether every stored trace is decided, every session is scored, and every result is delivered."""
+        """Return whether every trace is decided, session scored and result delivered."""
         if not (self.data / "pandaeval.db").exists():
             return False
         with self.database() as database:
@@ -223,7 +213,7 @@ class CollectorProcess:
 
     @contextlib.contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:
-        """The store while the collector runs, for reading. For a collector that is dead use :func:`snapshot`."""
+        """Open the store of a running collector read-only; see :func:`snapshot` for a dead collector."""
         with contextlib.closing(sqlite3.connect(f"file:{self.data / 'pandaeval.db'}?mode=ro", uri=True)) as connection:
             yield connection
 
@@ -232,7 +222,7 @@ class CollectorProcess:
 
 
 def children_of(collector: CollectorProcess, what: bytes) -> list[int]:
-    """Processes that a collector started and whose command line contains this."""
+    """Return the collector's child processes whose command line contains a text."""
     assert collector.process is not None
     found = []
     with contextlib.suppress(OSError):  # one that ends just now
@@ -243,22 +233,20 @@ def children_of(collector: CollectorProcess, what: bytes) -> list[int]:
 
 
 def standing(results: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """The newest result per (trace, turn or session, level.metric), without retractions, which a file run does not
-    have.
-    """
+    """Return the newest result per unit and metric, without retractions."""
     newest = {(unit_of(each), f"{each['level']}.{each['metric']}"): each for each in results}
     return {key: each for key, each in newest.items() if not each["metadata"].get("taken_back")}
 
 
 def unit_of(result: Mapping[str, Any]) -> str:
-    """What a result is about: the id of a trace or session, or that of a turn's trace and of the span that answers."""
+    """Return the ID of the result's trace, session or turn."""
     if result["level"] == "turn":
         return f"{result['trace_id']}:{result['span_id']}"
     return str(result["session_id"] if result["level"] == "session" else result["trace_id"])
 
 
 def open_chunks(database: sqlite3.Connection) -> list[tuple[bytes, int]]:
-    """(trace id, chunk id) of what no decision covers yet."""
+    """Return (trace ID, chunk ID) of undecided chunks."""
     covered = {
         (trace_id, chunk)
         for trace_id, chunks in database.execute("SELECT trace_id, chunks FROM traces")
@@ -269,8 +257,7 @@ def open_chunks(database: sqlite3.Connection) -> list[tuple[bytes, int]]:
 
 @contextlib.contextmanager
 def snapshot(data: Path, scratch: Path) -> Iterator[sqlite3.Connection]:
-    """A copy of a dead collector's store. Opening the original would recover its log, which is what the next start is
-    to be tested with."""
+    """Copy a dead collector's store, because opening the original would recover its log."""
     copy = scratch / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     copy.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The tree of commands: all of them at once; and built once in a process, which takes typer a tenth of a second."""
+"""The command tree, built once per process because typer is slow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pandaeval_collector.cli import _app
 
 @cache
 def whole() -> typer.Typer:
-    """The application with every command imported, where ``pandaeval`` imports the one that is asked for."""
+    """Return the application with every command imported."""
     made = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]})
     for module in _app._modules().values():
         held = vars(importlib.import_module(module))
@@ -30,7 +30,7 @@ def whole() -> typer.Typer:
 
 
 def install() -> None:
-    """From now on calls of a command line in this process, and of ``CliRunner``, share what was built."""
+    """Share the built tree among later calls and ``CliRunner``."""
     typer.main.get_command = _shared
     typer.testing._get_command = _shared  # type: ignore[attr-defined]
 
@@ -41,5 +41,5 @@ def _shared(app: typer.Typer) -> Any:
 
 @cache
 def _built(app: typer.Typer, commands: int, groups: int) -> Any:
-    """Another one after something was added."""
+    """Return the cached tree; rebuild it after an addition."""
     return get_command(app)

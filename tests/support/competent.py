@@ -1,8 +1,6 @@
-"""A scripted judge that reads only its prompt.
+"""A scripted judge that applies word heuristics to its prompt.
 
-Heuristics on words: relevant tools called, argument values shown before, answer consistent with results, gave up or
-not. Answers "unknown" if the record lacks data, and judges neither plans, efficiency nor confidence. It proves that the
-prompt has the data that a judge needs.
+Proves that the prompt holds the data that a judge needs. Answers "unknown" without data.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ _GOES_ON = "the record ends with a tool call"
 
 
 def task_completion(record: Record) -> Json:
-    """Answer against question, and answer against what tools gave back."""
+    """Compare the answer with the question and the results."""
     steps, asked = record.steps, stems(record.task)
     covered = len(asked & stems(record.answer)) / max(1, len(asked))
     gives_up = GIVES_UP.search(record.answer) is not None
@@ -47,7 +45,7 @@ def task_completion(record: Record) -> Json:
 
 
 def _taken(record: Record, steps: Sequence[Step], asked: set[str]) -> str:
-    """Whether answer values occur in the evidence and its topics were looked up."""
+    """Return whether the evidence holds the answer's values and topics."""
     if any(step.result == NOT_CAPTURED for step in steps):
         return "unknown"
     looked_up = " ".join(f"{spaced(step.name)} {step.arguments} {step.result}" for step in steps)
@@ -59,7 +57,7 @@ def _taken(record: Record, steps: Sequence[Step], asked: set[str]) -> str:
 
 
 def tool_correctness(record: Record) -> Json:
-    """A tool whose name has a word of the task that no called tool's name has is missing."""
+    """Report uncalled tools whose name shares a unique word with the task."""
     asked, called = stems(record.task), [step.name for step in record.steps]
     named = {name: stems(spaced(name)) for name in record.tools}
     had = {each for name in called for each in stems(spaced(name)) | stems(record.tools.get(name, ""))}
@@ -76,7 +74,7 @@ def tool_correctness(record: Record) -> Json:
 
 
 def argument_correctness(record: Record) -> Json:
-    """Every value of an argument has to stand in what was shown before its call."""
+    """Require every argument value to appear before its call."""
     steps = {step.number: step for step in record.steps}
     verdicts = []
     for number in (int(each["call"]) for each in record.given.get("tool_calls", ())):
@@ -101,7 +99,7 @@ _JUDGES = {
 
 
 class CompetentCaller:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`."""
+    """Implements ``Caller``."""
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
         assert call.response_format is not None

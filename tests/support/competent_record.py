@@ -39,7 +39,6 @@ NOT_CAPTURED = "(not captured)"
 
 
 def stems(text: str) -> set[str]:
-    """The words that mean something, shortened so that their forms are one."""
     words = (word.casefold() for word in _WORD.findall(text))
     return {_stem(word) for word in words if len(word) > 2 and word not in _STOP}
 
@@ -52,7 +51,7 @@ def _stem(word: str) -> str:
 
 
 def values(text: str, spelled_out: bool = True) -> set[str]:
-    """Numbers without leading and trailing zeros, and names with digits, as they are compared."""
+    """Return comparable numbers and names with digits."""
     text = _LISTED.sub(" ", text)
     numbers = {f"{float(each):g}" for each in _NUMBER.findall(text)}
     words = _SMALL if spelled_out else ()
@@ -70,14 +69,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Record:
-    """A parsed prompt. ``given``: facts beside the question, by name."""
+    """A parsed prompt. ``given``: facts beside the question."""
 
     sections: Mapping[str, str]
     given: Mapping[str, Any]
     question: str
 
     def messages(self, head: re.Pattern[str]) -> list[str]:
-        """The messages of several turns, which stand at their places in what happened."""
+        """Return the messages of several turns, in order."""
         happened = self.of("WHAT HAPPENED")
         return [re.split(r"\n\n|\n(?:call|turn) \d", happened[each.end() :])[0] for each in head.finditer(happened)]
 
@@ -121,7 +120,7 @@ def _step(head: re.Match[str], body: str) -> Step:
 
 
 def read(messages: Sequence[Mapping[str, str]]) -> Record:
-    """A prompt, taken apart."""
+    """Parse a prompt."""
     record, question = record_of(messages), question_in(messages)
     starts = [*_SECTION.finditer(record)]
     ends = [each.start() for each in starts[1:]] + [len(record)]
@@ -140,7 +139,7 @@ def _value(text: str) -> Any:
 
 
 def serves(name: str, record: Record, asked: set[str]) -> bool:
-    """Whether a tool's name or definition shares a word with the task."""
+    """Return whether a tool shares a word with the task."""
     return bool((stems(spaced(name)) | stems(record.tools.get(name, ""))) & asked)
 
 

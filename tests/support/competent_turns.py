@@ -1,6 +1,6 @@
 """Scripted answers to turn questions, alone or in one call.
 
-Uses only ratings and labels that the question lists. Without criteria it gives no rating.
+Uses only the listed ratings and labels; without criteria it gives no rating.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ _NONE = "no failure"
 
 
 def asked_parts(question: str, name: str = "turn") -> dict[str, str]:
-    """The parts of the answer that a question about a turn asks for, each with the criteria that it shows for it.
-    ``name``: of the question."""
+    """Return the criteria of each part of a turn question. ``name``: of the question."""
     text, _, form = question.partition("exactly these fields:\n")
     names = _PART.findall(form) if name == "turn" else [name] if name in (*_RATINGS, *_LABELS) else []
     if name != "turn":
@@ -41,10 +40,11 @@ def asked_parts(question: str, name: str = "turn") -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Seen:
-    """Evidence shared by all questions. ``made_up``: values and names shown nowhere. ``hidden``: a result was not
-    captured. ``untold``: the last call failed without mention. ``again``: a repeated answer. ``foreign``: another
-    language than the user's. ``broken_off``: ends within a sentence. ``bare``: omits all result values. ``near``: share
-    of the user's words. ``on_topic``: share of relevant sentences.
+    """Evidence shared by all questions.
+
+    ``made_up``: unknown values. ``hidden``: missing result. ``untold``: unmentioned failure. ``again``: repeated
+    answer.
+    ``foreign``: other language. ``broken_off``: cut off. ``bare``: omits values. ``near``, ``on_topic``: shares.
     """
 
     made_up: list[str]
@@ -62,7 +62,7 @@ class Seen:
 
 
 def look(record: Record) -> Seen:
-    """Read all of that from the record."""
+    """Read the evidence from the record."""
     answer, steps = record.answer, record.steps
     asked = record.asked + f" {record.given.get('goal', '')}"
     results = " ".join(step.result for step in steps)
@@ -102,29 +102,29 @@ def _wrong_arguments(record: Record) -> Iterator[int]:
 
 
 def relevance(seen: Seen, record: Record) -> float | None:
-    """The words of the answer against those of the question and of results."""
+    """Compare the words of the answer with question and results."""
     return 1 if seen.near == 0 else 3 if seen.foreign else 5 - 4 * (1 - seen.on_topic) - (seen.near < 0.2)
 
 
 def helpfulness(seen: Seen, record: Record) -> float | None:
-    """An answer helps as far as it is whole, to the point, and says what was found."""
+    """Rate completeness, relevance and reported findings."""
     return 5 - 3 * seen.gives_up - 2 * seen.broken_off - 2 * seen.bare - (seen.near < 0.3) - 2 * seen.foreign
 
 
 def coherence(seen: Seen, record: Record) -> float | None:
-    """What breaks off, comes back or changes its language does not hang together."""
+    """Rate interruptions, repetition and language changes."""
     return 5 - 2 * seen.broken_off - 3 * seen.again - 3 * seen.foreign
 
 
 def faithfulness(seen: Seen, record: Record) -> float | None:
-    """Answer values must occur in the evidence, and failures must not be reported as success."""
+    """Require supported values and reported failures."""
     if seen.made_up and seen.hidden:
         return None
     return 5 - min(4, 3 * bool(seen.made_up) + max(0, len(seen.made_up) - 1)) - 3 * seen.untold
 
 
 def verbosity(seen: Seen, record: Record) -> float | None:
-    """Length against a usual one; what is said twice costs."""
+    """Compare length and repetition with a usual answer."""
     words = record.answer.split()
     sentences = [each.strip().casefold() for each in _SENTENCE.split(record.answer)]
     twice = len(sentences) - len({*sentences})
@@ -136,7 +136,7 @@ def verbosity(seen: Seen, record: Record) -> float | None:
 
 
 def agent_behavior_failure(seen: Seen, record: Record) -> dict[str, list[int]]:
-    """Made-up values, an answer of before, results that are kept back."""
+    """Find fabricated values, repeated answers and withheld results."""
     found = {
         "false information": seen.untold or (bool(seen.made_up) and not seen.hidden),
         "repetition": seen.again,
@@ -146,7 +146,7 @@ def agent_behavior_failure(seen: Seen, record: Record) -> dict[str, list[int]]:
 
 
 def tool_call_behavior_failure(seen: Seen, record: Record) -> dict[str, list[int]]:
-    """Call that do not serve the task, arguments that nobody named, results that the answer contradicts."""
+    """Find useless calls, unnamed arguments and contradicted results."""
     last = [step.number for step in record.steps[-1:]]
     ignored = last if seen.untold or (seen.made_up and not seen.hidden) else []
     missing = not record.steps and bool(record.tools) and bool(seen.made_up)
@@ -163,7 +163,7 @@ _LABELS: Mapping[str, Callable[[Seen, Record], dict[str, list[int]]]] = {
 
 
 def of_turn(record: Record, parts: Mapping[str, str]) -> Json:
-    """The answer to each part. ``parts``: their criteria, by name, as :func:`asked_parts` finds them."""
+    """Answer each part. ``parts``: criteria by name."""
     seen = look(record)
     return {name: _part(name, criteria, seen, record) for name, criteria in parts.items()}
 

@@ -1,4 +1,4 @@
-"""Cuts the power of a busy collector at any step that it had its disk do, and holds what is left to its word."""
+"""Cuts a busy collector's power at any disk step, and checks its promises."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ALARMS = ("acknowledged data is missing", "put aside", "nothing is accepted")
 
 
 class Acknowledged(set[SpanKey]):
-    """Spans that were answered for, and when."""
+    """Acknowledged spans, with times."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Acknowledged(set[SpanKey]):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Disk operations of two lives of a collector, and its acknowledgements."""
+    """Disk operations and acknowledgements of two collector lives."""
 
     folder: Path
     steps: list[Step]
@@ -57,9 +57,7 @@ class Recorded:
 
 @dataclass(slots=True)
 class Cuts:
-    """Outcome of the cuts. ``lossy``: acknowledged data was lost. ``started``: a collector was restarted and settled.
-    ``owed``: acknowledged spans in total.
-    """
+    """Outcome of the cuts. ``lossy``: cuts with loss. ``started``: restarts. ``owed``: acknowledged spans."""
 
     cuts: int = 0
     lossy: int = 0
@@ -70,7 +68,7 @@ class Cuts:
 
 
 def record(folder: Path, library: Path, seed: int, durability: str) -> Recorded:
-    """A collector under load that is stopped, started again, and killed. ``folder`` is empty."""
+    """Record a loaded collector: stop, restart, kill. ``folder`` is empty."""
     log, watched = folder / "disk.rec", folder / "watched"
     settings = {"PANDAEVAL_STORE__DURABILITY": durability} | logged(library, log, watched)
     acknowledged = Acknowledged()
@@ -90,9 +88,7 @@ def record(folder: Path, library: Path, seed: int, durability: str) -> Recorded:
 
 
 def cut(recorded: Recorded, cuts: int, seed: int, scratch: Path, start_each: int) -> Cuts:
-    """Simulate cuts at seeded steps; every ``start_each``-th starts a collector (0: never). ``scratch``: an empty
-    folder, kept after a problem.
-    """
+    """Cut power at seeded steps; every ``start_each``-th cut starts a collector (0: never)."""
     chance, disk, found = random.Random(seed), Disk(), Cuts(steps=len(recorded.steps))
     places = sorted(chance.choices(range(len(recorded.steps)), k=cuts))
     done = 0
@@ -119,7 +115,6 @@ def cut(recorded: Recorded, cuts: int, seed: int, scratch: Path, start_each: int
 
 
 def _look(left: Path, recorded: Recorded, owed: set[SpanKey], found: Cuts) -> list[str]:
-    """Count what is lost; return what must not be even where something may be lost."""
     told = Told(recorded.told.sent, owed, sessions=recorded.told.sessions)
     problems = [_LOST] if owed else []
     if (left / "data/pandaeval.db").exists():
@@ -138,7 +133,7 @@ def _is_counted(database: sqlite3.Connection) -> bool:
 
 
 def _short(results: Path, database: sqlite3.Connection) -> list[str]:
-    """Whether the file of results is shorter than the store remembers."""
+    """Return whether the results file is shorter than recorded."""
     row = database.execute("SELECT json_extract(value, '$.position') FROM meta WHERE key = 'cursor:jsonl'").fetchone()
     noted = int(row[0] or 0) if row else 0
     length = results.stat().st_size if results.exists() else 0
@@ -146,7 +141,7 @@ def _short(results: Path, database: sqlite3.Connection) -> list[str]:
 
 
 def _start(left: Path, recorded: Recorded) -> list[str]:
-    """What a collector makes of it."""
+    """Start a collector on the files and return its problems."""
     with CollectorProcess(left, name="after") as collector:
         collector.start()
         collector.until(collector.at_rest, "at rest", _REST_S)

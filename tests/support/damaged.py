@@ -1,6 +1,4 @@
-"""Damages the data of a killed collector and checks the next start: damage is reported, never scored, never silently
-partial.
-"""
+"""Damages a killed collector's data, and checks that the next start reports it."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ Harm = Callable[[Path, "Left", random.Random], None]
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A collector's data at three times with acknowledged spans. ``expected``: final results without damage."""
+    """A collector's data at three times. ``expected``: results without damage."""
 
     folder: Path
     acknowledged: dict[str, set[tuple[bytes, bytes]]]
@@ -49,14 +47,14 @@ class Left:
 
 @dataclass(slots=True)
 class Outcome:
-    """Outcome of a damaged directory. ``how``: how it was reported; ``unnoticed`` if it had no effect."""
+    """Outcome of a damaged directory. ``how``: report; ``unnoticed`` without effect."""
 
     how: str
     problems: list[str] = field(default_factory=list)
 
 
 def leave(folder: Path) -> Left:
-    """Make them: ``early``, all in the log; ``middle``, copied into the file; ``late``, with a newer log."""
+    """Create the data: ``early``, ``middle`` and ``late``."""
     loop, composer = SteppedLoop(), Composer(3, sessions=2)
     life = _life(loop, folder / "data")
     _run(life, loop, life.start())
@@ -87,7 +85,7 @@ def leave(folder: Path) -> Left:
 
 
 def try_one(left: Left, folder: Path, seed: int) -> tuple[str, Outcome]:
-    """Apply one seeded damage to a copy in an empty ``folder``; returns its name and outcome."""
+    """Damage a copy by seed in an empty ``folder``; return name and outcome."""
     chance = random.Random(seed)
     state, name = chance.choice(STATES), chance.choice([*HARMS])
     data = folder / "data"
@@ -121,7 +119,6 @@ _SIGNS = {
 
 
 def _wrong(data: Path, left: Left, state: str, how: str) -> list[str]:
-    """Return problems: scores that are not those of whole data, and spans or results that are silently missing."""
     expected, found = left.expected[state], _results(data)
     problems = []
     wrong = [key for key, said in found.items() if said[1] is not None and expected.get(key) != said]
@@ -189,8 +186,6 @@ def _pages_swapped(data: Path, _: Left, chance: random.Random) -> None:
 
 
 def _row(table: str, column: str) -> Harm:
-    """A byte of a row: damage that no structure of a page shows."""
-
     def harm(data: Path, _: Left, chance: random.Random) -> None:
         with open_database(data / FILE) as database:
             rows = database.execute(f"SELECT rowid, {column} FROM {table} WHERE length({column}) > 0").fetchall()
@@ -236,7 +231,7 @@ def _life(loop: SteppedLoop, data: Path) -> Life:
 
 
 def _live(data: Path) -> None:
-    """Start and comes to rest; once more where the log asks for a restart."""
+    """Start until rest, again if the log asks for a restart."""
     for _ in range(2):
         loop = SteppedLoop()
         try:
@@ -282,7 +277,7 @@ def _commit(life: Life, loop: SteppedLoop) -> None:
 
 
 def _verified(folder: Path, data: Path) -> bool:
-    """Whether ``pandaeval store verify`` names something, on a copy."""
+    """Return whether ``pandaeval store verify`` reports a problem, on a copy."""
     if not (data / FILE).exists():
         return True
     copy = folder / "looked-at"
@@ -316,7 +311,6 @@ def _results(data: Path) -> Results:
 
 @contextlib.contextmanager
 def _heard() -> Iterator[list[str]]:
-    """What is logged as a warning or worse, and not shown."""
     heard: list[str] = []
 
     class Ear(logging.Handler):

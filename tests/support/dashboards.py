@@ -1,4 +1,4 @@
-"""What the dashboards ask, read from the files that Grafana reads."""
+"""The queries in Grafana's dashboard files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAME = re.compile(r"\bpandaeval_[a-z_]+\b(?=[{\[) ]|$)")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One query of a dashboard. ``exemplars``: whether dots are asked for as well."""
+    """A dashboard query. ``exemplars``: whether it requests exemplars."""
 
     where: str
     expression: str
@@ -27,7 +27,7 @@ class Asked:
 
 
 def queries() -> Iterator[Asked]:
-    """All queries of all panels, and what a trace in Grafana asks for its scores."""
+    """Return all panel queries, and the score queries of a trace."""
     for file in FILES:
         for panel in panels(json.loads(file.read_text())):
             for target in targets(panel):
@@ -39,42 +39,40 @@ def queries() -> Iterator[Asked]:
 
 
 def panels(dashboard: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The panels of a dashboard that show something, those of folded rows too."""
+    """Return the visible panels, with those of folded rows."""
     for panel in dashboard["panels"]:
         yield from panel["panels"] if panel["type"] == "row" else (panel,)
 
 
 def targets(panel: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a panel asks Prometheus."""
+    """Return a panel's Prometheus queries."""
     return [target for target in panel["targets"] if target["datasource"]["type"] == "prometheus"]
 
 
 def searches(kind: str) -> list[dict[str, Any]]:
-    """What the dashboards ask data sources of this kind, such as ``jaeger``."""
+    """Return the queries to data sources of a kind, such as ``jaeger``."""
     found = (target for file in FILES for panel in panels(json.loads(file.read_text())) for target in panel["targets"])
     return [target for target in found if target["datasource"]["type"] == kind]
 
 
 def variables(dashboard: dict[str, Any]) -> dict[str, str]:
-    """Query of a dashboard's variables by name."""
     found = dashboard["templating"]["list"]
     return {each["name"]: each["query"]["query"] for each in found if each["type"] == "query"}
 
 
 def sources() -> list[dict[str, Any]]:
-    """The provisioned data sources, as Grafana has them: ``$$`` is how its files write ``$``."""
+    """Return the provisioned data sources, with ``$$`` as ``$``."""
     text = (GRAFANA / "provisioning" / "datasources" / "pandaeval.yaml").read_text()
     return list(yaml.safe_load(text.replace("$$", "$"))["datasources"])
 
 
 def alerts() -> dict[str, str]:
-    """Expressions of the alert rules by name."""
     groups = yaml.safe_load((GRAFANA.parent / "prometheus" / "rules.yaml").read_text())["groups"]
     return {rule["alert"]: rule["expr"] for group in groups for rule in group["rules"]}
 
 
 def filled(expression: str, **values: str) -> str:
-    """An expression as Grafana sends it, with everything chosen unless ``values`` say otherwise."""
+    """Fill an expression as Grafana does; default: everything selected."""
     for name, value in _TIMES.items():
         expression = expression.replace(name, value)
     expression = expression.replace("${__tags}", "$__tags").replace("$__tags", values.pop("tags", ""))
@@ -82,5 +80,4 @@ def filled(expression: str, **values: str) -> str:
 
 
 def metric_names(expression: str) -> set[str]:
-    """Names of our metrics in an expression."""
     return {name for name in _NAME.findall(expression) if name not in ("pandaeval_service",)}

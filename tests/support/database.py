@@ -13,12 +13,11 @@ from pandaeval_collector.store.connection import FILE_NAME
 
 @contextmanager
 def open_database(file: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that commits at the end of the block, as sqlite3's own blocks do, and closes too, as they do not."""
+    """Open a connection that commits and closes at the end of the block."""
     with closing(sqlite3.connect(file)) as connection, connection:
         yield connection
 
 
 def kept_bytes(store: Store) -> int:
-    """What all kept contents of a store take."""
     with open_database(store.path / FILE_NAME) as connection:
         return int(connection.execute("SELECT total(size) FROM kept").fetchone()[0])

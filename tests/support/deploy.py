@@ -1,4 +1,4 @@
-"""The files of ``deploy/``, read as what they are, and the programs that check them."""
+"""The files of ``deploy/`` and the programs that check them."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ _HOME = Path.home() / ".cache" / "pandaeval"
 
 
 def read(path: Path) -> Any:
-    """A YAML file with one document."""
+    """Load a YAML file with one document."""
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 def services() -> Mapping[str, Any]:
-    """The services of the compose file by name."""
     found: Mapping[str, Any] = read(COMPOSE)["services"]
     return found
 
 
 def mounts(service: Mapping[str, Any], folder: Path) -> Iterator[tuple[Path, str]]:
-    """(file or folder here, path in the container) of what a service gets from the host."""
+    """Return (host path, container path) of a service's mounts."""
     for volume in service.get("volumes", ()):
         source, target = volume.split(":")[:2]
         if source.startswith("."):
@@ -44,16 +43,14 @@ def mounts(service: Mapping[str, Any], folder: Path) -> Iterator[tuple[Path, str
 
 
 def module(name: str) -> list[str]:
-    """A checker from PyPI as a command; the test is skipped where it is not installed (``pip install .[deploy]``)."""
+    """Return a PyPI checker as a command, or skip (``pip install .[deploy]``)."""
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"{name} is not installed: pip install '.[deploy]'")
     return [sys.executable, "-m", name]
 
 
 def check(name: str, *arguments: object) -> None:
-    """Run ``python -m name`` in this process, because imports take seconds. The assertion has its output. Skips if not
-    installed.
-    """
+    """Run ``python -m name`` in this process, or skip if missing."""
     module(name)
     said, code = io.StringIO(), None
     with (
@@ -69,9 +66,7 @@ def check(name: str, *arguments: object) -> None:
 
 
 def program(name: str) -> str:
-    """Find a program beside the interpreter, in the path, below ``~/.cache/pandaeval``, or by variable such as
-    ``PANDAEVAL_HELM``; skips without it.
-    """
+    """Find a program on the path, in the cache, or by variable such as ``PANDAEVAL_HELM``; else skip."""
     variable = f"PANDAEVAL_{name.upper().replace('-', '_')}"
     beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     found = os.environ.get(variable) or shutil.which(name, path=beside) or shutil.which(name, path=str(_HOME / "bin"))
@@ -83,7 +78,7 @@ def program(name: str) -> str:
 
 
 def run(*command: object, **variables: str) -> str:
-    """A program's output; on failure it is in the assertion."""
+    """Return a program's output; assert success."""
     done = subprocess.run(
         [str(part) for part in command], capture_output=True, text=True, cwd=ROOT, env=os.environ | variables
     )

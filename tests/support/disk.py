@@ -1,4 +1,4 @@
-"""A disk that fails when it is told to."""
+"""A disk that fails on demand."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from pandaeval_collector.store.connection import connect
 
 
 class FailingDisk:
-    """A SQLite connection with planned failures: ``{"COMMIT": 2}`` fails the next two statements with this prefix.
-    ``failures`` may be shared and changed.
-    """
+    """A SQLite connection with planned failures, such as ``{"COMMIT": 2}`` by statement prefix."""
 
     def __init__(
         self, connection: sqlite3.Connection, failures: dict[str, int], error: sqlite3.Error | None = None
@@ -35,7 +33,7 @@ class FailingDisk:
 
 
 def failing_disk(monkeypatch: pytest.MonkeyPatch, error: sqlite3.Error | None = None) -> dict[str, int]:
-    """The failures of all stores that are opened from now on; there are none yet."""
+    """Return the shared failures of stores opened from now on."""
     failures: dict[str, int] = {}
     for module in (connection_module, store_module):
         monkeypatch.setattr(

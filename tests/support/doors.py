@@ -1,4 +1,4 @@
-"""Both doors on free ports of the loopback, with an ingest that records what it was given."""
+"""Both receivers on free loopback ports, with a recording ingest."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ LOOPBACK = Address("127.0.0.1", 0)
 
 
 class RecordingIngest:
-    """Keeps every stored request. ``answers``: what to answer next, an ``Accepted`` or an error to raise; when none is
-    left, all is accepted. ``gate``: when set, a request waits for it before it is stored."""
+    """Keeps every stored request. ``answers``: next answers or errors; ``gate``: delays storage."""
 
     def __init__(self, *answers: Accepted | Exception) -> None:
         self.answers = deque(answers)
@@ -70,7 +69,6 @@ class CountingTelemetry(Telemetry):
 
 
 def settings(admission: Admission | None, options: dict[str, Any]) -> DoorSettings:
-    """Take the settings of a door out of ``options``."""
     names = ("max_bytes", "max_items", "token", "telemetry", "reading")
     given = {name: options.pop(name) for name in names if name in options}
     return DoorSettings(admission or Admission(256 << 20), **given)
@@ -80,7 +78,7 @@ def settings(admission: Admission | None, options: dict[str, Any]) -> DoorSettin
 async def grpc_door(
     ingest: RecordingIngest, *, admission: Admission | None = None, address: Address = LOOPBACK, **options: Any
 ) -> AsyncIterator[Address]:
-    """A gRPC door; yields where it listens. ``options``: of the door, and of :class:`DoorSettings`."""
+    """Open a gRPC receiver and yield its address. ``options``: receiver and :class:`DoorSettings`."""
     server = OtlpGrpcServer(ingest, settings(admission, options), address, **options)
     where = await server.start()
     try:
@@ -98,7 +96,7 @@ async def http_door(
     connections: int | None = None,
     **options: Any,
 ) -> AsyncIterator[Address]:
-    """An HTTP door likewise."""
+    """Open an HTTP receiver and yield its address."""
     app = otlp_http_app(ingest, settings(admission, options), **options)
     server = HttpServer(app, LOOPBACK, setting="server.http", tls=tls, connections=connections)
     where = await server.start()
@@ -110,27 +108,25 @@ async def http_door(
 
 @contextlib.asynccontextmanager
 async def grpc_client(where: Address) -> AsyncIterator[tuple[TraceServiceStub, LogsServiceStub]]:
-    """The generated stubs of both services."""
+    """Return the stubs of both services."""
     unlimited = (("grpc.max_send_message_length", -1),)
     async with grpc.aio.insecure_channel(str(where), options=unlimited) as channel:
         yield TraceServiceStub(channel), LogsServiceStub(channel)
 
 
 def http_client(where: Address, scheme: str = "http", **options: Any) -> httpx.AsyncClient:
-    """An HTTP client with the door as its base."""
     return httpx.AsyncClient(base_url=f"{scheme}://{where}", timeout=120, trust_env=False, **options)
 
 
 async def until(condition: Callable[[], bool], seconds: float = 60, every: float = 0.01) -> None:
-    """Return when the condition holds, which is looked at ``every`` so many seconds; fails after so many ``seconds``,
-    which are for machines with a lot to do."""
+    """Poll until the condition holds; fail after ``seconds``."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what is watched knows nothing of events
             await asyncio.sleep(every)
 
 
 def trace_request(spans: int = 1, text: str = "hello") -> ExportTraceServiceRequest:
-    """A request with that many spans of one trace."""
+    """Return a request with spans of one trace."""
     span = {
         "trace_id": bytes(range(16)),
         "name": "chat",
@@ -142,6 +138,5 @@ def trace_request(spans: int = 1, text: str = "hello") -> ExportTraceServiceRequ
 
 
 def logs_request() -> ExportLogsServiceRequest:
-    """A request with one log record."""
     record = {"trace_id": bytes(range(16)), "body": {"string_value": "hello"}}
     return ExportLogsServiceRequest(resource_logs=[{"scope_logs": [{"log_records": [record]}]}])

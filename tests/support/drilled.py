@@ -1,4 +1,4 @@
-"""Conversations with an agent as OTLP, for faults to be planted into."""
+"""OTLP conversations with an agent, for planting faults."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CALLS: Sequence[tuple[str, dict[str, Any], Any]] = (
 
 
 def conversation(number: int = 0) -> list[bytes]:
-    """Two turns, each a trace and a request: what is booked; and the second booking cancelled."""
+    """Return two turns: a booking, then a cancellation."""
     noted = "I noted QX81LM, 2025-03-14 at 09:35 for $412.50, and ZT52PA"
     asked = f"What have I booked? {noted}. I am customer MW-{7000 + number}."
     cancel = f"Cancel ZT52PA please, I changed my plans. {'Thanks. ' * number}"
@@ -54,13 +54,13 @@ def conversation(number: int = 0) -> list[bytes]:
 
 
 def subject(number: int = 0) -> Subject:
-    """The second turn, for faults to look at."""
+    """Return the second turn."""
     first, second = ([(False, data)] for data in conversation(number))
     return Subject(_read(second), second, lambda: ([_read(first)], first), ("The weather in Oslo is fine today.",))
 
 
 def wrote_code() -> Subject:
-    """A run of an agent that writes code and is shown what came of it."""
+    """Return a run that writes code and sees its outcome."""
     span = partial(_span, f"{98:032x}", "session-98", 98_000 * 10**9)
     steps = (
         ("rows = load('bookings.csv', sep=';')\nprint(rows.shape)", "Observation:\n(4, 2)"),

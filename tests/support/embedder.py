@@ -1,4 +1,4 @@
-"""An embedder of a few lines: words are hashed into 64 places. Equal words bring texts together, nothing else does."""
+"""A small embedder that hashes words into 64 dimensions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pandaeval_collector.analysis.embedding import Bands
 
 
 class WordEmbedder:
-    """Implements ``Embedder``. ``fail_on``: a text that contains this makes :meth:`embed` raise."""
+    """Implements ``Embedder``. ``fail_on``: text that makes :meth:`embed` raise."""
 
     id = "words-1"
     bands: Bands | None = Bands(off=0.1, cut=0.3, on=0.6, sure=0.1)

@@ -1,4 +1,4 @@
-"""Evaluation runs on a store of our own, without a collector."""
+"""Evaluation runs on a store, without a collector."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from pandaeval_collector.store.access import READER_TABLES, writing
 
 
 def evaluation_runs(store: Store, config: Config | None = None) -> EvaluationRuns:
-    """Return the runs of a store, whose processes write to it directly."""
+    """Return a store's runs, whose processes write directly."""
     answers = {"write": writing(store, READER_TABLES)}
     return EvaluationRuns(RunSurroundings(store, config or Config(), os.environ, answers), Telemetry())

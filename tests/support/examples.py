@@ -1,5 +1,4 @@
-"""How many examples a property is tried with: an eighth in the run that everybody waits for, all of them with
-``EXAMPLES=all``. They are others each time."""
+"""The number of property examples: an eighth by default, all with ``EXAMPLES=all``."""
 
 from __future__ import annotations
 
@@ -9,5 +8,5 @@ _PART, _FEWEST = 8, 5
 
 
 def examples(number: int) -> int:
-    """What stands for ``number`` in this run."""
+    """Return the example count of this run for ``number``."""
     return number if os.environ.get("EXAMPLES") == "all" else min(number, max(_FEWEST, number // _PART))

@@ -25,7 +25,7 @@ def trace(
     captured: bool = True,
     session: str | None = "s",
 ) -> MadeTrace:
-    """One turn: a model call that shows the user's message alone, perhaps a call of a tool, and the answer."""
+    """Return one turn: model call, optional tool call, answer."""
     trace_id, start = number.to_bytes(16, "big"), START_NS + number * 1000 * MS
     root = span(trace_id, 0, b"", "invoke_agent desk", start, 90, {"gen_ai.operation.name": "invoke_agent"})
     for key, value in (("gen_ai.agent.name", "desk"), ("gen_ai.conversation.id", session)):
@@ -57,7 +57,7 @@ def message(role: str, text: str) -> str:
 
 
 def with_last_word(of: MadeTrace, answer: str) -> MadeTrace:
-    """One more model call of the same run, which comes late and ends it."""
+    """Add a late final model call."""
     said = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": message("user", "And now?")}
     said["gen_ai.output.messages"] = message("assistant", answer)
     start = of.spans[-1].start_time_unix_nano + 80 * MS
@@ -65,7 +65,6 @@ def with_last_word(of: MadeTrace, answer: str) -> MadeTrace:
 
 
 def called_again(call: Span, number: int) -> Span:
-    """The same call, a little earlier."""
     copy = Span.FromString(call.SerializeToString())
     copy.span_id = call.span_id[:-1] + bytes([number])
     copy.start_time_unix_nano -= (10 - number) * MS
@@ -74,7 +73,7 @@ def called_again(call: Span, number: int) -> Span:
 
 
 def asked_again(call: Span, number: int) -> tuple[Span, Span]:
-    """A model call without text, and the same call that it asks for."""
+    """Add a textless model call that requests the same call."""
     again = called_again(call, number)
     model_call = {"gen_ai.operation.name": "chat"}
     start = again.start_time_unix_nano - MS // 4

@@ -1,4 +1,4 @@
-"""How many flags of our metrics are true, counted from the ledger of what people read (``tests/lab/flags.py``)."""
+"""Counts true flags of our metrics in the ledger of ``tests/lab/flags.py``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_CAUSE = 100
 
 
 def recorded(path: Path = LEDGER) -> list[dict[str, str]]:
-    """The lines of a ledger; none where there is no file."""
+    """Return a ledger's lines, or none without a file."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
@@ -28,9 +28,9 @@ def recorded(path: Path = LEDGER) -> list[dict[str, str]]:
 def record(
     verdicts: Iterable[Mapping[str, Any]], index: Iterable[Mapping[str, str]], reader: str, ledger: Path = LEDGER
 ) -> tuple[int, int]:
-    """Add verdicts to the ledger: ``flag`` (number in ``index``), ``verdict`` and ``cause``. A reader's later verdict
-    replaces the earlier. Returns the numbers of verdicts added and of flags without verdict. Raises ``ValueError`` for
-    an unknown flag or verdict, or a missing cause.
+    """Add verdicts to the ledger; return numbers added and still missing.
+
+    Raises ``ValueError`` for an unknown flag, unknown verdict or missing cause.
     """
     known = {each["number"]: each for each in index}
     lines = {(line["flag"], line["reader"]): line for line in recorded(ledger)}
@@ -52,9 +52,7 @@ def record(
 
 
 def table(lines: Sequence[Mapping[str, str]]) -> str:
-    """A Markdown table by metric and version, newest first. With several readers the majority decides; ties are not
-    true.
-    """
+    """Return a Markdown table by metric and version, newest first. The majority decides; ties are not true."""
     by_metric: dict[tuple[str, int], dict[str, list[Mapping[str, str]]]] = defaultdict(lambda: defaultdict(list))
     for line in lines:
         by_metric[line["metric"], int(line["version"])][line["flag"]].append(line)
@@ -82,6 +80,6 @@ def table(lines: Sequence[Mapping[str, str]]) -> str:
 
 
 def _most(verdicts: Sequence[str]) -> str:
-    """What most say; of equally many the least favourable."""
+    """Return the majority, the least favourable for ties."""
     count = Counter(verdicts)
     return max(reversed(VERDICTS), key=lambda verdict: count[verdict])

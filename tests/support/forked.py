@@ -1,8 +1,6 @@
 """Starts our processes by forking after imports, for a tenth of the work.
 
-One helper imports the code of collector, workers and runs, another the judge's (litellm takes seconds). Each fork has
-its own arguments, environment, files, signals and end. Start-up tests and measurements use a fresh interpreter
-(``fresh`` of :class:`support.collector.CollectorProcess`). Helpers end with the test process.
+One helper serves collector, workers and runs; another serves judges. Start-up tests use ``fresh`` instead.
 """
 
 from __future__ import annotations
@@ -35,12 +33,12 @@ _HELPER_OF = {
     "pandaeval_collector.judge.worker": "judge",
 }
 _SHARED = "TESTS_FORKED_FROM"
-"""A variable: the folder of the helpers that others started."""
+"""The variable with the folder of shared helpers."""
 _SERVE = "from support.forking_helper import serve; serve()"
 
 
 class Forked:
-    """A process that was forked; what tests and we use of ``subprocess.Popen``. Any thread."""
+    """A forked process with the used part of ``subprocess.Popen``. Thread-safe."""
 
     def __init__(self, connection: socket.socket, pid: int) -> None:
         self._said = connection.detach()
@@ -54,18 +52,17 @@ class Forked:
         os.close(self._said)
 
     def poll(self) -> int | None:
-        """The exit code, negative after a signal; ``None`` while it runs."""
+        """Return the exit code, negative after a signal; ``None`` while it runs."""
         return self._ended(0.0)
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit code. Raises ``subprocess.TimeoutExpired``."""
+        """Return the exit code. Raises ``subprocess.TimeoutExpired``."""
         code = self._ended(timeout)
         if code is None:
             raise subprocess.TimeoutExpired([str(self.pid)], timeout or 0.0)
         return code
 
     def send_signal(self, number: int) -> None:
-        """Nothing happens when it has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -85,26 +82,24 @@ class Forked:
 
 
 def is_wanted() -> bool:
-    """Whether these are tests, and not something that measures or proves, on a system that can do it."""
+    """Return whether this is a test run that can fork."""
     return "pytest" in sys.modules and sys.platform == "linux"
 
 
 def install() -> None:
-    """From now on this process has the processes of judges and of the line forked too."""
+    """Fork the judge and worker processes of this process too."""
     child._popen = popen  # type: ignore[assignment]
 
 
 def start(arguments: Sequence[str], environ: Mapping[str, str], log: IO[bytes], own_children: bool) -> Forked:
-    """``pandaeval`` with these arguments; output goes to ``log``. ``own_children``: its child processes are its own, as
-    in production.
-    """
+    """Start ``pandaeval`` with these arguments and log to ``log``. ``own_children``: as in production."""
     with open(os.devnull, "rb") as nothing:
         files = nothing.fileno(), log.fileno(), log.fileno()
         return _forked(COMMAND, arguments, environ, files, own_children)
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
-    """``pandaeval`` with these arguments, to its end, and what it printed. Raises ``subprocess.TimeoutExpired``."""
+    """Run ``pandaeval`` and return its output. Raises ``subprocess.TimeoutExpired``."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull, "rb") as nothing:
         files = nothing.fileno(), out.fileno(), err.fileno()
         process = _forked(COMMAND, arguments, environ, files, own_children=False)
@@ -118,7 +113,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str], timeout: float) ->
 
 
 def popen(module: str, environ: Mapping[str, str], silent: bool) -> subprocess.Popen[bytes] | Forked:
-    """In place of the function that starts ``python -m module``."""
+    """Replaces the function that starts ``python -m module``."""
     elsewhere = {*filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))} - {*sys.path}
     if module not in _HELPER_OF or elsewhere:  # where there may be other modules
         return _POPEN(module, environ, silent)
@@ -148,20 +143,17 @@ def _forked(
 
 
 def helpers() -> Path:
-    """The folder of the sockets at which the helpers of this process of tests listen."""
     if _folders.get("", ("", 0))[1] != os.getpid():
         use(Path(os.environ[_SHARED]) if _SHARED in os.environ else _started(), os.getpid())
     return Path(_folders[""][0])
 
 
 def share() -> None:
-    """Processes of tests that this one starts from now on use its helpers, and end before it: the imports are made once
-    for all of a parallel run."""
+    """Share these helpers with test processes that this process starts."""
     os.environ[_SHARED] = str(helpers())
 
 
 def use(folder: Path, pid: int) -> None:
-    """These are the helpers of the process ``pid``."""
     _folders[""] = (str(folder), pid)
 
 
@@ -169,7 +161,7 @@ _folders: dict[str, tuple[str, int]] = {}
 
 
 def _started() -> Path:
-    """The collectors' helper starts that of the judges when one is asked for."""
+    """Return the socket of a helper; start the judges' helper on demand."""
     folder = Path(tempfile.mkdtemp())
     listening = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
     for name, listener in zip(("collector", "judge"), listening, strict=True):
@@ -188,7 +180,7 @@ def _started() -> Path:
 
 
 def helper(kind: str, folder: Path, listening: Sequence[int]) -> subprocess.Popen[bytes]:
-    """Start one. It ends when its standard input does, which we hold."""
+    """Start a helper, which ends when its standard input closes."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _SERVE, kind, str(folder), *map(str, listening)],
@@ -203,5 +195,4 @@ def _readable(descriptor: int, timeout: float | None) -> bool:
 
 
 def goes_with_its_parent() -> None:
-    """This process ends when the one that forked it does, however that dies."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)

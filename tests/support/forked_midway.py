@@ -1,6 +1,6 @@
 """Forks at each line of a shutdown or stamp: ``python -m support.forked_midway WHAT``.
 
-Prints a JSON list of failures in children. Uses a small process, because forks of the test process are slow.
+Prints a JSON list of failures in children.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STAMPING: list[Any] = [PandaEvalSpanProcessor.on_start, stamp, ContextIds.__pos
 
 
 class Application:
-    """Spans and, with the same settings and so the same forwarder, logs; nothing takes them."""
+    """Spans and logs with one forwarder and no collector."""
 
     def __init__(self) -> None:
         self.telemetry = Recording()
@@ -41,7 +41,7 @@ class Application:
         self.logging.add_log_record_processor(PandaEvalLogProcessor(NOWHERE, **options))
 
     def play(self) -> None:
-        """A span, and an event in it."""
+        """Emit a span with an event."""
         with using_session("s"):
             span = self.tracing.get_tracer("t").start_span("root")
         emit(self.logging, span, {"said": "this"})
@@ -49,7 +49,7 @@ class Application:
 
 
 def line_by_line(run: Callable[[], Any], watched: list[Any]) -> Iterator[str]:
-    """Run on another thread that pauses before each watched line, including callees."""
+    """Run on another thread that pauses before each watched line."""
     codes: set[CodeType] = {function.__code__ for function in watched}
     places: list[str] = []
     stands, goes = threading.Semaphore(0), threading.Semaphore(0)
@@ -80,7 +80,7 @@ def line_by_line(run: Callable[[], Any], watched: list[Any]) -> Iterator[str]:
 
 
 def in_child(application: Application) -> int:
-    """0, if all that ends in the child is accounted for once it has shut down, and no thread is left."""
+    """Return 0 if the child accounts for all items and leaves no thread."""
     try:
         application.telemetry.counts.clear()
         application.play()
@@ -97,8 +97,7 @@ def in_child(application: Application) -> int:
 
 
 def failures(application: Application, run: Callable[[], Any], watched: list[Any]) -> list[str]:
-    """Where a child went wrong that was forked there. Two live at a time, since a child mostly waits; of more on a busy
-    machine some get no turn within the time that their shutdown has."""
+    """Return the lines at which a forked child failed. Two children run at a time."""
     failed, seen = [], 0
     children: dict[int, str] = {}
 
@@ -125,7 +124,7 @@ def failures(application: Application, run: Callable[[], Any], watched: list[Any
 
 
 def shutdown(last: bool) -> list[str]:
-    """``last``: nobody else has the forwarder any more."""
+    """Shut down. ``last``: the forwarder has no other user."""
     application = Application()
     application.play()
     if last:

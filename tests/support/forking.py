@@ -1,6 +1,6 @@
-"""An application that forks while it traces: ``python forking.py ENDPOINT [STOP]``. Prints a JSON object per process.
+"""An application that forks while it traces: ``python forking.py ENDPOINT [STOP]``.
 
-Without STOP each process plays a few agents; with it, they all go on until a file of that name is there.
+Prints a JSON object per process. With STOP the processes run until that file exists.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from support.processors import Recording, processor, provider, witness
 
 
 def main() -> None:
-    """With a span open across the forks. With STOP the buffer is small: what the collector misses is dropped soon."""
+    """Fork with an open span. With STOP the buffer is small."""
     endpoint, stop = sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else None
     telemetry = Recording()
     ours = processor(endpoint, telemetry, buffer_bytes=32 << 20 if stop is None else 15_000, shutdown_timeout=20.0)
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def play(tracing: TracerProvider, seed: int, times: int, stop: Path | None) -> list[str]:
-    """So many agents, or as many as there is time for."""
+    """Run ``count`` agents, or until the time ends."""
     traces: list[str] = []
     while len(traces) < times or (stop is not None and not stop.exists()):
         traces.append(apart(tracing, seed + len(traces)))
@@ -55,7 +55,7 @@ def play(tracing: TracerProvider, seed: int, times: int, stop: Path | None) -> l
 
 
 def apart(tracing: TracerProvider, seed: int) -> str:
-    """A run in a trace of its own."""
+    """Run an agent in its own trace."""
     import contextvars
 
     return contextvars.Context().run(run_agent, tracing.get_tracer("t"), seed)

@@ -42,17 +42,17 @@ _REQUEST_BYTES = 1 << 20
 
 
 class Helper:
-    """Forks until its standard input ends. Other listeners are those of a helper that is not started yet."""
+    """Forks until its standard input ends."""
 
     def __init__(self, folder: Path, listener: socket.socket, others: Sequence[socket.socket]) -> None:
         self._folder, self._listener, self._others = folder, listener, list(others)
         self._events = selectors.DefaultSelector()
         self._ends: dict[int, tuple[int, socket.socket]] = {}
-        """By descriptor of a process that was forked: its number, and who wants to hear of its end."""
+        """Process ID and listener by descriptor of a fork."""
         self._judges: subprocess.Popen[bytes] | None = None
 
     def serve(self) -> dict[str, Any] | None:
-        """Return with its request in every process that is forked, and with ``None`` at the end."""
+        """Return the request in each fork, and ``None`` at the end."""
         for readable in (0, self._listener, *self._others):
             self._events.register(readable, selectors.EVENT_READ)
         while True:
@@ -122,7 +122,7 @@ class Helper:
 
 
 def serve() -> None:
-    """Return in each process that was forked with its end."""
+    """Return in each forked process."""
     expect_imports()
     kind, folder = sys.argv[1], Path(sys.argv[2])
     first, *others = (socket.socket(fileno=int(each)) for each in sys.argv[3:])
@@ -139,7 +139,7 @@ def serve() -> None:
 
 
 def _build_commands() -> None:
-    """Every process that is forked as the command has them."""
+    """Build the command tree once for all forks."""
     from pandaeval_collector.cli import app
 
     commands.install()

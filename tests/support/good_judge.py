@@ -1,4 +1,4 @@
-"""A judge on loopback that finds no fault, and how a collector is told of it."""
+"""A loopback judge that finds no fault, and the settings to use it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from support.judge import JudgeServer, Say, rubric_of
 
 
 def good_judge() -> JudgeServer:
-    """Answer each question after a tenth of a second."""
+    """Answer each question after 0.1 s."""
     return JudgeServer(lambda number, body: _verdict(body))
 
 
 def judged_by(provider: JudgeServer, sample: float) -> dict[str, str]:
-    """A collector's environment, with which a share of its sessions is judged."""
+    """Return the environment that judges a share of the sessions."""
     judge = {"MODEL": "openai/gpt-4o-mini", "API_BASE": provider.url, "API_KEY_ENV": "PROOF_KEY", "DELAY": "1s"}
     judge |= {"DETAIL": "all", "SAMPLE": str(sample), "DAILY_USD": "1000"}
     return {"PROOF_KEY": "sk-proof", **{f"PANDAEVAL_JUDGE__{name}": value for name, value in judge.items()}}

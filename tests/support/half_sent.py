@@ -1,4 +1,4 @@
-"""gRPC calls that announce a message and send a part of it: HTTP/2 frames by h2, since no gRPC client does that."""
+"""gRPC calls that send only part of a message, as HTTP/2 frames by h2."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import h2.events
 
 
 class HalfSender:
-    """One connection. A context manager; ``ended`` has the streams that the server ended, and by which event;
-    ``listening`` is done when the server hung up; ``settled`` is set once it has sent its settings."""
+    """One connection as a context manager. ``ended``: ended streams by event; ``listening``: done after hang-up."""
 
     def __init__(self, host: str, port: int) -> None:
         self._place = (host, port)
@@ -38,8 +37,7 @@ class HalfSender:
         await asyncio.gather(self.listening, return_exceptions=True)
 
     async def call(self, path: str, announced: int, sent: int) -> int:
-        """Begin a call whose message is ``announced`` bytes long and sends as many of ``sent`` as the server lets it,
-        then leaves it there. Returns the stream when they are sent; waits for as long as they are not."""
+        """Start a call of ``announced`` bytes, send ``sent``, and leave it open. Return the stream."""
         stream = self._machine.get_next_available_stream_id()
         headers = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "half-sent", "te": "trailers"}
         self._machine.send_headers(stream, [*headers.items(), ("content-type", "application/grpc")])
@@ -57,8 +55,7 @@ class HalfSender:
         return stream
 
     async def _room(self, stream: int) -> int:
-        """How many bytes may be sent now: waits for at least the five that stand before a message. 0: the stream was
-        ended."""
+        """Return the sendable bytes; wait for at least five. 0: ended stream."""
         async with self._moved:
             await self._moved.wait_for(
                 lambda: stream in self.ended or self._machine.local_flow_control_window(stream) >= 5

@@ -1,5 +1,4 @@
-"""Traces that are made to cost metrics much: many calls that are nearly alike, huge and deep arguments, answers full of
-values, texts on which searches go back and forth."""
+"""Traces that make metrics expensive."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from support.builders import Spans, gives, says, user
 
 
 def _called(number: int, call: Callable[[int], Mapping[str, Any]], answer: str = "Done: all is well.") -> Spans:
-    """``number`` tool calls below one agent, then an answer."""
+    """Return an agent with ``number`` tool calls and an answer."""
     spans = Spans()
     agent = spans.agent(input=(user("Please do what is needed for order 4711."),), output=(says(answer),))
     for each in range(number):
@@ -169,7 +168,6 @@ _CATASTROPHES = tuple((unit * 5000)[:5000] for unit in UNITS)
 
 
 def catastrophic_texts(n: int) -> Spans:
-    """Texts of 5 KB on which searches may go back and forth."""
     return _called(
         n,
         lambda i: {
@@ -181,7 +179,7 @@ def catastrophic_texts(n: int) -> Spans:
 
 
 def long_values(n: int) -> Spans:
-    """One number of ``40 * n`` digits wherever a number may stand."""
+    """One number of ``40 * n`` digits everywhere."""
     number = "1" * 40 * n
     spans = Spans()
     agent = spans.agent(input=(user(number),), output=(says(number),))
@@ -191,13 +189,11 @@ def long_values(n: int) -> Spans:
 
 
 def periodic_values(n: int) -> Spans:
-    """As long values, of which every part looks like the whole."""
     number = "1a-" * 13 * n
     return _called(4, lambda i: {"arguments": {"q": number}, "result": f"{number}{i}"}, f"It is {number}0.")
 
 
 def nested_copies(n: int) -> Spans:
-    """One call, told by spans in each other."""
     spans = Spans()
     inner = spans.agent(input=(user("Please do it."),), output=(says("Done."),))
     for i in range(n):
@@ -216,7 +212,6 @@ def nested_agents(n: int) -> Spans:
 
 
 def failing_code(n: int) -> Spans:
-    """Code that breaks each time, in other words each time."""
     chance = random.Random(2)
 
     def call(i: int) -> dict[str, Any]:
@@ -228,7 +223,7 @@ def failing_code(n: int) -> Spans:
 
 
 def written_code(n: int) -> Spans:
-    """Code in a model's answers, and what came of it in its next input."""
+    """Code in model answers, with its outcome in the next input."""
     spans = Spans()
     agent = spans.agent(input=(user("Please do it."),), output=(says("Done."),))
     for i in range(n):
@@ -239,7 +234,7 @@ def written_code(n: int) -> Spans:
 
 
 def opened_code(n: int) -> Spans:
-    """An answer full of beginnings of code, and code full of beginnings of messages."""
+    """An answer full of code starts, and code full of message starts."""
     spans = Spans()
     agent = spans.agent(input=(user("Please do it."),), output=(says("Done."),))
     spans.llm(agent, [user("Please do it.")], "<code>" * 100 * n)
@@ -251,7 +246,6 @@ def opened_code(n: int) -> Spans:
 
 
 def changing_fails(n: int) -> Spans:
-    """Work that fails, with tools of many names and some that work."""
     return _called(
         n,
         lambda i: {
@@ -264,7 +258,6 @@ def changing_fails(n: int) -> Spans:
 
 
 def many_tools(n: int) -> Spans:
-    """Tools of many names, defined with every model call."""
     tools = tuple(ToolDefinition(f"search_{i}", f"Searches for {i}.", {"type": "object"}) for i in range(n))
     spans = Spans()
     agent = spans.agent(input=(user("Please do it."),), output=(says("Done."),), tools=tools)
@@ -274,7 +267,6 @@ def many_tools(n: int) -> Spans:
 
 
 def sentences(n: int) -> Spans:
-    """A long answer, result and question of short sentences."""
     text = " ".join(f"I could not update order {i}, sorry; it costs {i}.50 EUR on May {i % 40}." for i in range(n))
     return _called(2, lambda i: {"arguments": {"q": text}, "result": text}, text)
 
@@ -289,7 +281,7 @@ SPANS: Mapping[str, Callable[[int], Spans]] = {
         *(changing_fails, many_tools, sentences),
     )
 }
-"""Each kind's spans by its name; they grow with the number asked for."""
+"""Spans by kind; they grow with the number."""
 
 
 def _trace(make: Callable[[int], Spans], n: int) -> Trace:

@@ -1,4 +1,4 @@
-"""Everything that a team would run, as real processes on the loopback, after some minutes' worth of agents' work.
+"""A full deployment of real loopback processes, after some minutes of agent work.
 
 ```
  agents ──▶ OpenTelemetry Collector ──▶ Jaeger
@@ -52,7 +52,7 @@ _SETTINGS = {
 
 @dataclass
 class House:
-    """What is there to be asked when the agents are done. ``agents``: trace ids by service."""
+    """The running systems. ``agents``: trace IDs by service."""
 
     jaeger: Jaeger
     prometheus: dict[str, Prometheus]
@@ -62,13 +62,13 @@ class House:
 
     @property
     def results(self) -> list[dict[str, Any]]:
-        """Every result, as the JSON lines exporter wrote it."""
+        """Return every result of the JSON lines exporter."""
         return self.collector.results()
 
 
 @contextmanager
 def house(folder: Path) -> Iterator[House]:
-    """Start everything, lets agents work, and wait until every result is everywhere."""
+    """Start everything, run the agents, and wait for all results."""
     with ExitStack() as stack:
         jaeger = stack.enter_context(Jaeger(folder / "jaeger"))
         fed = stack.enter_context(Prometheus(folder / "fed", None))
@@ -97,8 +97,7 @@ def house(folder: Path) -> Iterator[House]:
 
 
 def _judge(number: int, body: dict[str, Any]) -> Say:
-    """Fair, but for one metric on which it never gives a verdict, one that it throws dice for, and one time at which it
-    is busy."""
+    """A fair judge with missing, random and delayed verdicts."""
     rubric = rubric_of(body)
     if rubric == "step_efficiency":
         return Say("I would say 0.9.")
@@ -110,7 +109,6 @@ def _judge(number: int, body: dict[str, Any]) -> Say:
 
 
 def _damage(data: Path) -> None:
-    """A store that cannot be read, for the panel that counts such things."""
     data.mkdir(parents=True)
     (data / "pandaeval.db").write_bytes(b"not a store" * 1000)
 
@@ -119,7 +117,7 @@ def _damage(data: Path) -> None:
 
 
 def _work(made: House, beside: ConfiguredOtelcol) -> None:
-    """Some good runs, some bad ones, some of which nothing is known; in waves, since a rate needs two looks."""
+    """Run good, bad and unscored agents, in waves."""
     composer, late = Composer(11, sessions=5), Composer(12)
     door = GrpcDoor(beside.grpc)
     held = late.trace(6)
@@ -140,7 +138,7 @@ def _work(made: House, beside: ConfiguredOtelcol) -> None:
 
 
 def _sdk_agents(made: House, beside: ConfiguredOtelcol, wave: int) -> None:
-    """As applications are set up: one with plain OTLP, one with the processor besides, one that captures nothing."""
+    """Run SDK applications: OTLP, with the processor, and without content."""
     plain_otlp = _provider("plain", beside)
     made.agents.setdefault("plain", []).append(run_agent(plain_otlp.get_tracer("agents"), wave))
     with_processor = _provider("processor", beside, PandaEvalSpanProcessor(made.collector.grpc))
@@ -165,7 +163,7 @@ def _provider(service: str, beside: ConfiguredOtelcol, *processors: Any) -> Trac
 
 
 def _settle(made: House) -> None:
-    """Until nothing is under way any more: judged, revised, delivered, scraped."""
+    """Wait until all work is delivered and scraped."""
     collector = made.collector
     collector.until(lambda: _revised(made), "revised")
     collector.until(lambda: not _jobs(collector), "done with judging", 120)
@@ -191,5 +189,5 @@ def _counted(prometheus: Prometheus) -> float:
 
 
 def _shown(collector: CollectorProcess) -> float:
-    """What was evaluated, by the collector's own account; results that were not sampled are counted only."""
+    """Return the evaluated results by the collector's counters."""
     return float(sum(count for (name, _, _), count in collector.counts().items() if name == "evaluations"))

@@ -1,4 +1,4 @@
-"""A mix of failures as OTLP: many crashes for one cause, few lies, a loop."""
+"""OTLP failures: many crashes of one cause, few lies, a loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.ungrounded import _call, _messages, _put
 
 
 def mix(crashes: int = 60) -> ExportTraceServiceRequest:
-    """So many crashes of one agent, three lies of another about three tools, and one loop."""
+    """Return crashes of one agent, three lies of another, and a loop."""
     request = ExportTraceServiceRequest()
     for number in range(crashes):
         _run(

@@ -1,7 +1,6 @@
-"""Real Jaeger v2 with the configuration of ``deploy/jaeger``, with query API or pages.
+"""Real Jaeger v2 with the configuration of ``deploy/jaeger``.
 
-The Go module has placeholder pages. Real pages are built from source (docs/internals/interfaces.md); ``pages()`` finds
-a folder (``$JAEGER_UI``) or an archive beside the repository.
+The Go module has placeholder pages. ``pages()`` finds real ones in ``$JAEGER_UI`` or an archive.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _ARCHIVE = Path(__file__).parents[3] / "shared" / "programs" / "jaeger-ui-1.76.0
 
 
 def pages(folder: Path) -> Path | None:
-    """The folder with Jaeger's built pages, unpacked into ``folder`` if need be; ``None`` where there are none."""
+    """Return the folder of built pages, unpacked into ``folder``, or ``None``."""
     if named := os.environ.get("JAEGER_UI"):
         return Path(named)
     if not _ARCHIVE.exists():
@@ -36,8 +35,7 @@ def pages(folder: Path) -> Path | None:
 
 
 class Jaeger(Process):
-    """A context manager: at its end no process is left. ``grpc``: where it takes OTLP; ``url``: its query API, and its
-    pages where their folder is given as ``shown``."""
+    """A context manager. ``grpc``: OTLP address; ``url``: query API, and pages from ``shown``."""
 
     def __init__(self, folder: Path, shown: Path | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +52,6 @@ class Jaeger(Process):
         super().__init__(command, folder / "jaeger.log", f"{self.url}/api/services", environ)
 
     def spans(self, trace_id: str) -> list[dict[str, Any]]:
-        """The spans of a trace as ``/api/traces`` has them; none for a trace that it does not know."""
         try:
             found = self._get(f"/api/traces/{trace_id}")
         except urllib.error.HTTPError as error:
@@ -67,7 +64,7 @@ class Jaeger(Process):
         return list(self._get("/api/services") or ())
 
     def trace_ids(self, service: str, operation: str = "", **named: str) -> set[str]:
-        """Traces that it finds by service and span name, or by ``tags``."""
+        """Find traces by service and span name, or ``tags``."""
         of_all_times = {"start": "1", "end": str(4 * 10**15), "limit": "1000"}
         by_name = {"operation": operation} if operation else {}
         asked = urllib.parse.urlencode({"service": service} | by_name | of_all_times | named)
@@ -78,5 +75,5 @@ class Jaeger(Process):
 
 
 def tags(item: dict[str, Any]) -> dict[str, Any]:
-    """The tags of a span, or the fields of one of its logs, as values."""
+    """Return the tags of a span or log."""
     return {pair["key"]: pair["value"] for pair in item.get("tags", item.get("fields", ()))}

@@ -1,4 +1,4 @@
-"""Recorded runs of a real framework with their scores in a real Jaeger, to be looked at in its pages."""
+"""Recorded framework runs with their scores in a real Jaeger."""
 
 from __future__ import annotations
 
@@ -44,31 +44,30 @@ _WRONG = {
 
 @dataclass(frozen=True, slots=True)
 class JaegerHouse:
-    """``url``: of Jaeger's pages; ``results``: all of them, as JSON objects."""
+    """``url``: of Jaeger's pages; ``results``: as JSON objects."""
 
     url: str
     results: list[dict[str, Any]]
 
     def ids(self, *, failed: bool, level: str = "trace") -> set[str]:
-        """Traces in which some result failed, of the trace or of a turn, or none; of sessions the ids of sessions."""
+        """Return IDs with failed results at this level."""
         key = "trace_id" if level == "trace" else "session_id"
         of_level = [each for each in self.results if (each["level"] == "session") == (level == "session")]
         bad = {each[key] for each in of_level if each["success"] is False}
         return bad if failed else {each[key] for each in of_level} - bad
 
     def trace_of(self, metric: str) -> dict[str, Any]:
-        """A failing result of this metric."""
         return next(each for each in self.results if each["metric"] == metric and each["success"] is False)
 
     def inline_span(self, trace_id: str) -> str:
-        """The id of the evaluation span with the results that took no model."""
+        """Return the ID of the evaluation span without a model."""
         of_trace = [each for each in self.results if each["trace_id"] == trace_id and each["level"] == "trace"]
         return evaluation_span_id(each["id"] for each in of_trace if each["evaluator"]["kind"] != "llm").hex()
 
 
 @contextmanager
 def jaeger_house(folder: Path, shown: Path) -> Iterator[JaegerHouse]:
-    """``shown``: the folder of Jaeger's built pages. Returns when every result is there."""
+    """Start it and wait for every result. ``shown``: folder of built pages."""
     with ExitStack() as stack:
         jaeger = stack.enter_context(Jaeger(folder / "jaeger", shown))
         judge = stack.enter_context(JudgeServer(_judge))
@@ -92,7 +91,6 @@ def _file(framework: str, name: str) -> Path:
 
 
 def _judge(_: int, body: dict[str, Any]) -> Say:
-    """Content with all but the tool that was called for a question about a warranty."""
     tool = _WRONG if "How long is the warranty" in str(body["messages"]) else GOOD["tool_correctness"]
     answers = {**GOOD, "tool_correctness": tool, "confidence": {"reason": "It did not waver.", "confidence": 0.9}}
     turn = of_turn({**TURN, "verbosity": {"reason": "Short and whole.", "rating": 5}})
@@ -107,7 +105,6 @@ def _all_judged(collector: CollectorProcess) -> bool:
 
 
 def _send_spans(jaeger: Jaeger, files: list[Path]) -> None:
-    """As applications send them to both."""
     door = GrpcDoor(jaeger.grpc)
     until(lambda: door.send(ExportTraceServiceRequest()).acknowledged, "Jaeger's start")
     for request in requests([str(file) for file in files]):

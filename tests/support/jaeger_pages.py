@@ -1,4 +1,4 @@
-"""Jaeger's real pages in a real Chromium: what a person types and sees."""
+"""Jaeger's real pages in a real Chromium."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ SERVICE = "pandaeval"
 
 
 class JaegerPages:
-    """``url``: where they are served."""
+    """``url``: address of the pages."""
 
     def __init__(self, page: Page, url: str) -> None:
         self._page, self._url = page, url
 
     def search(self, tags: str) -> None:
-        """Types ``tags`` into the form, with the service chosen, and presses the button."""
         form = f"{self._url}/search?service={SERVICE}&lookback=2h&limit=100"
         self._page.browse(form, "document.querySelector('input[name=tags]') !== null")
         self._page.wait("document.querySelector('.ResultItem') !== null")
@@ -32,7 +31,7 @@ class JaegerPages:
         )
 
     def found(self) -> dict[str, dict[str, Any]]:
-        """The traces in the list by id: ``title``, and ``red``: the services that are marked as failing."""
+        """Return listed traces by ID: ``title``, and failing services in ``red``."""
         script = """[...document.querySelectorAll('.ResultItem')].map((item) => {
             const services = [...item.querySelectorAll('.ResultItem--serviceTag')];
             const red = services.filter((tag) => tag.querySelector('.ResultItem--errorIcon'));
@@ -43,19 +42,18 @@ class JaegerPages:
         return dict(self._page.run(script))
 
     def open(self, trace_id: str, span_id: str = "") -> None:
-        """A trace's waterfall; with ``span_id`` that span is found and opened."""
         address = f"{self._url}/trace/{trace_id}" + (f"?uiFind={span_id}" if span_id else "")
         self._page.browse(address, "document.querySelector('.span-row') !== null")
         if span_id:
             self._page.wait("document.querySelector('.detail-row') !== null")
 
     def rows(self) -> list[dict[str, Any]]:
-        """The spans of the waterfall that are in sight: ``name``, and whether the row is ``red``."""
+        """Return visible spans: ``name``, and ``red`` for errors."""
         script = """[...document.querySelectorAll('.span-row')].map((row) => ({
             name: row.querySelector('.endpoint-name').innerText,
             red: row.querySelector('.SpanBarRow--errorIcon') !== null}))"""
         return list(self._page.run(script))
 
     def detail(self) -> str:
-        """The words of the opened span, as far as nothing is unfolded."""
+        """Return the visible text of the open span."""
         return self._page.text(".detail-row")

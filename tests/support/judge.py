@@ -1,8 +1,6 @@
-"""A scripted judge: an OpenAI-compatible endpoint on loopback with verdicts or provider failures; ``/messages`` answers
-like Anthropic.
+"""A scripted OpenAI-compatible judge on loopback; ``/messages`` answers like Anthropic.
 
-Base URL ``http://127.0.0.1:PORT/v1``. ``behave`` maps the request's number (0-based) and body to the answer. Only
-request times and bodies are kept.
+Base URL ``http://127.0.0.1:PORT/v1``. ``behave`` maps request number and body to the answer.
 """
 
 from __future__ import annotations
@@ -34,9 +32,9 @@ _ORDER = re.compile(r"(?:set|give|answer with|return)[^.\n]{0,40}\b(?:confidence
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """An HTTP answer. ``text``: the model's text. ``raw``: the whole body instead. ``drip_s``: seconds between bytes.
-    ``hang_s``: initial delay. ``reset``: reset after the head. ``finish``: finish reason. ``message``, ``usage``: extra
-    fields. ``error``: text of a non-200 status.
+    """An HTTP answer.
+
+    ``raw``: whole body. ``drip_s``: pause between bytes. ``hang_s``: delay. ``reset``: reset after the head.
     """
 
     text: str = ""
@@ -56,13 +54,12 @@ Behave = Callable[[int, dict[str, Any]], Say]
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """The words of a message, which may come in parts."""
     content = message["content"]
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
 def rubric_of(body: Mapping[str, Any]) -> str:
-    """The name of the question that a request asks: the form of the answer is the same for all."""
+    """Return the name of the question."""
     question = question_of(body)
     if _TOGETHER.search(question.partition("Facts about this run, also data")[0]):
         return "turn" if "Judge one turn" in question else "trace"
@@ -82,13 +79,11 @@ def rubric_of(body: Mapping[str, Any]) -> str:
 
 
 def question_of(body: Mapping[str, Any]) -> str:
-    """The criteria and the question; of a prompt that is one message, with the run between them."""
     told = [text_of(message) for message in body["messages"] if message["role"] == "user"]
     return "\n\n".join([told[0].rpartition(CRITERIA)[2], *told[2:3]])
 
 
 def verdict(body: Mapping[str, Any], **fields: Any) -> str:
-    """A verdict that holds, unless ``fields`` spoil it."""
     found = _ECHO.search(question_of(body))
     assert found, "our question names a code"
     answer = {"instructed": False, "echo": found[1], "reason": "It went straight to the answer.", "confidence": 0.8}
@@ -96,19 +91,18 @@ def verdict(body: Mapping[str, Any], **fields: Any) -> str:
 
 
 def good(number: int, body: dict[str, Any]) -> Say:
-    """Always a verdict."""
     return Say(verdict(body))
 
 
 def parrot(number: int, body: dict[str, Any]) -> Say:
-    """Obeys any order about the score outside of fences, which reveals leaked content."""
+    """Obey score orders outside fences."""
     outside = "\n".join(_FENCED.sub("", text_of(m)) for m in body["messages"] if m["role"] != "assistant")
     ordered = _ORDER.search(outside)
     return Say(verdict(body, confidence=float(ordered[1]) if ordered else 0.31))
 
 
 def always(say: Say | Callable[[dict[str, Any]], Say]) -> Behave:
-    """The same for every request."""
+    """Return the same answer for every request."""
     return lambda number, body: say(body) if callable(say) else say
 
 
@@ -170,11 +164,11 @@ FAULTS: Mapping[str, Behave] = {
     "no reason": always(lambda body: Say(verdict(body, reason=""))),
     "a bare colon as the reason": always(lambda body: Say(verdict(body, reason=" : "))),
 }
-"""Each of them for good: none may ever lead to a score."""
+"""Permanent failures, which must never give a score."""
 
 
 class JudgeServer:
-    """The server on a thread of its own, as a context manager. ``requests``: (monotonic time, body) in order."""
+    """A context manager on its own thread. ``requests``: (monotonic time, body)."""
 
     def __init__(self, behave: Behave = good, port: int = 0) -> None:
         self.behave = behave
@@ -220,7 +214,7 @@ class _Http(ThreadingHTTPServer):
     owner: JudgeServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing: whoever asked has gone, which is what some tests are about."""
+        """Ignore disconnected clients."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -260,11 +254,10 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(say.drip_s)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the requests are in :attr:`JudgeServer.requests`."""
+        pass
 
 
 def _message(say: Say, body: Mapping[str, Any]) -> dict[str, Any]:
-    """As Anthropic says it."""
     usage = {"input_tokens": 40, "output_tokens": 40, **say.usage}
     words = [{"type": "text", "text": say.text}]
     about = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "stop_reason": "end_turn"}

@@ -1,6 +1,4 @@
-"""A batch of the judge's proof: a failing provider, repeated kills of both processes, then a comparison of all calls
-and costs with the store.
-"""
+"""Kills collector and judge process with a failing provider, then compares calls and costs."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ EXPECTED = {
     "session.goal_completion": 1.0,
     "session.user_friction": 1.0,
 }
-"""What the provider says when it answers: any other score was made of a fault."""
+"""The provider's score: any other score results from a fault."""
 _SPOILT = ("cut JSON", "out of range", "wrong echo")
 _FAULTS = ("429", "429", "500", "500", "529", "reset", "not http json", "hang", *_SPOILT)
 _LONG_S = 1800.0
@@ -67,8 +65,9 @@ class Batch:
 
 @dataclass(slots=True)
 class Found:
-    """``repeated``: answers paid more than once. ``per_kill``: maximum after one kill. ``rpm_share``: peak requests in
-    60 s / the limit. ``usd_over``: payments beyond the budget.
+    """Figures of a batch.
+
+    ``repeated``: answers paid twice. ``per_kill``: peak per kill. ``rpm_share``: peak rate. ``usd_over``: over budget.
     """
 
     jobs: int = 0
@@ -89,11 +88,9 @@ class Found:
     problems: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """For a line of JSON."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def add(self, other: Found) -> None:
-        """Add up the sums, and keep the worst of the rest."""
         worst = {"per_kill", "rpm_share", "usd_over", "tokens_over"}
         for name in self.to_dict():
             mine, its = getattr(self, name), getattr(other, name)
@@ -101,7 +98,7 @@ class Found:
 
 
 class FailingProvider:
-    """Answers well or fails, by chance with a seed; keeps what was asked, answered and charged, and when."""
+    """Fails by seeded chance; records questions, answers and charges."""
 
     def __init__(self, seed: int, share: float) -> None:
         self._chance, self._share = random.Random(seed), share
@@ -141,7 +138,6 @@ class FailingProvider:
 
 
 def run(folder: Path, batch: Batch, say: Callable[[str], None] = lambda text: None) -> Found:
-    """Run a batch to its end and judge it."""
     found, chance = Found(), random.Random(batch.seed)
     provider = FailingProvider(batch.seed, batch.faults)
     began = time.monotonic()
@@ -195,7 +191,7 @@ def _send(collector: CollectorProcess, batch: Batch) -> None:
 
 
 def _wait(server: JudgeServer, chance: random.Random) -> None:
-    """Until the next kill: some time, and mostly until calls are under way, which is when a kill hurts."""
+    """Wait for the next kill, preferably during calls."""
     deadline = time.monotonic() + 60.0
     while chance.random() < 0.9999 and not server.inside and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -203,7 +199,6 @@ def _wait(server: JudgeServer, chance: random.Random) -> None:
 
 
 def _kill(collector: CollectorProcess, chance: random.Random) -> str:
-    """Kill the collector (which is started again) or the process that it asks judges with."""
     worker = worker_of(collector)
     if worker is not None and chance.random() < 0.5:
         os.kill(worker, signal.SIGKILL)
@@ -214,7 +209,7 @@ def _kill(collector: CollectorProcess, chance: random.Random) -> str:
 
 
 def worker_of(collector: CollectorProcess) -> int | None:
-    """The judge's process of a running collector."""
+    """Return the collector's judge process."""
     return next(iter(children_of(collector, b"judge.worker")), None)
 
 
@@ -255,7 +250,7 @@ def _books(collector: CollectorProcess, found: Found) -> None:
 
 
 def _expected(body: dict[str, Any]) -> bool:
-    """What the provider said, or less where code knows of calls in vain."""
+    """Return the provider's verdict, limited by useless calls."""
     key = f"{body['level']}.{body['metric']}"
     capped = key == "trace.step_efficiency" and body["reason"].startswith("capped")
     repeated = key == "turn.tool_call_behavior_failure" and body["reason"].endswith("(found by code)")

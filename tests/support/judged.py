@@ -1,4 +1,4 @@
-"""Traces for a judge, made by hand: as many calls, as long and in whatever script a test wants."""
+"""Traces for a judge, of any size and script."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 
 
 def call(number: int, name: str = "search", **fields: Any) -> ToolCall:
-    """The ``number``-th call, a second after the one before."""
+    """Return the ``number``-th call, a second after the previous."""
     start = number * 10**9
     given: dict[str, Any] = {"arguments": {"q": number}, "has_arguments": True, "result": "ok", "has_result": True}
     return ToolCall(name, f"call_{number}", start_ns=start, end_ns=start + 10**8, **(given | fields))
@@ -32,7 +32,6 @@ def trace(
     calls: Sequence[ToolCall] = (),
     **fields: Any,
 ) -> Trace:
-    """One turn with these calls."""
     root = Span(TRACE_ID, "b7ad6b7169203331", "", "invoke_agent helper", Kind.AGENT, 0, 60 * 10**9)
     given: dict[str, Any] = {
         "agent": "helper",
@@ -47,7 +46,6 @@ def trace(
 
 
 def stored(store: Store, made: MadeTrace, revision: int = 1) -> DueTrace:
-    """A made trace put into a store, to be decided now."""
     split = split_traces(made.request().SerializeToString())
     chunks = [
         Chunk(store.next_chunk_id(), part.trace_id, part.logs, len(part.items), part.start_ns, part.chunk)
@@ -60,14 +58,14 @@ def stored(store: Store, made: MadeTrace, revision: int = 1) -> DueTrace:
 
 
 class ScriptedConfidence:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`: always sure of the same confidence."""
+    """Implements ``Caller`` with a fixed confidence."""
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
         return ModelAnswer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model=call.model)
 
 
 def filed_here(line: Line, settle: Callable[[Callable[[], Conclusion]], Awaitable[None]]) -> Filing:
-    """Files answers by a line in this process. ``settle``: commits what it concludes."""
+    """Return a line's filer in this process. ``settle``: commit."""
 
     async def file(name: str, *answers: Any) -> None:
         await settle(lambda: getattr(line, name)(*answers))

@@ -1,4 +1,4 @@
-"""Files through ``pandaeval evaluate`` and through a running collector, with a judge by script on loopback."""
+"""Files through ``pandaeval evaluate`` and a collector, with a scripted judge."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ Result = dict[str, Any]
 
 
 def behave(number: int, body: dict[str, Any]) -> Say:
-    """A verdict that holds, for every question."""
+    """Return a valid verdict."""
     return Say(said(body["messages"], rubric_of(body), GOOD))
 
 
 def environ(server: JudgeServer) -> dict[str, str]:
-    """What makes a collector ask this judge, at once."""
+    """Return settings that call this judge immediately."""
     judge = {"MODEL": MODEL, "API_BASE": server.url, "API_KEY_ENV": "JUDGE_KEY", "DELAY": "0s", "DETAIL": "all"}
     return {**{f"PANDAEVAL_JUDGE__{name}": value for name, value in judge.items()}, "JUDGE_KEY": "sk-test"}
 
 
 def evaluated(files: Iterable[Path], monkeypatch: pytest.MonkeyPatch) -> tuple[list[Result], Counter[str]]:
-    """All results, and the number of calls per record of a trace with its turn.
+    """Return all results, and the calls per record.
 
-    Only incompletely recorded data may lack a score: in a trace, or in a session of mostly such traces.
+    Only incomplete data may lack a score.
     """
     with JudgeServer(behave) as server:
         for name, value in environ(server).items():
@@ -64,7 +64,7 @@ def evaluated(files: Iterable[Path], monkeypatch: pytest.MonkeyPatch) -> tuple[l
 
 
 def about_each_record(begun: Sequence[str]) -> Counter[str]:
-    """How many calls were made about each record, from what calls begin with: some see the beginning of one alone."""
+    """Return the calls about each record, by the calls' beginnings."""
     whole: list[str] = []
     for head in sorted(set(begun), key=len, reverse=True):
         if not any(longer.startswith(head) for longer in whole):
@@ -73,12 +73,11 @@ def about_each_record(begun: Sequence[str]) -> Counter[str]:
 
 
 def of_judges(results: Iterable[Result]) -> list[Result]:
-    """The results that a model gave about traces."""
+    """Return a model's trace results."""
     return [each for each in results if each["evaluator"]["kind"] == "llm" and each["level"] == "trace"]
 
 
 def send(collector: CollectorProcess, files: Sequence[Path]) -> None:
-    """Every request of the files, over HTTP."""
     with httpx.Client(headers={"content-type": "application/x-protobuf"}, timeout=60) as client:
         for request in requests([str(file) for file in files]):
             assert isinstance(request, Request)

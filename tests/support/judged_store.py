@@ -1,4 +1,4 @@
-"""A store with judged runs and people's verdicts on some of them."""
+"""A store with judged runs and labels."""
 
 from __future__ import annotations
 
@@ -13,24 +13,22 @@ METRIC, JUDGE = "trace.task_completion", "openai/small"
 
 
 def unit(number: int) -> str:
-    """A trace id."""
     return f"{number + 1:032x}"
 
 
 def judged_row(number: int, score: float, agent: str = "helper", probability: float = 1.0) -> JudgedRow:
-    """Of a run without a session; the threshold is 0.5."""
     return JudgedRow(unit(number), METRIC, "", agent, score, score >= 0.5, 0.5, JUDGE, "4", probability)
 
 
 def flattered(runs: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Whether people pass each run (two thirds), and the scores of a judge that passes nearly all."""
+    """Return labels (two thirds pass) and lenient scores."""
     draw = np.random.default_rng(seed)
     people = draw.random(runs) < 2 / 3
     return people, np.clip(np.where(people, 0.85, 0.6) + draw.normal(0, 0.1, runs), 0, 1)
 
 
 def filled(folder: Path, runs: int = 400, labelled: int = 120, agent: str = "helper") -> Store:
-    """Run of one agent, the first of them labelled, as drawn at random."""
+    """Store runs of an agent, with the first labelled."""
     store = Store(folder, "off")
     people, scores = flattered(runs)
     store.commit(WriteSet(judged=[judged_row(at, float(score), agent) for at, score in enumerate(scores)])).result()

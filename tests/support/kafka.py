@@ -1,7 +1,7 @@
-"""A real Kafka broker (KRaft, one node, 256 MB) on loopback.
+"""A real Kafka broker (KRaft, one node, 256 MB) on loopback; needs JDK 17 or later.
 
-``python tests/support/kafka.py`` fetches its jars with Maven to ``~/.cache/pandaeval/kafka``; needs JDK 17 or later.
-``python tests/support/kafka.py run FOLDER`` starts a broker and prints its address, until Ctrl-C.
+``python tests/support/kafka.py`` fetches its jars to ``~/.cache/pandaeval/kafka``.
+``python tests/support/kafka.py run FOLDER`` runs a broker until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -40,14 +40,12 @@ _START_S = 120.0
 
 
 def missing() -> str:
-    """What a broker needs and this machine lacks; empty if nothing."""
     if shutil.which("java") is None:
         return "a JDK of 17 or later"
     return "" if JARS.exists() else "Kafka's jars: python tests/support/kafka.py"
 
 
 def fetch() -> None:
-    """Fetch the jars, unless they are there."""
     if JARS.exists():
         return
     JARS.parent.mkdir(parents=True, exist_ok=True)
@@ -63,9 +61,7 @@ def fetch() -> None:
 
 
 class Broker:
-    """A broker with its log in ``folder``. A context manager that leaves no process. ``partitions``: of auto-created
-    topics; 0 disables them.
-    """
+    """A broker in ``folder`` as a context manager. ``partitions``: of auto-created topics; 0: none."""
 
     def __init__(self, folder: Path, partitions: int = 0) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -81,12 +77,11 @@ class Broker:
 
     @property
     def address(self) -> str:
-        """What clients call ``bootstrap.servers``."""
+        """Return the ``bootstrap.servers``."""
         return f"127.0.0.1:{self._port}"
 
     @property
     def pid(self) -> int:
-        """Of the process that runs."""
         assert self._process is not None
         return self._process.pid
 
@@ -104,7 +99,6 @@ class Broker:
         self.kill()
 
     def start(self) -> None:
-        """Start it, again too; return when it answers."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command("kafka.Kafka", str(self._properties)), stdout=log, stderr=log, stdin=subprocess.DEVNULL
@@ -115,21 +109,18 @@ class Broker:
             assert time.monotonic() < deadline, f"the broker does not answer:\n{self.log()}"
 
     def kill(self) -> None:
-        """``kill -9``. Safe when nothing runs."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def stop(self) -> None:
-        """SIGTERM; returns when it has ended."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(60)
         self._process = None
 
     def create(self, topic: str, partitions: int = 1, **settings: str) -> None:
-        """Make a topic; return when it is there."""
         from confluent_kafka.admin import AdminClient, NewTopic
 
         new = NewTopic(topic, partitions, 1, config=settings)
@@ -137,7 +128,7 @@ class Broker:
         admin.create_topics([new])[topic].result(60)
 
     def produce(self, topic: str, values: Sequence[tuple[bytes | None, bytes]], partition: int | None = None) -> None:
-        """Write (key, value) pairs; return when the broker has acknowledged all of them."""
+        """Write (key, value) pairs and wait for acknowledgement."""
         from confluent_kafka import Producer
 
         producer = Producer({**self._client, "acks": "all", "partitioner": "murmur2_random", "linger.ms": 5})
@@ -152,17 +143,15 @@ class Broker:
         assert not failed, failed
 
     def everything(self, topic: str, since: dict[int, int] | None = None) -> list[Message]:
-        """All that a topic holds, partition by partition. ``since``: offsets to begin at, by partition; moved to where
-        the reading ended."""
+        """Return a topic's messages by partition. ``since``: offsets, moved to the end."""
         return list(self._everything(topic, {} if since is None else since))
 
     def length(self, topic: str) -> int:
-        """How many messages were written to it, of all partitions."""
+        """Return a topic's message count."""
         with self._reader() as reader:
             return sum(high for _, high in self._ends(reader, topic).values())
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
-        """The offsets that a group has committed, by partition; those without one are left out."""
         from confluent_kafka import ConsumerGroupTopicPartitions
         from confluent_kafka.admin import AdminClient
 
@@ -172,12 +161,11 @@ class Broker:
         return {each.partition: each.offset for each in found if each.topic == topic and each.offset >= 0}
 
     def size(self, topic: str) -> int:
-        """Bytes of a topic's messages on disk."""
+        """Return a topic's bytes on disk."""
         segments = (self._folder / "log").glob(f"{topic}-*/*.log")
         return sum(each.stat().st_size for each in segments)
 
     def log(self) -> str:
-        """The end of what it said."""
         return self._log.read_text(errors="replace")[-4000:]
 
     def _everything(self, topic: str, since: dict[int, int]) -> Iterator[Message]:

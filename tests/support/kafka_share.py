@@ -1,4 +1,4 @@
-"""Whether collectors that share topics have all partitions, looked at twice a second, and for how long they had not."""
+"""Measures how long partitions are without exactly one running collector."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ _LOOK_S = 0.5
 
 
 class Share:
-    """Asks those that are ``there`` on a thread of its own. ``partitions``: of all topics that they share. A context
-    manager."""
+    """Polls the collectors that are ``there`` on its own thread. ``partitions``: of all shared topics."""
 
     def __init__(self, partitions: int, there: Callable[[], Collection[CollectorProcess]]) -> None:
         self._partitions, self._there = partitions, there
@@ -35,11 +34,11 @@ class Share:
         self._thread.join(60)
 
     def missing_s(self) -> float:
-        """The seconds so far in which a partition was with no collector that ran, or with two."""
+        """Return the seconds with unassigned or doubly assigned partitions."""
         return self._missing_s
 
     def wait_whole(self, timeout: float) -> None:
-        """Return when each partition is with one collector that runs. Raises ``AssertionError``."""
+        """Wait until each partition has one running collector."""
         self._whole.clear()
         assert self._whole.wait(timeout), f"partitions without a collector after {timeout} s"
 

@@ -1,4 +1,4 @@
-"""Collectors that share a Kafka topic, what is written to it, and what they make of it."""
+"""Collectors that share a Kafka topic, with their input and output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUICK = {
     "PANDAEVAL_CLOSE__IDLE": "5s",
     "PANDAEVAL_SESSION__IDLE": "8s",
 }
-"""Longer than the moments for which a broker or a group pauses in a test on a busy machine."""
+"""Longer than pauses of brokers and groups on a busy machine."""
 SESSION_TIMEOUT = "PANDAEVAL_KAFKA__OPTIONS__SESSION__TIMEOUT__MS"
 INSTANCE = "PANDAEVAL_KAFKA__OPTIONS__GROUP__INSTANCE__ID"
 
@@ -25,7 +25,7 @@ INSTANCE = "PANDAEVAL_KAFKA__OPTIONS__GROUP__INSTANCE__ID"
 def worker(
     folder: Path, broker: Broker, name: str, spans: str, scores: str, settings: Mapping[str, str] | None = None
 ) -> CollectorProcess:
-    """A collector that reads the topic ``spans`` and writes its results to the topic ``scores``; not started."""
+    """Return a collector from topic ``spans`` to topic ``scores``, not started."""
     return CollectorProcess(
         folder / name,
         {
@@ -41,14 +41,11 @@ def worker(
 
 
 def sharing_sessions(spans: str) -> dict[str, str]:
-    """Settings of workers that share their sessions too."""
     return {"PANDAEVAL_KAFKA__SESSIONS": "topic", "PANDAEVAL_KAFKA__SESSIONS_TOPIC": f"{spans}.members"}
 
 
 def newest(results: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], tuple[Any, ...]]:
-    """(id, score, outcome, session) of the newest final result per (trace, turn or session, metric), without
-    retractions.
-    """
+    """Return the newest final result per unit and metric."""
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for each in sorted(results, key=lambda each: each["time"]):
         if each["final"]:
@@ -58,8 +55,7 @@ def newest(results: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], tuple[
 
 
 def messages(traces: Iterable[MadeTrace], parts: int = 1) -> Iterator[tuple[bytes, bytes]]:
-    """Key and value of the messages that OpenTelemetry Collectors would write, each trace in so many ``parts``: the
-    first parts of all traces, then the second ones."""
+    """Return messages as OpenTelemetry Collectors write them, each trace in ``parts``."""
     made = list(traces)
     for part in range(parts):
         for trace in made:
@@ -68,7 +64,7 @@ def messages(traces: Iterable[MadeTrace], parts: int = 1) -> Iterator[tuple[byte
 
 
 def scores(broker: Broker, topic: str, since: dict[int, int] | None = None) -> list[dict[str, Any]]:
-    """All results in a topic, or those ``since`` offsets (support/kafka.py), each under the key that is its id."""
+    """Return a topic's results ``since`` offsets, and check their keys."""
     found = []
     for message in broker.everything(topic, since):
         result = json.loads(message.value() or b"")
@@ -78,7 +74,7 @@ def scores(broker: Broker, topic: str, since: dict[int, int] | None = None) -> l
 
 
 def by_id(results: Iterable[Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
-    """Each result's content, by id. Raises ``AssertionError`` if results with one id differ."""
+    """Return results by ID. Raises ``AssertionError`` for contradictions."""
     found: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
     for each in results:
         found[each["id"]].add((unit_of(each), f"{each['level']}.{each['metric']}", each["score"], each["outcome"]))

@@ -1,4 +1,4 @@
-"""Kill a collector again and again while an oracle keeps it busy, then let it come to rest and hold it to its word."""
+"""Kills a busy collector repeatedly, then checks its promises."""
 
 from __future__ import annotations
 
@@ -39,16 +39,18 @@ FAIL_POINTS = {
     "during_resume": 8,
 }
 WORKER_POINTS = {"in_worker": 4}
-"""Those at which a process of the line dies, and the collector goes on."""
+"""Fail points at which a worker dies."""
 PATIENCE_S = 40.0
 Results = dict[tuple[str, str], tuple[str, float | None]]
 
 
 @dataclass(slots=True)
 class Figures:
-    """Batch figures. ``resent``: spans stored more than once. ``rewritten``: result lines written again after a kill.
-    ``redelivered``: log events and spans sent more than once. ``points``: kills by fail point, ``time`` and ``start``
-    for random kills.
+    """Figures of a batch.
+
+    ``resent``: spans stored twice. ``rewritten``: repeated lines. ``redelivered``: repeated items. ``points``: kills
+    by
+    fail point.
     """
 
     cycles: int = 0
@@ -66,7 +68,6 @@ class Figures:
         return asdict(self) | {"points": dict(sorted(self.points.items()))}
 
     def add(self, other: Figures) -> None:
-        """Sum up."""
         for name in ("cycles", "acknowledged", "sent", "traces", "results", "resent", "rewritten", "redelivered"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.points.update(other.points)
@@ -74,7 +75,7 @@ class Figures:
 
 
 def at_random_times(cycles: int, chance: random.Random) -> list[str]:
-    """Kill some time after the process was ready, written ``time:SECONDS``, and some while it starts, ``start:``."""
+    """Kill at random times after readiness (``time:``) or start (``start:``)."""
     return [
         f"start:{chance.uniform(0.1, 2.0):.3f}" if number % 4 == 3 else f"time:{chance.expovariate(1.0):.3f}"
         for number in range(cycles)
@@ -82,7 +83,7 @@ def at_random_times(cycles: int, chance: random.Random) -> list[str]:
 
 
 def at_fail_points(cycles: int, chance: random.Random) -> list[str]:
-    """Kill at fail points, each equally often, in random order."""
+    """Kill at each fail point equally often, in random order."""
     points = FAIL_POINTS | WORKER_POINTS
     names = [list(points)[number % len(points)] for number in range(cycles)]
     chance.shuffle(names)
@@ -90,7 +91,7 @@ def at_fail_points(cycles: int, chance: random.Random) -> list[str]:
 
 
 def of_workers(cycles: int, chance: random.Random) -> list[str]:
-    """Kill of processes of the line at random times, written ``worker:SECONDS``, and then of the collector."""
+    """Kill workers at random times (``worker:``), then the collector."""
     return [f"worker:{chance.expovariate(2.0):.3f}" for _ in range(cycles)]
 
 
@@ -103,9 +104,7 @@ def run(
     workers: int = 1,
     fresh: bool | None = None,
 ) -> Figures:
-    """One data directory, oracle and unreliable sink; repeated kills, then rest and a final check. ``folder``: empty,
-    kept for analysis. ``workers``: scoring processes. ``fresh``: see :class:`support.collector.CollectorProcess`.
-    """
+    """Kill a collector repeatedly, then check it at rest. ``folder``: empty. ``workers``: scoring processes."""
     # On a slow machine a batch outlasts the ten minutes after which spans are packed away.
     settings = {"PANDAEVAL_LINE__WORKERS": str(workers), "PANDAEVAL_LATE__WINDOW": "6h"}
     figures = Figures()
@@ -145,14 +144,13 @@ def run(
 
 
 def _false_alarms(collector: CollectorProcess) -> list[str]:
-    """A killed process leaves a whole store behind, and no start may say otherwise."""
     log = collector.log_file.read_text(errors="replace")
     alarms = ("acknowledged data is missing", "put aside", "no note of the last commit", "nothing is accepted")
     return [f"the log says {alarm!r} of a store that is whole" for alarm in alarms if alarm in log]
 
 
 def _live_until(collector: CollectorProcess, kill: str) -> str:
-    """One life of the collector; returns what ended it."""
+    """Run the collector until its end; return the cause."""
     name, _, value = kill.partition(":")
     if name in ("time", "start"):
         collector.launch()
@@ -173,9 +171,7 @@ def _live_until(collector: CollectorProcess, kill: str) -> str:
 
 
 def _until_workers_died(collector: CollectorProcess, name: str, value: str) -> str:
-    """A life with dying workers: one at a fail point, or several at random. The collector continues with others and
-    finally ends.
-    """
+    """Run while workers die, then end the collector."""
     armed = {} if name == "worker" else {"PANDAEVAL_FAIL_POINT": f"{name}:{value}"}
     collector.start(**armed)
     if name != "worker":
@@ -196,23 +192,21 @@ def _until_workers_died(collector: CollectorProcess, name: str, value: str) -> s
 
 
 def _ended(collector: CollectorProcess) -> int:
-    """How many processes of the line died in this life, those that were not up yet too."""
+    """Return how many workers died in this life."""
     counts = collector.counts().items()
     return sum(n for (name, outcome, _), n in counts if name == "workers" and outcome in ("ended", "not_started"))
 
 
 def workers_of(collector: CollectorProcess) -> list[int]:
-    """The processes of the line of a running collector."""
     return children_of(collector, b"line.main")
 
 
 def _has_tables(database: sqlite3.Connection) -> bool:
-    """Not before the first start got that far."""
     return bool(database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0])
 
 
 def _lines_again(collector: CollectorProcess, seen: dict[tuple[str, int], bytes]) -> list[str]:
-    """Remember the result lines that anyone could have read by now; an id and a revision stand for the same bytes."""
+    """Check that repeated result lines have equal bytes."""
     if not collector.results_file.exists():
         return []
     text = collector.results_file.read_bytes()
@@ -224,7 +218,6 @@ def _lines_again(collector: CollectorProcess, seen: dict[tuple[str, int], bytes]
 
 
 def _unnoted(collector: CollectorProcess, database: sqlite3.Connection) -> int:
-    """Result lines behind the place that the store remembers."""
     if not collector.results_file.exists() or not _has_tables(database):
         return 0
     row = database.execute("SELECT json_extract(value, '$.position') FROM meta WHERE key = 'cursor:jsonl'").fetchone()
@@ -249,7 +242,7 @@ def _last_word(figures: Figures, collector: CollectorProcess, oracle: Oracle, si
 
 
 def sink_problems(sink: Sink, results: set[str]) -> list[str]:
-    """Check that exactly the results reached the sink, and that repeats are byte-identical."""
+    """Check that the sink has exactly the results, with identical repeats."""
     found = []
     if missing := results - sink.results:
         found.append(f"{len(missing)} results never reached the sink")
@@ -265,12 +258,12 @@ def _as_file(database: sqlite3.Connection) -> Results:
 
 
 def standing_results(collector: CollectorProcess) -> Results:
-    """Id and score of each result that stands in the file."""
+    """Return ID and score of each current result in the file."""
     return {key: (each["id"], each["score"]) for key, each in collector.standing().items()}
 
 
 def uninterrupted(requests: Iterable[Request | BadLine]) -> Results:
-    """Results of a file run over the same spans, without collector, restart or late span."""
+    """Return the results of a file run over the same spans."""
     config = load(None, {})
     with TraceFiles(close_rules(config)) as run:
         for request in requests:
@@ -281,7 +274,6 @@ def uninterrupted(requests: Iterable[Request | BadLine]) -> Results:
 
 
 def differences(found: Results, expected: Results) -> list[str]:
-    """Where results are not the expected ones, as a sentence; none where they are."""
     wrong = [key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)]
     if not wrong:
         return []

@@ -1,4 +1,4 @@
-"""Kills a collector while traces are judged, then compares results and verdicts with a file run."""
+"""Kills a collector while traces are judged, then compares with a file run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _REST_S = 1800.0
 
 @dataclass(slots=True)
 class Figures:
-    """What a batch came to."""
+    """Figures of a batch."""
 
     cycles: int = 0
     acknowledged: int = 0
@@ -51,13 +51,11 @@ class Figures:
 
 
 def run(folder: Path, seed: int, cycles: int, pause: float = 2.0, fresh: bool | None = None) -> Figures:
-    """One collector, oracle and judge. ``folder``: empty, kept after a failure. ``fresh``: see
-    :class:`support.collector.CollectorProcess`.
-    """
+    """Kill one collector with oracle and judge. ``folder``: empty."""
     chance, figures = random.Random(seed), Figures()
 
     def verdict(_: int, body: dict[str, Any]) -> Say:
-        """A judge that is busy now and then, and says the same in the end."""
+        """Return the final verdict, sometimes after a busy answer."""
         if chance.random() < 0.1:
             return Say(status=chance.choice((429, 500)))
         return Say(said(body["messages"], rubric_of(body), GOOD), hang_s=0.1)
@@ -86,7 +84,7 @@ def run(folder: Path, seed: int, cycles: int, pause: float = 2.0, fresh: bool | 
 
 
 def _cycle(victim: CollectorProcess, chance: random.Random) -> str:
-    """A life that ends by kill -9, at a time or at a fail point of the next one."""
+    """Kill a life at a time or fail point."""
     time.sleep(chance.uniform(1.0, 6.0))
     victim.kill()
     point = chance.choice([None, *FAIL_POINTS])
@@ -123,7 +121,7 @@ def _last_word(
 
 
 def by_a_file(requests: Iterable[bytes], settings: dict[str, str]) -> Results:
-    """Results of a file run over the same spans with the same judge."""
+    """Return a file run's results with the same judge."""
     config = load(None, {key: value for key, value in settings.items() if key.startswith("PANDAEVAL_")})
     scorer, judge = evaluator(config), judge_of(config)
     assert judge is not None

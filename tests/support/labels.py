@@ -1,4 +1,4 @@
-"""People's verdicts as they come by OTLP."""
+"""Human labels over OTLP."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ def event(
     trace: bytes = bytes.fromhex(TRACE),
     more: Mapping[str, str] | None = None,
 ) -> Any:
-    """The log event ``gen_ai.evaluation.result`` of an evaluator of some type; attributes without a value are left
-    out."""
+    """Return the log event ``gen_ai.evaluation.result``, without unset attributes."""
     texts = {
         "gen_ai.evaluation.name": name,
         "gen_ai.evaluation.evaluator.type": kind,
@@ -44,6 +43,5 @@ def event(
 
 
 def request(*records: Any, scope: str = "reviews") -> Any:
-    """All of them in one request."""
     scoped = ScopeLogs(scope=InstrumentationScope(name=scope), log_records=records)
     return ExportLogsServiceRequest(resource_logs=[ResourceLogs(scope_logs=[scoped])])

@@ -1,4 +1,4 @@
-"""Ledgers of the long proofs: one line of JSON for each part, with the state of the code that it ran on."""
+"""Ledgers of the long proofs: JSON lines with the commit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import Any
 
 
 def lines(ledger: Path) -> list[dict[str, Any]]:
-    """All of them, oldest first; none where there is no file yet."""
     return [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
 
 
 def note(ledger: Path, proof: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Add a line, and return it."""
+    """Add and return a line."""
     line = {"proof": proof, "commit": commit(), "time": datetime.now(UTC).isoformat(timespec="seconds"), **found}
     with ledger.open("a") as file:
         file.write(json.dumps(line) + "\n")
@@ -24,7 +23,6 @@ def note(ledger: Path, proof: str, found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def commit() -> str:
-    """The state of the code."""
     return subprocess.check_output(
         ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, text=True
     ).strip()

@@ -1,4 +1,4 @@
-"""A real limit on the memory of a process and what it starts: a control group where this user may make one."""
+"""A real memory limit by control group, where permitted."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from pathlib import Path
 
 _V1, _V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
 _ADDRESSES = 8
-"""What a process maps is several times what it has in RAM (threads' stacks, files of libraries)."""
+"""Ratio of mapped memory to RAM."""
 
 
 @contextlib.contextmanager
 def limited(pid: int, size: int, name: str) -> Iterator[str]:
-    """Limit a process's memory; the kernel kills it beyond. Yields the mechanism. Without a control group the address
-    space is limited to eight times ``size``.
-    """
+    """Limit a process's memory; yield the mechanism. Fallback: address space of eight times ``size``."""
     folder = (_V1 if _V1.is_dir() else _V2) / name
     limit = folder / ("memory.limit_in_bytes" if _V1.is_dir() else "memory.max")
     try:

@@ -1,4 +1,4 @@
-"""A pipeline in this process, with the clock in the test's hand."""
+"""A pipeline in this process with a manual clock."""
 
 from __future__ import annotations
 
@@ -41,10 +41,9 @@ its_module._TICK_S = _TICK_S
 
 
 class RunningLine:
-    """A pipeline on its own store. An async context manager; :meth:`restart` acts like a new process.
+    """A pipeline on its own store, as an async context manager; :meth:`restart` acts like a new process.
 
-    ``now``: the pipeline's clock in seconds; traces become due only when it advances. ``workers``: processes that
-    understand traces, with the built-in embedder and ``environ``.
+    ``now``: clock in seconds. ``workers``: processes, with ``environ``.
     """
 
     def __init__(
@@ -116,15 +115,15 @@ class RunningLine:
         return store
 
     async def send(self, trace: MadeTrace, spans: Iterable[Span] | None = None) -> Accepted:
-        """Some or all spans of a trace in one request."""
+        """Send spans of a trace in one request."""
         return await self.pipeline.traces(trace.request(spans).SerializeToString())
 
     async def adopt(self, members: Iterable[bytes]) -> None:
-        """Take in packed members of sessions, as from a topic."""
+        """Accept packed session members."""
         await self.pipeline.adopt([MemberMessage.read(each) for each in members], [])
 
     async def wait(self, seconds: float) -> None:
-        """Move the clock on, and return when what is due then is decided and committed, or dropped as too old."""
+        """Advance the clock and wait for due decisions."""
         self.now += seconds
         before = self.pipeline.rounds
         # A minute: processes may have to be started again.
@@ -132,43 +131,41 @@ class RunningLine:
 
     @property
     def is_tidying(self) -> bool:
-        """Whether old rows are being deleted just now."""
+        """Return whether old rows are being deleted."""
         running = self.pipeline._upkeep._round
         return running is not None and not running.done()
 
     async def settle(self) -> None:
-        """Until every trace is decided, and every session scored."""
+        """Run until every trace and session is decided."""
         while self.pipeline.open_traces or self.pipeline.open_sessions:
             await self.wait(1000)
 
     def results(self) -> list[dict[str, Any]]:
-        """All results, in order of commitment."""
         return [orjson.loads(row.body) for row in self.store.reads.results_after(0, 100_000)]
 
     def of(self, trace: MadeTrace, metric: str) -> list[dict[str, Any]]:
-        """All results of a metric about a trace, oldest first."""
+        """Return a metric's results about a trace, oldest first."""
         return [
             each for each in self.results() if each["trace_id"] == trace.trace_id.hex() and each["metric"] == metric
         ]
 
     def results_of(self, trace: MadeTrace) -> list[dict[str, Any]]:
-        """All results about a trace, at least one."""
         found = [each for each in self.results() if each["trace_id"] == trace.trace_id.hex()]
         assert found
         return [each for each in found if each["level"] == "trace"]
 
     def standing(self) -> Standing:
-        """Id and score of each result that stands."""
+        """Return ID and score of each current result."""
         return ids_and_scores(self.results())
 
 
 def ids_and_scores(results: Sequence[dict[str, Any]]) -> Standing:
-    """Of the newest result of each unit and metric."""
+    """Return ID and score of the newest results."""
     return {key: (each["id"], each["score"]) for key, each in standing(list(results)).items()}
 
 
 def as_file(traces: Iterable[MadeTrace], timing: Timing | None = None) -> Standing:
-    """What a run over a file with these traces says."""
+    """Return a file run's results for these traces."""
     with TraceFiles((timing or Timing()).close) as run:
         for trace in traces:
             run.add(Request(False, trace.request().SerializeToString()))
@@ -178,7 +175,7 @@ def as_file(traces: Iterable[MadeTrace], timing: Timing | None = None) -> Standi
 
 
 def cut(trace: MadeTrace, chance: random.Random) -> list[list[Span]]:
-    """A trace in one to three parts, in any order."""
+    """Split a trace into one to three parts, shuffled."""
     spans = list(trace.spans)
     chance.shuffle(spans)
     cuts = sorted(chance.sample(range(1, len(spans)), min(len(spans) - 1, chance.randint(0, 2))))
@@ -186,7 +183,7 @@ def cut(trace: MadeTrace, chance: random.Random) -> list[list[Span]]:
 
 
 def in_session(trace: MadeTrace, session: str, spans: Iterable[Span] | None = None) -> MadeTrace:
-    """The same trace as part of another session; ``spans`` limits the change to these."""
+    """The same trace as part of another session, of one service; ``spans`` limits the change to these."""
     changed = []
     touched = {span.span_id for span in (trace.spans if spans is None else spans)}
     for span in trace.spans:
@@ -195,4 +192,5 @@ def in_session(trace: MadeTrace, session: str, spans: Iterable[Span] | None = No
             if attribute.key == "gen_ai.conversation.id" and copy.span_id in touched:
                 attribute.value.string_value = session
         changed.append(copy)
-    return replace(trace, session=session, spans=tuple(changed))
+    service = trace.service if touched < {span.span_id for span in trace.spans} else "shop"
+    return replace(trace, session=session, service=service, spans=tuple(changed))

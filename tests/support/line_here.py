@@ -1,4 +1,4 @@
-"""The line in the test's own process, asked as the front asks its processes."""
+"""The line in the test's own process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pandaeval_otel.assembly import DueTrace
 
 
 class LineHere:
-    """Implements :class:`pandaeval_collector.pipeline.line_processes.DecidesTraces`. What it answers is no copy."""
+    """Implements :class:`pandaeval_collector.pipeline.line_processes.DecidesTraces` without copies."""
 
     room = 1
 
@@ -50,7 +50,7 @@ class LineHere:
 
 @dataclass(frozen=True, slots=True)
 class TestedSetup:
-    """What a process of a tested line is told."""
+    """The setup of a tested line's process."""
 
     store: Path
     settings: EvaluatorSettings
@@ -66,8 +66,6 @@ def line_of(reads: StoreReader, evaluator: Evaluator, hands_over: bool) -> Line:
 
 
 def filed_through(pipeline: Pipeline, line: LineHere) -> Filing:
-    """Files answers as a collector's front does, without a process."""
-
     async def file(name: str, answers: Any, *more: Any) -> None:
         await pipeline.commit(lambda: line.decide(name, pickle.dumps(answers), *more))
 

@@ -1,4 +1,4 @@
-"""Small agent traces made by code, in the words of the GenAI conventions: the same seed makes the same traces."""
+"""Small seeded agent traces with GenAI attributes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SERVICES = ("shop", "support")
 
 @dataclass(frozen=True, slots=True)
 class MadeTrace:
-    """``spans`` in the order in which they ended: the root is the last one."""
+    """``spans`` in order of end, root last."""
 
     trace_id: bytes
     session: str | None
@@ -52,7 +52,7 @@ class MadeTrace:
     spans: tuple[Span, ...]
 
     def request(self, spans: Iterable[Span] | None = None) -> ExportTraceServiceRequest:
-        """An OTLP request with all its spans, or these ones."""
+        """Return an OTLP request with all or these spans."""
         request = ExportTraceServiceRequest()
         block = request.resource_spans.add()
         block.resource.attributes.add(key="service.name").value.string_value = self.service
@@ -63,9 +63,7 @@ class MadeTrace:
 
 
 class Composer:
-    """Makes traces of 1 to 12 spans, mostly in a few sessions. Some agents repeat calls or answers, answer differently
-    or not at all, or have no captured content.
-    """
+    """Composes traces of 1 to 12 spans, with varied behaviour and sessions."""
 
     def __init__(self, seed: int, sessions: int = 6) -> None:
         self._random = random.Random(seed)
@@ -74,7 +72,7 @@ class Composer:
         self._next_session = sessions
 
     def trace(self, spans: int | None = None) -> MadeTrace:
-        """The next trace; its ids tell the seed and its number."""
+        """Return the next trace, with IDs from seed and number."""
         self._made += 1
         chance = self._random
         if chance.random() < 0.05:
@@ -84,19 +82,22 @@ class Composer:
         trace_id = self._prefix.to_bytes(8, "big") + self._made.to_bytes(8, "big")
         script = _Script(chance, trace_id, START_NS + self._made * 7_000 * _MS, session)
         made = script.spans(spans or chance.randint(1, 12))
-        return MadeTrace(trace_id, session, chance.choice(_SERVICES), tuple(made))
+        service = chance.choice(_SERVICES)
+        if session is not None:  # two services with one session id would be two sessions
+            service = _SERVICES[int(session.rpartition("-")[2]) % len(_SERVICES)]
+        return MadeTrace(trace_id, session, service, tuple(made))
 
     def _session(self, number: int) -> str:
         return f"session-{self._prefix}-{number}"
 
 
 def questions() -> Iterator[tuple[str, str]]:
-    """All that users ask, each with the tool that finds out."""
+    """Return all user questions, each with its tool."""
     return ((question.format(n=number), tool) for question, _, tool in _TOPICS for number in range(_SUBJECTS))
 
 
 class _Script:
-    """One run of an agent: model calls and tool calls in turn, below one root."""
+    """One agent run of alternating model and tool calls."""
 
     def __init__(self, chance: random.Random, trace_id: bytes, start_ns: int, session: str | None) -> None:
         self._chance, self._trace_id, self._now, self._session = chance, trace_id, start_ns, session

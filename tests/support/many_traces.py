@@ -1,4 +1,4 @@
-"""A store that holds many scored traces, through the store's own writes."""
+"""A store with many scored traces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOUR_MS = 3_600_000
 
 
 def fill(store: Store, traces: int, seed: int = 1, results: int = len(_METRICS)) -> None:
-    """Decide ``traces`` traces with so many ``results`` each, spread over the last seven days."""
+    """Decide ``traces`` traces over seven days, with ``results`` each."""
     chance, now = random.Random(seed), int(time.time() * 1000)
     for first in range(0, traces, _BATCH):
         rows = [_trace(chance, at, traces, now, results) for at in range(first, min(traces, first + _BATCH))]

@@ -1,9 +1,7 @@
-"""A scripted model server on loopback, standard library only.
+"""A scripted model server on loopback.
 
-Base URL ``http://127.0.0.1:PORT/SCENARIO/v1``; the first segment selects the script. Serves OpenAI's
-``chat/completions`` (also streamed), ``responses``, ``embeddings`` and ``models``, Anthropic's ``messages`` and
-Gemini's ``generateContent``. Answers depend only on the request, and for ``responses`` on its predecessors
-(``previous_response_id``).
+Base URL ``http://127.0.0.1:PORT/SCENARIO/v1``. Serves OpenAI ``chat/completions``, ``responses``, ``embeddings`` and
+``models``, Anthropic ``messages`` and Gemini ``generateContent``. Answers depend only on requests.
 
 python tests/support/model_server.py --port 8080 [--scripts MODULE:NAME]
 """
@@ -40,10 +38,9 @@ WIRES: dict[str, Wire] = {
 
 
 class ModelServer:
-    """The server on a thread of its own, as a context manager.
+    """The server as a context manager on its own thread.
 
-    ``scripts`` maps scenario to script. ``port`` 0 takes a free one. ``latency_s`` is waited before each answer.
-    ``requests`` holds (scenario, route, body) of every POST, in order of arrival.
+    ``scripts``: by scenario. ``port``: 0 for a free one. ``requests``: (scenario, route, body) of every POST.
     """
 
     def __init__(self, scripts: Mapping[str, Script], *, port: int = 0, latency_s: float = 0.0) -> None:
@@ -57,11 +54,10 @@ class ModelServer:
 
     @property
     def root(self) -> str:
-        """``http://127.0.0.1:PORT``, without a slash at the end."""
+        """Return ``http://127.0.0.1:PORT``."""
         return f"http://127.0.0.1:{self._http.server_port}"
 
     def url(self, scenario: str) -> str:
-        """The base URL of a scenario, as OpenAI clients want it."""
         return f"{self.root}/{scenario}/v1"
 
     def __enter__(self) -> Self:
@@ -140,11 +136,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the requests are in :attr:`ModelServer.requests`."""
+        pass
 
 
 def main() -> None:
-    """Serve until interrupted."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument(

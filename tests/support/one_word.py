@@ -1,4 +1,4 @@
-"""An id is a hash of all that its result rests on, so that two results of one id must say the same."""
+"""Checks that an ID determines its result."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from pandaeval_collector.pipeline.line.revisions import Revisions
 
 @contextlib.contextmanager
 def one_word_per_id() -> Iterator[None]:
-    """Inside the block, fail if one id gets two outcomes or scores, also if the second is suppressed as known. Judged
-    results are exempt.
-    """
+    """Fail inside the block if one ID has two outcomes. Judged results are exempt."""
     add = Revisions.add
     said: dict[str, tuple[str, float | None]] = {}
 

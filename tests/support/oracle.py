@@ -1,7 +1,4 @@
-"""Tracks sent and acknowledged spans outside the collector, and compares them with its files.
-
-A span is owed once its request succeeded. Unanswered spans may be present; unsent spans must not be.
-"""
+"""Tracks sent and acknowledged spans, and compares them with the collector's files."""
 
 from __future__ import annotations
 
@@ -25,9 +22,7 @@ SpanKey = tuple[bytes, bytes]
 
 @dataclass(slots=True)
 class Told:
-    """``sent``: every sent span, by (trace id, span id). ``acknowledged``: spans with success. ``rejected``: spans in
-    partial rejections.
-    """
+    """Sent, acknowledged and rejected spans, by (trace ID, span ID)."""
 
     sent: dict[SpanKey, bytes] = field(default_factory=dict)
     acknowledged: set[SpanKey] = field(default_factory=set)
@@ -38,9 +33,7 @@ class Told:
 
 
 class Oracle:
-    """Sends from several threads: OTLP over gRPC and HTTP (protobuf and JSON), and as the span processor. Some traces
-    use two endpoints. A context manager that ends all threads. ``pause``: seconds between traces of a sender.
-    """
+    """Sends over all receivers from several threads, as a context manager. ``pause``: seconds between traces."""
 
     def __init__(self, grpc: str, http: str, seed: int, pause: float = 0.01) -> None:
         self.told = Told()
@@ -67,7 +60,7 @@ class Oracle:
         self.stop()
 
     def stop(self) -> None:
-        """No more requests. What waits for an answer is given up and stays no obligation. Raises what a sender met."""
+        """Stop requests, give up unanswered ones, and raise sender errors."""
         self._stopping.set()
         for thread in self._threads:
             thread.join()
@@ -119,7 +112,7 @@ class Oracle:
 
 
 def _parts(trace: MadeTrace, chance: random.Random) -> list[Sequence[Span]]:
-    """How an exporter might cut a trace into requests: in order of ending, sometimes in the wrong order."""
+    """Split a trace into requests as exporters do."""
     spans = list(trace.spans)
     if len(spans) == 1 or chance.random() < 0.5:
         return [spans]
@@ -131,7 +124,6 @@ def _parts(trace: MadeTrace, chance: random.Random) -> list[Sequence[Span]]:
 
 
 def problems_of(told: Told, database: sqlite3.Connection) -> list[str]:
-    """What is wrong with a store in the eyes of the oracle, as sentences; empty when nothing is."""
     found: list[str] = []
     (sound,) = database.execute("PRAGMA integrity_check").fetchone()
     if sound != "ok":

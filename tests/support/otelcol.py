@@ -1,4 +1,4 @@
-"""The real OpenTelemetry Collector as a sink: it writes what it gets to files, and shows metrics to Prometheus."""
+"""The real OpenTelemetry Collector as a sink."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIELDS = {"logs": ("resourceLogs", "scopeLogs", "logRecords"), "traces": ("reso
 
 
 class Otelcol:
-    """A context manager; nothing runs before :meth:`start`. At its end no process is left."""
+    """A context manager; call :meth:`start`."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -40,15 +40,14 @@ class Otelcol:
         self._process.end()
 
     def start(self) -> None:
-        """Start it; it is ready a moment later."""
         self._process.__enter__()
 
     def stop(self) -> None:
-        """SIGTERM: it writes what it holds and ends."""
+        """Send SIGTERM and wait."""
         self._process.stop()
 
     def items(self, signal_name: str) -> Iterator[dict[str, Any]]:
-        """Every log record, span or metric that it wrote, in order; with its ``resource`` and ``scope``."""
+        """Return every written item with ``resource`` and ``scope``."""
         outer, inner, leaf = _FIELDS[signal_name]
         path = self._folder / f"{signal_name}.json"
         text = path.read_text() if path.exists() else ""
@@ -62,7 +61,7 @@ class Otelcol:
                     yield from (item | around for item in scoped[leaf])
 
     def scrape(self) -> str:
-        """What its Prometheus exporter shows."""
+        """Return the Prometheus exporter's page."""
         address = f"http://127.0.0.1:{self._prometheus_port}/metrics"
         with urllib.request.urlopen(address, timeout=60) as response:
             return str(response.read().decode())
@@ -85,7 +84,6 @@ class Otelcol:
 
 
 def plain(attributes: list[dict[str, Any]]) -> dict[str, Any]:
-    """OTLP/JSON attributes as plain values."""
     return {pair["key"]: _value(pair["value"]) for pair in attributes}
 
 
@@ -97,8 +95,9 @@ def _value(value: dict[str, Any]) -> Any:
 
 
 class ConfiguredOtelcol(Process):
-    """An OpenTelemetry Collector with a configuration of ``deploy/otelcol``, as a context manager, on free ports:
-    ``ports["4317"]`` replaces 4317. ``changes``: text replacements. ``within``: a wrapping command.
+    """An OpenTelemetry Collector with a ``deploy/otelcol`` configuration on free ports.
+
+    ``changes``: text replacements.
     """
 
     def __init__(
@@ -123,10 +122,10 @@ class ConfiguredOtelcol(Process):
 
     @property
     def grpc(self) -> str:
-        """Where applications send to."""
+        """Return the applications' address."""
         return f"127.0.0.1:{self.ports['4317']}"
 
     @property
     def results(self) -> str:
-        """Where PandaEval sends to."""
+        """Return PandaEval's address."""
         return f"127.0.0.1:{self.ports['4319']}"

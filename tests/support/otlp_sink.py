@@ -1,4 +1,4 @@
-"""A scripted OTLP sink over gRPC and HTTP that keeps every request."""
+"""A scripted OTLP sink over gRPC and HTTP."""
 
 from __future__ import annotations
 
@@ -50,8 +50,7 @@ _SERVICES = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``code`` over gRPC and ``status`` over HTTP; neither: the request is taken, less ``rejected`` items.
-    ``max_items``: only requests with more items than that are answered so. ``hang``: no answer at all."""
+    """A gRPC ``code`` and HTTP ``status``; default: accept. ``max_items``: applies above it; ``hang``: no answer."""
 
     code: grpc.StatusCode | None = None
     status: int = 200
@@ -70,20 +69,18 @@ HANG = Answer(hang=True)
 
 
 def slow_down(seconds: float) -> Answer:
-    """Come back in that many seconds."""
+    """Request a retry after ``seconds``."""
     return Answer(grpc.StatusCode.RESOURCE_EXHAUSTED, 429, "slow down", seconds)
 
 
 def too_large(max_items: int) -> Answer:
-    """Whatever has more items than that does not fit."""
+    """Reject requests with more items."""
     text = "Received message larger than max (9 vs. 8)"
     return Answer(grpc.StatusCode.RESOURCE_EXHAUSTED, 413, text, max_items=max_items)
 
 
 class OtlpSink:
-    """``requests``: accepted requests by signal, as bytes. ``seen``: with others. ``answers``: next answers by signal,
-    then TAKEN. ``always``: fixed answer. One event loop.
-    """
+    """``requests``: accepted, by signal. ``seen``: all. ``answers``: next answers; ``always``: fixed answer."""
 
     def __init__(self) -> None:
         self.requests: dict[str, list[bytes]] = defaultdict(list)
@@ -95,7 +92,7 @@ class OtlpSink:
         self._http: HttpServer | None = None
 
     async def listen(self, grpc_port: int = 0, http_port: int = 0, tls: Tls | None = None) -> tuple[int, int]:
-        """Open both doors; return their ports."""
+        """Open both receivers; return their ports."""
         self._grpc = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         self._grpc.add_generic_rpc_handlers((_Handlers(self),))
         if tls is None:
@@ -109,7 +106,7 @@ class OtlpSink:
         return grpc_port, (await self._http.start()).port
 
     async def hang_up(self) -> None:
-        """Close both doors. Safe to call twice."""
+        """Close both receivers."""
         if self._grpc is not None and self._http is not None:
             await self._grpc.stop(None)
             await self._http.stop(0.1)
@@ -118,7 +115,6 @@ class OtlpSink:
     # -- what it got ---------------------------------------------------------------------------------------------
 
     def items(self, signal: str) -> list[bytes]:
-        """Every log record, span or metric that was taken, as bytes."""
         return [item for request in self.requests[signal] for item in items(request)]
 
     def logs(self) -> list[LogRecord]:
@@ -128,17 +124,16 @@ class OtlpSink:
         return [Span.FromString(item) for item in self.items("traces")]
 
     def metrics(self, name: str) -> list[Metric]:
-        """Every metric of that name, in order of arrival."""
         return [metric for item in self.items("metrics") if (metric := Metric.FromString(item)).name == name]
 
     def evaluations(self, signal: str) -> list[dict[str, Any]]:
-        """The attributes of every result: of log records, or of the events of spans."""
+        """Return the attributes of every result."""
         if signal == "logs":
             return [attributes(log.attributes) for log in self.logs()]
         return [attributes(event.attributes) for span in self.spans() for event in span.events]
 
     def speakers(self, signal: str) -> list[tuple[dict[str, Any], str]]:
-        """The resource and the scope of every request."""
+        """Return resource and scope of every request."""
         found = []
         for request in self.requests[signal]:
             for resourced in Skeleton.FromString(request).resourced:
@@ -148,7 +143,7 @@ class OtlpSink:
         return found
 
     def histories(self, name: str) -> dict[str, list[float]]:
-        """The values of a counter in order of arrival, by its attributes."""
+        """Return a counter's values by attributes."""
         found: dict[str, list[float]] = defaultdict(list)
         for metric in self.metrics(name):
             for point in metric.sum.data_points:
@@ -156,13 +151,12 @@ class OtlpSink:
         return found
 
     def counted(self, name: str) -> float:
-        """The last values of a counter, added up."""
+        """Return the sum of a counter's last values."""
         return sum(history[-1] for history in self.histories(name).values())
 
     # -- how it answers ------------------------------------------------------------------------------------------
 
     async def take(self, signal: str, request: bytes) -> Answer:
-        """One request, whichever way it came."""
         self.seen[signal].append(request)
         queue = self.answers[signal]
         answer = queue.popleft() if queue else self.always.get(signal, TAKEN)
@@ -203,7 +197,6 @@ class _Handlers(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in
 
 
 def attributes(pairs: Iterable[KeyValue]) -> dict[str, Any]:
-    """Attributes as plain values."""
     found = {}
     for pair in pairs:
         kind = pair.value.WhichOneof("value")
@@ -213,7 +206,6 @@ def attributes(pairs: Iterable[KeyValue]) -> dict[str, Any]:
 
 
 def items(request: bytes) -> list[bytes]:
-    """The log records, spans or metrics of a request."""
     return [
         item
         for resourced in Skeleton.FromString(request).resourced

@@ -1,4 +1,4 @@
-"""The judge and the sink of a collector are down while traces come, then both are back: nothing may be missing."""
+"""Stops a collector's judge and sink while traces arrive, then checks completeness."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DOORS, _REST_S = 4, 3600.0
 
 @dataclass(slots=True)
 class Outage:
-    """What it came to. ``waiting``: jobs and results that had to wait at its end; ``recovered_s``: until none did."""
+    """``waiting``: waiting items at the end; ``recovered_s``: time to recover."""
 
     acknowledged: int = 0
     results: int = 0
@@ -35,7 +35,7 @@ class Outage:
 
 
 def run(folder: Path, seed: int, seconds: float, rate: float) -> Outage:
-    """``rate``: traces a second, while both are down. ``folder`` is empty, and stays where something is wrong."""
+    """Run an outage. ``rate``: traces per second; ``folder``: empty."""
     found = Outage()
     judge_port, sink_port = free_ports(2)
     settings = {
@@ -76,7 +76,7 @@ def _verdict(_: int, body: dict[str, Any]) -> Say:
 
 
 def _is_decided(collector: CollectorProcess) -> bool:
-    """Sessions stay open until their traces are judged."""
+    """Return whether traces are decided; sessions wait for judging."""
     with collector.database() as database:
         return not open_chunks(database)
 

@@ -1,4 +1,4 @@
-"""Ten times what a collector can decide, for minutes, under a real limit on its memory; then it catches up."""
+"""Overloads a memory-limited collector tenfold, then waits for recovery."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ from support.limited import limited
 from support.made_traces import Composer, MadeTrace
 
 _NAME = b"OVERLOAD"
-"""The first half of each trace's id in the request that all others are made of."""
+"""The first half of each trace ID in the template request."""
 _TRACES, _SPANS, _SENDERS, _MEASURE_S, _REST_S = 20, 12, 240, 15.0, 3600.0
-"""A sender that is refused waits a second: it takes many to bring ten times too much all the same."""
+"""Senders; a refused sender waits a second, so many are needed."""
 _LATE = "30s"
-"""How long decided traces keep their place on the disk. In the default's ten minutes they alone would fill it, and a
-collector that has nothing to decide would refuse everything."""
+"""Retention, short so that decided traces do not fill the disk."""
 _OVER = 1.25
-"""How far the store may pass its budget: what was accepted has to be decided, and its results take room, too."""
+"""Allowed excess of the store over its budget, for accepted work."""
 _TRIES_S = 10.0
-"""What an SDK gives a request."""
+"""An SDK's timeout for a request."""
 _ID = re.compile(rb'"trace_id":"([0-9a-f]{16})')
 
 
 @dataclass(slots=True)
 class Overload:
-    """Overload figures. ``sustained``: spans per second decided without overload. ``offered``: including each refused
-    attempt. ``answers``: by status. ``acknowledged``: traces. ``given_up``: requests refused for ten seconds.
-    ``lag_s``: longest wait of a due trace. ``recovered_s``: until no wait. ``store_mib``: peak store size.
+    """``sustained``: spans per second without overload. ``offered``: with retries. ``given_up``: failed requests.
+
+    ``lag_s``: longest wait. ``recovered_s``: until no wait. ``store_mib``: peak size.
     """
 
     sustained: float = 0.0
@@ -54,7 +53,6 @@ class Overload:
 
 
 def run(folder: Path, seconds: float, times: float, limit_mib: int, disk_mib: int) -> Overload:
-    """``folder`` is empty, and stays where something is wrong."""
     found = Overload()
     settings = {"PANDAEVAL_STORE__MAX_BYTES": f"{disk_mib}MiB", "PANDAEVAL_LATE__WINDOW": _LATE}
     with CollectorProcess(folder, settings, fresh=True, own_children=True) as collector:
@@ -80,7 +78,7 @@ def run(folder: Path, seconds: float, times: float, limit_mib: int, disk_mib: in
 
 
 class _Load:
-    """Senders of requests that differ in the ids of their traces."""
+    """Senders of requests with different trace IDs."""
 
     def __init__(self, collector: CollectorProcess) -> None:
         self._collector, self._template, self._number = collector, _request(), 0
@@ -91,7 +89,7 @@ class _Load:
         self.times: list[float] = []
 
     def one(self, connection: http.client.HTTPConnection) -> None:
-        """A request, until it is taken or refused for ten seconds."""
+        """Send a request until accepted, for ten seconds."""
         with self._lock:
             self._number += 1
             name = b"OV" + self._number.to_bytes(6, "big")
@@ -118,7 +116,7 @@ class _Load:
             self.given_up += 1
 
     def run(self, seconds: float, rate: float) -> None:
-        """So many spans a second from all senders together, if they are answered so fast."""
+        """Send at this total rate."""
         until, self.offered = time.monotonic() + seconds, 0
         pause = _SENDERS * _TRACES * _SPANS / rate
         senders = [threading.Thread(target=self._send, args=(until, pause)) for _ in range(_SENDERS)]
@@ -140,7 +138,6 @@ class _Load:
 
 
 def _request() -> bytes:
-    """Traces of no session, which all requests would share."""
     request = ExportTraceServiceRequest()
     for trace in _traces():
         request.MergeFrom(trace.request())
@@ -157,7 +154,7 @@ def _traces() -> Iterator[MadeTrace]:
 
 
 def _sustained(collector: CollectorProcess, load: _Load) -> float:
-    """Spans a second from the first request until the last trace is decided."""
+    """Return spans per second until the last decision."""
     connection, began, requests = http.client.HTTPConnection("127.0.0.1", collector.http_port), time.monotonic(), 0
     while time.monotonic() - began < _MEASURE_S:
         load.one(connection)

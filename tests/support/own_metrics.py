@@ -1,4 +1,4 @@
-"""The list of own metrics in ``docs/reference/telemetry.md``, made from the code's two registries of instruments.
+"""Generates the metric list in ``docs/reference/telemetry.md``.
 
 ``python tests/support/own_metrics.py`` writes it.
 """
@@ -60,24 +60,20 @@ ATTRIBUTES: Mapping[str, str] = {
 
 
 def instruments() -> list[Instrument]:
-    """All instruments: of the collector itself, then of what it scores."""
     return [*telemetry.INSTRUMENTS.values(), *series.INSTRUMENTS.values()]
 
 
 def listing() -> str:
-    """The list in Markdown."""
     return "\n".join([*map(_item, instruments()), ""])
 
 
 def written(page: str) -> str:
-    """A page with the list in its place."""
     head, start, rest = page.partition("<!-- own metrics -->\n")
     _, end, tail = rest.partition("<!-- end of own metrics -->")
     return head + start + listing() + end + tail
 
 
 def prometheus_name(each: Instrument) -> str:
-    """As a scrape shows it; of histograms the family."""
     name, _ = metric_name(each.name, each.unit)
     return f"{name}_total" if each.kind == "counter" else name
 

@@ -1,4 +1,4 @@
-"""What a collector sends about traces, as the requests that come back where a pipeline feeds it to itself."""
+"""A collector's output as requests that return to it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Output:
 
 
 def output_about(traces: Iterable[MadeTrace], instance: str = "another") -> Output:
-    """Of traces, of their sessions, and of one judged metric."""
+    """Return output about traces, sessions and a judged metric."""
     with TraceFiles() as run:
         for trace in traces:
             run.add(Request(False, trace.request().SerializeToString()))

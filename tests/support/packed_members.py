@@ -1,4 +1,4 @@
-"""Members of sessions, as collectors hand them over through a topic."""
+"""Session members as collectors exchange them over a topic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from support.made_traces import Composer
 
 @cache
 def packed() -> Sequence[bytes]:
-    """Some, as a collector packs them, each with its spans."""
     composer = Composer(7)
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder), "off")

@@ -1,4 +1,4 @@
-"""Files that a page of the documentation shows, as a reader would copy them."""
+"""Files shown on documentation pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHOWN = re.compile(r"^`([\w./-]+)`[^\n]*\n(?:[^\n`]+\n)*\n```\w+\n(.*?)^```$", 
 
 
 def files_of(page: str, folder: Path) -> dict[str, Path]:
-    """Write each file whose name stands at the beginning of the paragraph before a block of code, by name."""
+    """Write each file that a paragraph names before its code block."""
     found: dict[str, Path] = {}
     for name, text in _SHOWN.findall((DOCS / page).read_text(encoding="utf-8")):
         found[name] = folder / name

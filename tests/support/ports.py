@@ -1,4 +1,4 @@
-"""Exclusive loopback ports, also across test processes."""
+"""Exclusive loopback ports across test processes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from pathlib import Path
 
 
 def free_ports(number: int) -> list[int]:
-    """Free ports below the kernel's outgoing range, so a restarted collector finds its port. Never repeated in this
-    process.
-    """
+    """Return unused ports below the kernel's outgoing range."""
     found: list[int] = []
     while len(found) < number:
         port = random.randrange(15_000, 32_000)
@@ -28,7 +26,6 @@ def free_ports(number: int) -> list[int]:
 
 
 def _claimed(port: int) -> bool:
-    """Whether this process may have it now: the claim is a lock on a byte, which ends with the process."""
     if not _claims:
         file = Path(tempfile.gettempdir()) / "pandaeval-test-ports"
         _claims.append(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -41,4 +38,4 @@ def _claimed(port: int) -> bool:
 
 _given: set[int] = set()
 _claims: list[int] = []
-"""The open file of all claims: whoever closes one of its descriptors loses them."""
+"""The open file of all claims; closing a descriptor releases them."""

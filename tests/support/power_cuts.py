@@ -1,7 +1,6 @@
-"""A collector's disk after a power cut: recorded file operations (disk_log.c) are replayed up to a moment, without
-unsynced data.
+"""Simulates power cuts by replaying recorded file operations (disk_log.c).
 
-Random: each unsynced write is kept, lost or partial by sector; unsynced names revert from some moment on.
+Unsynced writes are kept, lost or partial at random; unsynced names revert.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ _HEAD = struct.Struct("<dBHQI")
 _SOURCE = Path(__file__).with_name("disk_log.c")
 _SECTOR = 512
 _NOT_ON_DISK = ("-shm", ".log", "lock")
-"""Shared memory, which SQLite makes anew after a cut, and what holds no data."""
+"""Files without data, such as SQLite's shared memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``kind``: W(rite), S(ync), T(runcate), C(reate), U(nlink), R(ename). ``at``: when it began."""
+    """``kind``: W(rite), S(ync), T(runcate), C(reate), U(nlink), R(ename). ``at``: start time."""
 
     at: float
     kind: str
@@ -32,19 +31,19 @@ class Step:
 
 
 def compiled(folder: Path) -> Path:
-    """The library to preload."""
+    """Return the preload library."""
     library = folder / "disk_log.so"
     subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(_SOURCE), "-ldl", "-lpthread"], check=True)
     return library
 
 
 def logged(library: Path, log: Path, folder: Path) -> dict[str, str]:
-    """Environment of a process that notes what it does to files below a folder."""
+    """Return an environment that records file operations."""
     return {"LD_PRELOAD": str(library), "DISK_LOG": str(log), "DISK_LOG_OF": str(folder)}
 
 
 def steps(log: Path) -> Iterator[Step]:
-    """What was noted; a last note that a kill cut off is left out."""
+    """Return recorded operations without a truncated last one."""
     content, at = memoryview(log.read_bytes()), 0
     while at + _HEAD.size <= len(content):
         when, kind, path_size, offset, size = _HEAD.unpack_from(content, at)
@@ -59,13 +58,13 @@ def steps(log: Path) -> Iterator[Step]:
 
 @dataclass(slots=True)
 class _File:
-    """``content``: what surely stays; ``unsynced``: what may."""
+    """``content``: safe data; ``unsynced``: uncertain writes."""
 
     content: bytearray = field(default_factory=bytearray)
     unsynced: list[Step] = field(default_factory=list)
 
     def kept(self, chance: random.Random, share: float) -> bytearray:
-        """What is there after a cut."""
+        """Return the content after a cut."""
         content = bytearray(self.content)
         for step in self.unsynced:
             if chance.random() < share:
@@ -79,7 +78,7 @@ class _File:
 
 
 class Disk:
-    """All files of one folder, while steps are done one after the other."""
+    """All files of a folder during replay."""
 
     def __init__(self) -> None:
         self._now: dict[str, _File] = {}
@@ -104,7 +103,7 @@ class Disk:
                 self._file(step.path).unsynced.append(step)
 
     def after_a_cut(self, chance: random.Random) -> dict[str, bytes]:
-        """Content by path of what is there when the power was cut now."""
+        """Return content by path after a cut now."""
         names = dict(self._kept)
         for _, path, file in self._unsynced_names[: chance.randint(0, len(self._unsynced_names))]:
             _set(names, path, file)
@@ -112,7 +111,7 @@ class Disk:
         return {path: bytes(file.kept(chance, share)) for path, file in names.items()}
 
     def _file(self, path: str) -> _File:
-        """Also one that was removed while it was open: a new one that has no name."""
+        """Return a file, also if removed while open."""
         return self._now.get(path) or _File()
 
     def _create(self, step: Step) -> None:
@@ -126,7 +125,7 @@ class Disk:
         self._unsynced_names.append((str(Path(path).parent), path, file))
 
     def _sync_names(self, directory: str) -> None:
-        """All of this directory; others' that came before the last of them too, as a journal does."""
+        """Make names of this directory, and earlier ones, safe."""
         last = max((n for n, each in enumerate(self._unsynced_names) if each[0] == directory), default=-1)
         for _, path, file in self._unsynced_names[: last + 1]:
             _set(self._kept, path, file)

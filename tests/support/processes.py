@@ -1,4 +1,4 @@
-"""A program of others as a process on the loopback: started, waited for, ended."""
+"""An external program as a loopback process."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ START_S = 60.0
 
 
 class Process:
-    """A context manager: runs ``command`` and is ready when ``ready_url`` answers 200; at its end no process is left.
-    The log lies in ``log_file``."""
+    """Runs ``command`` until ``ready_url`` returns 200, as a context manager. Logs to ``log_file``."""
 
     def __init__(
         self,
@@ -48,19 +47,18 @@ class Process:
         self.end()
 
     def stop(self) -> None:
-        """SIGTERM: it writes what it holds and ends with 0."""
+        """Send SIGTERM and wait."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
         assert self._process.wait(30) == 0, self.log()
 
     def end(self) -> None:
-        """``kill -9``. Safe when nothing runs."""
+        """Send SIGKILL."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def log(self) -> str:
-        """The end of its log."""
         return self._log_file.read_text(errors="replace")[-4000:]
 
     def _wait(self) -> None:
@@ -73,7 +71,6 @@ class Process:
 
 
 def data_at(url: str) -> Any:
-    """``data`` of the JSON object that a query API answers with."""
     with urllib.request.urlopen(url, timeout=60) as response:
         return json.load(response)["data"]
 

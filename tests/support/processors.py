@@ -1,4 +1,4 @@
-"""What tests of the span processor share: telemetry that remembers, a collector that does as it is told, spans."""
+"""Telemetry, collector and spans for tests of the span processor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ except ImportError:
 
 
 class Recording:
-    """Telemetry that can be asked: ``of("spans", "dropped")``, or ``["spans", "dropped", "queue_full"]``."""
+    """Recording telemetry: ``of("spans", "dropped")`` or ``["spans", "dropped", "queue_full"]``."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str, str]] = Counter()
@@ -56,15 +56,14 @@ class Recording:
             return sum(n for (s, o, _), n in self.counts.items() if (s, o) == (signal, outcome))
 
     def balance(self, signal: str = "spans") -> int:
-        """What ended and is not accounted for."""
+        """Return unaccounted spans."""
         return self.of(signal, "ended") - sum(
             self.of(signal, outcome) for outcome in ("acknowledged", "rejected", "skipped", "dropped")
         )
 
 
 class FakeCollector:
-    """A gRPC server that takes submissions and keeps them. ``script``: answers to give first, each a function of the
-    call's context (which may abort) that returns rejections, or ``None``."""
+    """A gRPC server that keeps submissions. ``script``: first answers, as functions of the call context."""
 
     def __init__(self, port: int = 0, max_bytes: int = 64 << 20) -> None:
         self.requests: list[SubmitTracesRequest] = []
@@ -86,7 +85,6 @@ class FakeCollector:
 
     @property
     def traces(self) -> list[CompletedTrace]:
-        """All that was taken."""
         return [trace for request in self.requests for trace in request.traces]
 
     def _submit(self, data: bytes, context: Any) -> bytes:
@@ -111,8 +109,6 @@ class FakeCollector:
 
 
 def refusing(code: grpc.StatusCode, *trailers: tuple[str, bytes]) -> Callable[[Any], None]:
-    """An answer for a script."""
-
     def answer(context: Any) -> None:
         context.set_trailing_metadata(trailers)
         context.abort(code, "as the test says")
@@ -121,7 +117,7 @@ def refusing(code: grpc.StatusCode, *trailers: tuple[str, bytes]) -> Callable[[A
 
 
 def provider(*processors: Any, **options: Any) -> TracerProvider:
-    """One that nothing is left of after the test."""
+    """Return a provider that shuts down after the test."""
     made = TracerProvider(shutdown_on_exit=False, resource=Resource({"service.name": "tested"}), **options)
     for processor in processors:
         made.add_span_processor(processor)
@@ -142,7 +138,7 @@ class _Witness(Buffer):
 
 
 def witness(processor: PandaEvalSpanProcessor) -> set[str]:
-    """Which traces the collector has taken from it, or from a fork of it, from now on."""
+    """Record the traces that the collector accepts."""
     taken: set[str] = set()
     forwarder = processor._forwarder
     assert forwarder is not None
@@ -160,24 +156,20 @@ def witness(processor: PandaEvalSpanProcessor) -> set[str]:
 
 
 def spans_of(trace: CompletedTrace) -> list[Any]:
-    """The OTLP spans of a submission."""
     request = ExportTraceServiceRequest.FromString(trace.spans)
     return [span for each in request.resource_spans for scoped in each.scope_spans for span in scoped.spans]
 
 
 def logs_of(trace: CompletedTrace) -> list[Any]:
-    """The OTLP log records of a submission."""
     request = ExportLogsServiceRequest.FromString(trace.logs)
     return [record for each in request.resource_logs for scoped in each.scope_logs for record in scoped.log_records]
 
 
 def attributes_of(item: Any) -> dict[str, Any]:
-    """The string and bool attributes of an OTLP item."""
     return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in item.attributes}
 
 
 def until(condition: Callable[[], Any], what: str = "it", timeout: float = 120.0) -> None:
-    """Wait for something to become true."""
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not happen within {timeout} s"
@@ -185,7 +177,7 @@ def until(condition: Callable[[], Any], what: str = "it", timeout: float = 120.0
 
 
 def emit(logs: LoggerProvider, span: Any, body: Any, **attributes: Any) -> None:
-    """A log record in the context of a span, as every release of the SDK takes it."""
+    """Emit a log record in a span's context, for every SDK release."""
     context = span.get_span_context()
     record = LogRecord(
         timestamp=1,

@@ -1,7 +1,6 @@
-"""Builds the programs that the end-to-end tests run, from their Go modules: ``python tests/support/programs.py``.
+"""Builds Go programs for the end-to-end tests: ``python tests/support/programs.py``.
 
-Needs Go and the Go module proxy; takes one core for some minutes. Binaries land below ``~/.cache/pandaeval``, and are
-not built again while they are there. By name also ``helm`` and ``docker-compose``, for the tests of ``deploy/``.
+Needs Go. Writes to ``~/.cache/pandaeval``, once. By name also ``helm`` and ``docker-compose``.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ CACHE = Path.home() / ".cache" / "pandaeval"
 _ROOT = Path(__file__).parents[2]
 _OTELCOL = "0.159.0"
 _JAEGER = "github.com/jaegertracing/jaeger@v1.76.0"
-"""The module that holds cmd/jaeger, which is Jaeger v2: the tags v2.x have no path that Go would take."""
+"""The module with cmd/jaeger (v2); Go cannot use the v2.x tags."""
 _PROMETHEUS = "github.com/prometheus/prometheus@v0.315.0"
 """Prometheus 3.15.0."""
 _HELM = "helm.sh/helm/v3@v3.22.0"
@@ -33,7 +32,7 @@ def _go(*arguments: str, into: Path | None = None, **variables: str) -> str:
 
 
 def _build(module: str, package: str, binary: Path, *options: str) -> None:
-    """Within the module itself, so that its own go.mod and go.sum decide on what it is built from."""
+    """Build inside the module, with its own go.mod."""
     folder = Path(json.loads(_go("mod", "download", "-json", module))["Dir"])
     binary.parent.mkdir(parents=True, exist_ok=True)
     _go("build", *options, "-o", str(binary), package, into=folder)
@@ -44,7 +43,7 @@ def jaeger() -> None:
 
 
 def prometheus() -> None:
-    """And promtool. Without service discovery of clouds, which doubles the time, and without the page for people."""
+    """Build Prometheus without service discovery and UI, and promtool."""
     named = "-ldflags=-s -w -X github.com/prometheus/common/version.Version=3.15.0"
     for name in ("prometheus", "promtool"):
         _build(_PROMETHEUS, f"./cmd/{name}", CACHE / "prometheus" / name, "-tags=remove_all_sd", named)
@@ -66,7 +65,6 @@ def helm() -> None:
 
 
 def compose() -> None:
-    """Read and checks compose files without an engine."""
     _build(_COMPOSE, "./cmd", CACHE / "bin" / "docker-compose", "-ldflags=-s -w")
 
 
@@ -78,11 +76,11 @@ _PROGRAMS = {
 
 
 _ONLY_BY_NAME = {"helm": helm, "docker-compose": compose}
-"""What checks the files of ``deploy/`` more closely than schemas do."""
+"""Checkers of ``deploy/`` that go beyond schemas."""
 
 
 def main(names: list[str]) -> None:
-    """Build the named programs; without names, those of the end-to-end tests that are missing."""
+    """Build the named, or all missing, programs."""
     CACHE.mkdir(parents=True, exist_ok=True)
     os.nice(10)
     for name in names or [name for name, (_, binary) in _PROGRAMS.items() if not binary.exists()]:

@@ -1,4 +1,4 @@
-"""A real Prometheus on the loopback: it scrapes one target, or takes OTLP, and is asked through its query API."""
+"""A real Prometheus on loopback."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ from support.processes import Process, data_at
 from support.programs import CACHE
 
 THREE = CACHE / "prometheus" / "prometheus"
-"""Prometheus 3, as ``tests/support/programs.py`` builds it: the one that takes OTLP."""
+"""Prometheus 3 by ``tests/support/programs.py``, which accepts OTLP."""
 BINARY = str(THREE) if THREE.exists() else shutil.which("prometheus")
 PROMTOOL = str(THREE.parent / "promtool") if THREE.exists() else shutil.which("promtool")
 _CONFIG = "global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}\nscrape_configs: {scraped}\n"
 
 
 class Prometheus(Process):
-    """A context manager that leaves no process. ``target``: scraped every ``interval`` (Prometheus syntax); ``None``:
-    takes OTLP at ``otlp`` (Prometheus 3).
-    """
+    """A context manager. ``target``: scraped every ``interval``; ``None``: OTLP at ``otlp``."""
 
     def __init__(self, folder: Path, target: str | None, interval: str = "1s") -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -44,38 +42,33 @@ class Prometheus(Process):
         super().__init__(command, folder / "prometheus.log", f"{self.url}/-/ready")
 
     def query(self, expression: str, at: float | None = None) -> list[dict[str, Any]]:
-        """The result of an instant query, at a moment if given (Unix seconds)."""
         parameters = {"query": expression} | ({} if at is None else {"time": f"{at:.3f}"})
         found: list[dict[str, Any]] = self._get("query", parameters)["result"]
         return found
 
     def value(self, expression: str, at: float | None = None) -> float:
-        """The value of a query that has one; 0 when it has none."""
         return sum(float(series["value"][1]) for series in self.query(expression, at))
 
     def samples(self, name: str, window: str = "1h") -> dict[str, list[tuple[float, float]]]:
-        """Every sample of every series of a metric: (Unix seconds, value)."""
         return {
             json.dumps(series["metric"], sort_keys=True): [(at, float(value)) for at, value in series["values"]]
             for series in self.query(f"{name}[{window}]")
         }
 
     def exemplars(self, expression: str) -> list[dict[str, str]]:
-        """The labels of all exemplars of the series in an expression."""
         return [each["labels"] for series in self.exemplar_series(expression) for each in series["exemplars"]]
 
     def exemplar_series(self, expression: str) -> list[dict[str, Any]]:
-        """Series with their exemplars, of the last hour."""
+        """Return series with exemplars of the last hour."""
         now = time.time()
         asked = {"query": expression, "start": f"{now - 3600:.0f}", "end": f"{now + 60:.0f}"}
         return list(self._get("query_exemplars", asked))
 
     def label_values(self, selector: str, label: str) -> list[str]:
-        """What a variable of a dashboard offers: the values of a label on the series that a selector finds."""
         return list(self._get(f"label/{label}/values", {"match[]": selector}))
 
     def metadata(self) -> dict[str, dict[str, str]]:
-        """Type, help and unit by metric family; of what was scraped."""
+        """Return type, help and unit by scraped metric."""
         return {name: found[0] for name, found in self._get("metadata", {}).items()}
 
     def _get(self, what: str, parameters: dict[str, str]) -> Any:

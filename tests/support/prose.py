@@ -1,6 +1,6 @@
-"""Measures how the documentation is written: length of sentences, share of tables, habits of wording.
+"""Measures the prose of documentation pages.
 
-Prose is paragraphs and list items, without code blocks, tables, headings, HTML and pictures. Inline code is one word.
+Ignores code, tables, headings, HTML and pictures.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HABITS = {
 
 @dataclass(frozen=True)
 class Prose:
-    """``sentences`` of one or more pages, the words of each paragraph, and the words in tables."""
+    """Sentences, paragraph lengths and table words of pages."""
 
     sentences: tuple[str, ...]
     paragraphs: tuple[int, ...]
@@ -50,7 +50,7 @@ class Prose:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Words of each sentence."""
+        """Return words per sentence."""
         return tuple(_count(sentence) for sentence in self.sentences)
 
     @property
@@ -59,15 +59,13 @@ class Prose:
 
     @property
     def table_share(self) -> float:
-        """Percent of all words that are in tables."""
         return 100 * self.table_words / (self.words + self.table_words)
 
     def longer_than(self, words: int) -> float:
-        """Percent of the sentences with more words."""
         return 100 * sum(length > words for length in self.lengths) / len(self.lengths)
 
     def rate(self, habit: str) -> float:
-        """Use of a habit in 1,000 words."""
+        """Return uses of a habit per 1,000 words."""
         return 1000 * len(re.findall(HABITS[habit], "\n".join(self.sentences), re.I | re.M)) / self.words
 
 
@@ -115,7 +113,7 @@ def _count(text: str) -> int:
 
 
 def docstrings(modules: Iterable[Path]) -> Prose:
-    """Read the docstrings of modules, of functions and classes in them, and those below attributes."""
+    """Read the docstrings of modules, functions, classes and attributes."""
     texts = [
         " ".join(node.value.value.split())
         for module in modules
@@ -127,14 +125,11 @@ def docstrings(modules: Iterable[Path]) -> Prose:
 
 _PLACEHOLDER = "X"
 _CODE = re.compile(r"\\[bwsd]|\(\?|<[a-z!]|\b(?:SELECT|BEGIN|PRAGMA|INSERT|UPDATE|DELETE)\b|[{\[]\"")
-"""Texts that are no prose: patterns, HTML, SQL, JSON."""
+"""Texts without prose: patterns, HTML, SQL, JSON."""
 
 
 def literals(module: Path) -> Iterator[tuple[int, str]]:
-    """Yield the line and the text of each sentence-like string of a module, with ``X`` for inserted values.
-
-    Docstrings and texts of several lines, such as prompts, are left out.
-    """
+    """Yield line and text of each sentence-like string, with ``X`` for inserted values."""
     tree = ast.parse(module.read_text(encoding="utf-8"))
     skipped: set[int] = set()
     for node in ast.walk(tree):
@@ -151,7 +146,7 @@ def literals(module: Path) -> Iterator[tuple[int, str]]:
 
 
 def _is_own(node: ast.AST, inner: ast.Constant) -> bool:
-    """Return whether a constant is a docstring, or a part of a formatted text."""
+    """Return whether a constant is a docstring or part of an f-string."""
     return inner in getattr(node, "values", ()) or getattr(node, "value", None) is inner
 
 

@@ -1,4 +1,4 @@
-"""Commands of ours on a real terminal, in this process."""
+"""Runs our commands on a real terminal in this process."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from pandaeval_collector.cli._terminal import harmless_arguments
 
 @dataclass(slots=True)
 class Terminal:
-    """``shown``: all bytes that came to it."""
+    """``shown``: all received bytes."""
 
     shown: bytearray = field(default_factory=bytearray)
 
 
 @contextmanager
 def _terminal(patch: pytest.MonkeyPatch) -> Iterator[Terminal]:
-    """Standard output and error are a terminal of 400 columns for the time of the block."""
+    """Replace standard output and error with a terminal of 400 columns."""
     ours, theirs = pty.openpty()
     attributes = termios.tcgetattr(theirs)
     attributes[1] &= ~termios.OPOST  # what is written is what is read
@@ -65,12 +65,10 @@ def _terminal(patch: pytest.MonkeyPatch) -> Iterator[Terminal]:
 
 @cache
 def _built(harmless: bool) -> typer.Typer:
-    """The application as it is on a terminal, which the caller has to stand on."""
     return _app._build()
 
 
 def run_on_terminal(*arguments: str) -> bytes:
-    """All that ``pandaeval`` with these arguments shows on a terminal, whatever it leaves with."""
     patch = pytest.MonkeyPatch()
     with _terminal(patch) as terminal:
         patch.setattr(sys, "argv", ["pandaeval", *arguments])
@@ -82,15 +80,13 @@ def run_on_terminal(*arguments: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """What a command takes from its line. ``words``: how many arguments; ``options``: the type of each, by name, flags
-    left out."""
+    """A command's parameters. ``words``: number of arguments; ``options``: types by name, without flags."""
 
     words: int
     options: dict[str, Any]
 
 
 def commands(group: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Takes]]:
-    """Every command below a group, with its names: whatever is registered is found."""
     for each in group.registered_commands:
         assert each.callback is not None
         name = each.name or each.callback.__name__.replace("_", "-")

@@ -1,7 +1,6 @@
-"""Every regular expression of the product, with adversarial texts.
+"""Tests all product regular expressions with adversarial texts.
 
-Backtracking patterns take quadratic time or more on some texts. These are built from the pattern: a prefix, many
-repetitions and a mismatching end. Patterns built at run time (``re.escape``) are not covered.
+Texts consist of prefix, repetition and mismatching end. Runtime patterns are not covered.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from pathlib import Path
 from typing import Any
 
 POOL = " a\n1A-_.,/(['\"=:\\é<*#)]}{`««x0\t|~%$?!+&;@^\u2026ne"
-"""Characters that repetitions are tried with, where they take them."""
+"""Characters that repetitions are tested with."""
 SIZES = (24, 32, 48, 96, 192, 1_536, 6_144)
-"""About so many characters: few first, since what doubles with each would not end with more."""
+"""Sizes of the texts, smallest first."""
 MOST_SECONDS = 0.01
-"""Below this nobody waits, and a clock says little: the square takes longer at the last size."""
+"""Seconds below which timing is not significant."""
 MOST_RATIO = 6.0
-"""Most that four times the text may cost: linear is 4, the square is 16."""
+"""Maximum time ratio for four times the text: linear is 4, quadratic 16."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern and how it is asked: ``search`` unless its module only ever matches from a place."""
+    """A pattern and its method, default ``search``."""
 
     place: str
     text: str
@@ -44,7 +43,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Slow:
-    """A text on which a pattern takes more than linear time."""
+    """A text with more than linear time."""
 
     pattern: Pattern
     start: str
@@ -62,7 +61,6 @@ class Slow:
 
 
 def patterns(packages: Iterable[str]) -> list[Pattern]:
-    """Return every pattern that the modules of ``packages`` hold or write out, each once."""
     modules = [module for package in packages for module in _modules(package)]
     trees = {module.__name__: ast.parse(Path(str(module.__file__)).read_text()) for module in modules}
     asked = {name: _asked_by(tree) for name, tree in trees.items()}
@@ -87,12 +85,10 @@ def patterns(packages: Iterable[str]) -> list[Pattern]:
 
 
 def _costliest(methods: set[str]) -> str:
-    """Return the costliest way in which a name is asked: from every place, from one, or as a whole."""
     return next((method for method in ("search", "match", "fullmatch") if method in methods), "search")
 
 
 def slow_texts(pattern: Pattern) -> Iterator[Slow]:
-    """Yield the texts on which a pattern takes more than linear time."""
     ask = getattr(pattern.compiled, pattern.method)
     plain = _cpu(ask, "x y " * (SIZES[-1] // 4))
     for start, middle, end in sorted(_pumps(pattern)):
@@ -116,7 +112,7 @@ def _pumped(start: str, middle: str, end: str, size: int) -> str:
 
 
 def _ratio(ask: Any, start: str, middle: str, end: str, size: int, tries: int) -> float:
-    """Measure the time for four times a text, the best of several each: a machine is busy at times."""
+    """Measure the time ratio for a text four times as long."""
     small, large = (_pumped(start, middle, end, n) for n in (size // 4, size))
     fast, slow = (
         min(_cpu(ask, text) for _ in range(times)) for text, times in ((small, 3), (large[: 4 * len(small)], tries))
@@ -139,7 +135,6 @@ def _modules(package: str) -> Iterator[Any]:
 
 
 def _held(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
-    """Yield the patterns in a module's constant, also in tables and in objects that it holds."""
     if isinstance(value, re.Pattern):
         text = value.pattern if isinstance(value.pattern, str) else value.pattern.decode("latin-1")
         yield re.compile(text, value.flags & ~re.UNICODE)
@@ -157,8 +152,7 @@ def _held(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
 
 
 def _asked_by(tree: ast.Module) -> dict[str, set[str]]:
-    """Return by which methods a module asks each name; one that it hands on, or searches with, is searched with. What
-    stands in a table is asked as the table's items are in loops over it."""
+    """Return the methods applied to each name; default: search."""
     nodes = list(ast.walk(tree))
     called = {id(n.value): n.attr for n in nodes if isinstance(n, ast.Attribute)}
     standing = {
@@ -193,7 +187,6 @@ def _asked_by(tree: ast.Module) -> dict[str, set[str]]:
 
 
 def _written_out(tree: ast.Module, module: str) -> Iterator[Pattern]:
-    """Yield the patterns that stand as text within functions: ``re.sub("…", …)``. A module's own are held by it."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     for node in (node for function in functions for node in ast.walk(function)):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
@@ -207,7 +200,6 @@ def _written_out(tree: ast.Module, module: str) -> Iterator[Pattern]:
 
 
 def _pumps(pattern: Pattern) -> set[tuple[str, str, str]]:
-    """Return texts in three parts: the text before a repetition, its repeated text, and an end that does not fit."""
     tree = parser.parse(pattern.text, pattern.flags)
     pumps: set[tuple[str, str, str]] = set()
     for lead, bodies, rest in _repetitions(tree, "", "", pattern.flags):
@@ -220,8 +212,7 @@ def _pumps(pattern: Pattern) -> set[tuple[str, str, str]]:
 
 
 def _repetitions(tree: Any, lead: str, rest: str, flags: int) -> Iterator[tuple[str, list[str], str]]:
-    """Yield what leads to each repetition that has no small bound, the texts that it may repeat, and what may follow
-    it."""
+    """Yield prefix, bodies and suffix of each unbounded repetition."""
     for at, (op, given) in enumerate(tree):
         behind = _sample(tree[at + 1 :], flags, full=True) + rest
         if op in (code.MAX_REPEAT, code.MIN_REPEAT, code.POSSESSIVE_REPEAT):
@@ -249,7 +240,6 @@ def _inner(op: Any, given: Any) -> list[Any]:
 
 
 def _bodies(body: Any, flags: int) -> list[str]:
-    """Return what a repetition may repeat: its own sample, and several characters for a single-character repetition."""
     samples = {_sample(body, flags)}
     if len(body) == 1 and body[0][0] in (code.IN, code.ANY, code.NOT_LITERAL, code.CATEGORY):
         takes = [c for c in POOL if _takes(body[0], c, flags)]
@@ -293,8 +283,7 @@ def _in_category(category: Any, character: str) -> bool:
 
 
 def _sample(tree: Any, flags: int, full: bool = False) -> str:
-    """Return a text that a pattern takes, more or less: assertions are taken for granted. ``full``: with what may
-    be left out."""
+    """Return a matching text. ``full``: with optional parts."""
     text = ""
     for op, given in tree:
         if op is code.LITERAL:

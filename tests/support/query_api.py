@@ -1,5 +1,4 @@
-"""The query APIs of trace stores on the loopback: they answer with recorded spans, in the forms of Jaeger (v3) and
-Tempo (v2), with the limits and windows that a question names."""
+"""Loopback query APIs of Jaeger (v3) and Tempo (v2) with recorded spans."""
 
 from __future__ import annotations
 
@@ -18,9 +17,7 @@ _IDS = ("traceId", "spanId", "parentSpanId")
 
 
 class QueryApi:
-    """A context manager. ``speaks``: of ``v3``, ``tempo-v2``; all else is 404, or with
-    ``page`` an HTML page, as Jaeger's is. ``refuse``: so many questions are answered 503 first. ``asked``: (path, its
-    parameters, the headers) of every question."""
+    """A context manager. ``speaks``: ``v3``, ``tempo-v2``; else 404 or ``page``. ``refuse``: initial 503 answers."""
 
     def __init__(
         self, requests: Iterable[Json], speaks: Collection[str], page: bool = False, refuse: int = 0, token: str = ""
@@ -54,7 +51,7 @@ class QueryApi:
         self._thread.join()
 
     def within(self, since_ns: int, until_ns: int, limit: int, service: str = "") -> list[str]:
-        """Ids of traces with a span of the service that started then; so many, in no order that means anything."""
+        """Return IDs of a service's traces in a window."""
         found = []
         for id_, resources in self.traces.items():
             starts = [start for each in resources if service in ("", _service(each)) for start in _starts([each])]
@@ -63,7 +60,7 @@ class QueryApi:
         return found[:limit]
 
     def answer(self, path: str, asked: dict[str, str]) -> tuple[int, Any]:
-        """Status and document."""
+        """Return status and document."""
         parts = path.strip("/").split("/")
         match parts:
             case ["api", "v3", *rest] if "v3" in self.speaks:
@@ -98,7 +95,7 @@ class QueryApi:
 
 
 def based(value: Any) -> Any:
-    """With ids as protobuf's own JSON has them."""
+    """Encode IDs as protobuf JSON does."""
     if isinstance(value, list):
         return [based(each) for each in value]
     if not isinstance(value, dict):

@@ -1,7 +1,6 @@
-"""A judge that repeats what it read: its first reply to every question is none, and holds words of the record.
+"""A judge whose first reply quotes the record and is invalid.
 
-Asked once more, it does what it is told by anything but us, as :class:`support.attacked.Parrot` does; and what was said
-since its first reply must not hold words of the record at all, since no fence stands around them there.
+After that, it obeys orders like :class:`support.attacked.Parrot`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _OURS = re.compile(
     re.DOTALL,
 )
 _PIECE = 12
-"""So many characters in a row that are of the record as well are no accident."""
+"""Minimum length of a quoted text."""
 _MOST = 60_000
 
 
@@ -48,13 +47,13 @@ QUOTED: Sequence[Callable[[str], str]] = (_as_prose, _as_a_field, _as_a_value, _
 
 
 class Quoter(Parrot):
-    """``quoted``: how many replies held words of the record."""
+    """``quoted``: number of replies with record text."""
 
     def __init__(self) -> None:
         super().__init__()
         self.quoted = 0
         self._known = ""
-        """What is said after replies that quote a harmless run."""
+        """Replies that quote a harmless run."""
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
         if len(call.messages) == 4:
@@ -74,13 +73,11 @@ class Quoter(Parrot):
 
 
 def record(messages: Sequence[Mapping[str, str]]) -> str:
-    """What stands between the fences."""
     return "\n".join(found[2] for message in messages[1:4] for found in _FENCED.finditer(message["content"]))
 
 
 def leaked(said: str, words: str, known: str) -> str:
-    """The first piece of the record in what was said after a reply, ``""`` without one. What is ``known`` to be said of
-    harmless runs too is ours."""
+    """Return the first leaked record text after a reply. ``known``: harmless text."""
     ours = _OURS.match(said)
     text = said if ours is None else ours["error"]
     pieces = (text[start : start + _PIECE] for start in range(len(text) - _PIECE + 1))

@@ -1,6 +1,6 @@
-"""Twelve tasks of readers: the path of pages from README to each answer.
+"""Twelve reader tasks: pages from README to each answer.
 
-``python tests/support/reader_tasks.py`` prints clicks, and the words up to each link and to the end of the answer.
+``python tests/support/reader_tasks.py`` prints clicks and words.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ TASKS: dict[str, tuple[str, ...]] = {
     "add a metric": (_INDEX, "docs/guides/custom-metrics.md#python"),
     "add a dialect": ("CONTRIBUTING.md#add-a-dialect",),
 }
-"""Pages after README; the last page has the heading of the answer."""
+"""Pages after README; the last page has the answer's heading."""
 
 
 def words(task: str) -> int:
-    """Words that a reader meets. Raises ``AssertionError`` if a page has no link to the next page."""
+    """Count the words on the way. Raises ``AssertionError`` for a missing link."""
     pages = ("README.md", *TASKS[task])
     before = [_before_link(page, to.partition("#")[0]) for page, to in pairwise(pages)]
     return sum(before) + _to_the_end_of(*pages[-1].split("#"))

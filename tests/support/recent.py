@@ -1,4 +1,4 @@
-"""Recorded spans as if they had just been made."""
+"""Recorded spans with current times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TIME = re.compile(r'("(?:start|end|observed)?[tT]imeUnixNano": ?"?)(\d{16,20})'
 
 
 def recent(files: list[Path], folder: Path, minutes: int = 50) -> list[Path]:
-    """Copy in ``folder`` whose traces began some time in the last ``minutes``, one file after the other."""
+    """Copy files to ``folder`` with trace times within the last ``minutes``."""
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for number, file in enumerate(files):

@@ -1,7 +1,6 @@
-"""A refund desk whose agent always says that it refunded, and a judge by script with a flaw: it believes the agent.
+"""A refund desk that claims every refund, and a judge that believes it.
 
-The result of the call says whether the refund was made; people go by that. The judge does so once a guideline tells it
-to look at the results of calls, and its model proposes just that guideline, and one that is of no use.
+A guideline can fix the judge; the model proposes it beside a useless guideline.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ COMMENT = "The refund was never made."
 _ASKS_FOR_GUIDELINES = "Which guidelines would make the judge"
 _DECLINED, _MADE = "request queued for review", "ok, refunded"
 _EVERY = 3
-"""One refund of so many is declined."""
+"""One refund in this many is declined."""
 
 
 def declined(number: int) -> bool:
-    """Whether the refund of a run is not made."""
+    """Return whether a refund fails."""
     return number % _EVERY == 0
 
 
 def refund(number: int) -> bytes:
-    """One run, as an OTLP request."""
+    """Return a run as OTLP."""
     said = f"Please refund my order R{7000 + number} of last week."
     call = ("refund_order", {"order": f"R{7000 + number}"}, _DECLINED if declined(number) else _MADE)
     return _turn(number, 0, [], said, [call], f"I have refunded your order R{7000 + number}.")
@@ -40,7 +39,6 @@ def trace_id(number: int) -> str:
 
 
 def written(folder: Path, count: int) -> tuple[Path, Path]:
-    """The file of so many runs, and that of people's labels on them."""
     traces, labels = folder / "refunds.pb", folder / "labels.csv"
     traces.write_bytes(b"".join(len(data).to_bytes(4) + data for data in map(refund, range(count))))
     rows = (
@@ -53,7 +51,7 @@ def written(folder: Path, count: int) -> tuple[Path, Path]:
 
 
 def flawed(number: int, body: dict[str, Any]) -> Say:
-    """The judge's answer to any question."""
+    """Return the judge's answer."""
     question = question_of(body)
     if _ASKS_FOR_GUIDELINES in question:
         return Say(_proposals(question))

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def trial(case: str, name: str, passed: bool | None, kind: str = "", **more: Any) -> dict[str, Any]:
-    """One result of ``trial_correct``; ``passed``: ``None`` is undetermined."""
+    """Return a ``trial_correct`` result; ``passed``: ``None`` is undetermined."""
     about = {"case": case, "trial": name, **({"case_kind": kind} if kind else {})}
     return {
         "metric": "trial_correct",
@@ -26,11 +26,9 @@ def trial(case: str, name: str, passed: bool | None, kind: str = "", **more: Any
 
 
 def trials_of(made: Mapping[str, Iterable[bool | None]], kind: str = "") -> list[dict[str, Any]]:
-    """Those of several cases, numbered."""
     return [trial(case, str(at), passed, kind) for case, several in made.items() for at, passed in enumerate(several)]
 
 
 def written(path: Path, results: Iterable[Mapping[str, Any]]) -> Path:
-    """The same as a file of JSON lines."""
     path.write_text("".join(f"{json.dumps(each)}\n" for each in results))
     return path

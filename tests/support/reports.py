@@ -1,4 +1,4 @@
-"""Reports made of traces and results that are composed by hand, and what stands in the file that comes of it."""
+"""Reports from handmade traces and results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def result(
     revision: int = 1,
     threshold: float | None = 0.5,
 ) -> Result:
-    """A result about a trace, or about the session that is named."""
+    """Return a result about a trace or session."""
     made = Score(finding, "as composed") if isinstance(finding, float) else finding
     if isinstance(trace, str):
         unit = Unit(level, trace, "f" * 32, "a" * 16, trace, agent="helper", service="shop")
@@ -50,8 +50,6 @@ def result(
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The page, and the data in it."""
-
     page: str
     index: dict[str, Any]
     details: dict[int, dict[str, Any]]
@@ -63,7 +61,6 @@ class Made:
 
 
 def report(traces: Iterable[Trace], results: Iterable[Result], about: ReportOrigin | None = None) -> Made:
-    """A report of a store with these."""
     known, results, out = {each.trace_id: each for each in traces}, [*results], io.StringIO()
     others = [(each.unit.id, each.to_dict()) for each in results if each.unit.level in ("trial", "task")]
     rows = [_row(each) for each in results if each.unit.level not in ("trial", "task")]
@@ -98,7 +95,6 @@ def _row(result: Result) -> ResultRow:
 
 
 def parsed(page: str) -> Made:
-    """The data of a page."""
     data = {name: _unpacked(packed) for name, packed in re.findall(r'id="([\w-]+)">([A-Za-z0-9+/=]*)</script>', page)}
     details = {int(at): held for name, block in data.items() if name != "index" for at, held in block.items()}
     return Made(page, data["index"], details)

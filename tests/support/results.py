@@ -1,4 +1,4 @@
-"""Results made by hand, so that a test says only what matters to it."""
+"""Handmade results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ JUDGE = EvaluatorInfo("llm", "3", "judge-large")
 
 
 def result(metric: str = "coherence", finding: Finding | None = None, **changes: Any) -> Result:
-    """A scored result of a trace. ``changes``: fields of the result, or of its unit."""
+    """Return a scored trace result. ``changes``: fields of result or unit."""
     unit_fields = {key: changes.pop(key) for key in [*changes] if key in Unit.__dataclass_fields__ and key != "id"}
     made = Result(
         id=changes.pop("id", f"{metric}-1"),

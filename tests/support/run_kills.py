@@ -1,5 +1,4 @@
-"""An evaluation run whose collector is killed again and again, held to account: every trace has come to its end, and no
-answer is paid for twice but those that were on their way at a kill."""
+"""Kills the collector of an evaluation run, then checks traces and costs."""
 
 from __future__ import annotations
 
@@ -21,14 +20,13 @@ from support.senders import HttpDoor
 
 CONCURRENCY = 4
 ON_THEIR_WAY = 2 * CONCURRENCY
-"""Questions that a run has under way at a time: asked, or answered and not yet remembered."""
+"""Maximum questions in progress: sent, or answered and unsaved."""
 _LATENCY_S = 0.02
 
 
 @dataclass(slots=True)
 class Killed:
-    """``repeated``: answers that were given more than once; ``most``: the most of them after one kill; ``residual``:
-    traces without an end, or without the result that they must have."""
+    """``repeated``: repeated answers; ``most``: peak per kill; ``residual``: unfinished traces."""
 
     traces: int = 0
     kills: int = 0
@@ -47,7 +45,7 @@ class Killed:
 def killed(
     folder: Path, traces: int, kills: int, seed: int, on_kill: Callable[[int], None] = lambda done: None
 ) -> Killed:
-    """One run of a judged metric over so many traces; the collector is killed after random numbers of answers."""
+    """Run a judged metric, with kills after random numbers of answers."""
     began, chance = time.monotonic(), random.Random(seed)
     found = Killed()
     with JudgeServer(lambda number, body: Say(verdict(body), hang_s=_LATENCY_S)) as server:
@@ -109,7 +107,7 @@ def _run(collector: CollectorProcess, run_id: str) -> dict[str, Any]:
 
 
 def _reached(collector: CollectorProcess, server: JudgeServer, run_id: str, requests: int) -> bool:
-    """Wait until so many questions were asked; false where the run ends before."""
+    """Wait for a number of questions; false if the run ends first."""
     while len(server.requests) < requests:
         if _run(collector, run_id)["ended_at"] is not None:
             return False

@@ -1,7 +1,6 @@
-"""What a scripted model says: the model of replies and faults, apart from any provider's wire format.
+"""Scripted model replies and faults, independent of wire formats.
 
-A *script* is a function from the conversation in one request to what the model answers. It keeps no state, so a
-request may be repeated, retried or reordered and gets the same answer.
+A *script* is a stateless function from conversation to answer.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call that the model asks for."""
+    """A tool call."""
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -22,10 +21,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A call that the provider runs itself, within the reply that asks for it.
+    """A call that the provider runs within its reply.
 
-    ``kind``: ``search``, ``mcp``, ``code`` or ``files``; ``name``: which tool, of an MCP server. ``result``: a text,
-    for a search the page that it comes upon. With an ``error`` there is no result.
+    ``kind``: ``search``, ``mcp``, ``code`` or ``files``. ``error`` replaces ``result``.
     """
 
     kind: str
@@ -37,8 +35,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer of the model. With ``calls`` it is a step on the way, without it is the final answer. What the
-    provider ``served`` stands before the text."""
+    """A model answer: a step with ``calls``, else final. ``served`` precedes the text."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -48,10 +45,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An answer that is none.
+    """A failed answer.
 
-    ``status`` is the HTTP status, ``delay_s`` the seconds before anything is sent. ``raw`` replaces the whole body
-    (with status 200: a reply that does not parse).
+    ``raw`` replaces the whole body, with status 200.
     """
 
     status: int = 500
@@ -63,7 +59,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a request: its role, its text, and the names of the tools it calls."""
+    """Role, text and called tools of a message."""
 
     role: str
     text: str = ""
@@ -72,25 +68,24 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A request without its wire format. Consecutive assistant messages are one message."""
+    """A request without wire format; consecutive assistant messages are joined."""
 
     model: str
     messages: tuple[Message, ...] = ()
     tools: tuple[str, ...] = ()
 
     def digest(self) -> str:
-        """Hex digest of all that is said; equal conversations have equal digests in every process."""
         return hashlib.sha256(repr((self.model, self.messages, self.tools)).encode()).hexdigest()
 
     def offered(self, name: str) -> str:
-        """The tool of that name as this request offers it: clients of MCP servers put the server's name before it."""
+        """Return the offered tool, also with an MCP server prefix."""
         longer = [
             tool for tool in self.tools if tool.endswith(name) and not tool[-len(name) - 1 : -len(name)].isalnum()
         ]
         return name if name in self.tools or len(longer) != 1 else longer[0]
 
     def input_tokens(self) -> int:
-        """A made-up but stable count: about four characters per token, four tokens per message."""
+        """Estimate four characters per token, plus four tokens per message."""
         return sum(len(m.text) // 4 + 4 for m in self.messages) + 12 * len(self.tools)
 
 
@@ -99,7 +94,7 @@ Script = Callable[[Conversation], Reply | Fault]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What a user says and all that the model answers to it, in order; the last reply has no calls."""
+    """A user message and all replies; the last has no calls."""
 
     user: str
     replies: tuple[Reply | Fault, ...]
@@ -107,16 +102,15 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A script of one or more exchanges, told apart by the user's text.
+    """A script of exchanges with distinct user texts.
 
-    The step within the exchange is the number of assistant messages with tool calls after the user's message, so any
-    framework that sends the history along is followed. Users' texts must differ and none may contain another.
+    The step is the number of assistant messages with calls after the user's message.
     """
 
     exchanges: tuple[Exchange, ...]
 
     def __call__(self, conversation: Conversation) -> Reply | Fault:
-        """The next reply; a 400 when no exchange fits, a 500 when the script is used up."""
+        """Return the next reply; 400 for no exchange, 500 after the end."""
         found = self._exchange(conversation)
         if found is None:
             return Fault(400, "No exchange of this script has that user message.", "invalid_request_error")
@@ -136,7 +130,6 @@ class Dialogue:
 
 
 def conversation(model: str, messages: list[Message], tools: list[str]) -> Conversation:
-    """A :class:`Conversation` with consecutive assistant messages joined."""
     joined: list[Message] = []
     for message in messages:
         if joined and message.role == joined[-1].role == "assistant":

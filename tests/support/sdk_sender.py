@@ -1,9 +1,8 @@
-"""An application with the real OpenTelemetry SDK, run as a script by any Python that has one.
+"""A script with the real OpenTelemetry SDK.
 
     python sdk_sender.py grpc|http ENDPOINT TRACES TOLD_FILE
 
-It runs an agent ``TRACES`` times, and writes to ``TOLD_FILE`` what the SDK was told about each batch: one JSON object a
-line, with ``acknowledged`` and the ``spans`` (trace id, span id).
+Runs ``TRACES`` agents. Writes each batch result to ``TOLD_FILE`` as JSON lines: ``acknowledged``, ``spans``.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 
 
 class Telling(SpanExporter):
-    """Passes batches on, and notes the answers."""
+    """Forwards batches and records the answers."""
 
     def __init__(self, exporter: SpanExporter, told: Path) -> None:
         self._exporter, self._told = exporter, told
@@ -45,7 +44,7 @@ class Telling(SpanExporter):
 
 
 def exporter(protocol: str, endpoint: str) -> SpanExporter:
-    """The SDK's own, with its own ideas of when to try again."""
+    """Return the SDK's exporter with its own retries."""
     if protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as Grpc
 

@@ -1,8 +1,7 @@
-"""Shapes of secrets as their providers document them, each in a text in which agents meet it; and ordinary values.
+"""Documented shapes of secrets within texts, and ordinary values.
 
-A shape is a template: ``{A32}`` stands for 32 letters and digits, ``{a}`` for small ones with digits, ``{U}`` for large
-ones with digits, ``{h}`` for hexadecimal, ``{d}`` for digits, ``{w}`` for letters, digits, ``-`` and ``_``, ``{b}`` for
-base64. The secret stands between ``«`` and ``»``, which are taken out.
+Templates: ``{A32}`` 32 letters and digits, ``{a}`` small with digits, ``{U}`` large with digits, ``{h}`` hex,
+``{d}`` digits, ``{w}`` letters, digits, ``-``, ``_``, ``{b}`` base64. ``«`` and ``»`` enclose the secret.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ SHAPES = {
     "docker file": "ENV OPENAI_TOKEN «{A30}»",
     "npmrc": "//registry.npmjs.org/:_authToken=«" + _ID + "»",
 }
-"""78 shapes that the rules were made for."""
+"""78 shapes that the rules cover."""
 
 LATER = {
     "cloudflare origin": "origin ca: «v1.0-{h24}-{h146}»",
@@ -154,7 +153,7 @@ LATER = {
     "tfvars": 'db_admin_password = "«{A8}%{A6}»"',
     "passwd prose": "The login is ann and the password: «{A10}», valid until Friday",
 }
-"""40 more shapes, written after the rules."""
+"""40 shapes written after the rules."""
 
 LAST = {
     "vercel": "vercel --token «vcp_{A56}» deploy",
@@ -198,11 +197,10 @@ LAST = {
     "go": 'cfg := Config{APIKey: "«{A32}»", Region: "eu"}',
     "jdbc": "jdbc:postgresql://db/app?user=ann&password=«{A14}»&ssl=true",
 }
-"""Another 40, written after all of the rules."""
+"""40 further shapes written after the rules."""
 
 
 def said(shape: str, draw: random.Random) -> tuple[str, str]:
-    """Return a text and the secret in it."""
     text = _PLACE.sub(lambda place: "".join(draw.choices(_LETTERS[place[1]], k=int(place[2]))), shape)
     before, _, rest = text.partition("«")
     secret, _, after = rest.partition("»")
@@ -264,7 +262,7 @@ _ORDINARY = (
 
 
 def ordinary(draw: random.Random) -> Iterator[str]:
-    """Yield 500 texts with values that look like secrets and are none."""
+    """Yield 500 texts with harmless values that look secret."""
     for number in range(500):
         shape = _ORDINARY[number % len(_ORDINARY)]
         yield _PLACE.sub(lambda place: "".join(draw.choices(_LETTERS[place[1]], k=int(place[2]))), shape)

@@ -1,4 +1,4 @@
-"""Secrets of many kinds, and recorded runs with one planted in them."""
+"""Many kinds of secrets, and recorded runs with planted secrets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _UPPER = string.ascii_uppercase + string.digits
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """``value``: what may stand nowhere; ``text``: how it is said."""
+    """``value``: the secret; ``text``: its context."""
 
     value: str
     text: str
 
 
 def make(draw: random.Random, number: int) -> Secret:
-    """The kinds take turns."""
+    """Return secrets of alternating kinds."""
 
     def some(count: int, of: str = _WORD) -> str:
         return "".join(draw.choice(of) for _ in range(count))
@@ -45,7 +45,7 @@ def make(draw: random.Random, number: int) -> Secret:
 
 
 def plant(draw: random.Random, told: Sequence[Mapping[str, Any]], secret: Secret, number: int) -> list[dict[str, Any]]:
-    """The runs, as `inspect` tells of them, with the secret in one of the places that a case takes over."""
+    """Return the runs with the secret in a field that cases copy."""
     runs = copy.deepcopy([dict(each) for each in told])
     run = draw.choice(runs)
     calls = [call for each in runs for call in each["tool_calls"]]

@@ -1,4 +1,4 @@
-"""Senders of OTLP that do as an SDK does: the same bytes again until they are answered."""
+"""OTLP senders that retry the same bytes, as an SDK does."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _RETRIED_GRPC = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of one attempt. ``refused``: why it must not be tried again."""
+    """The outcome of an attempt. ``refused``: reason against a retry."""
 
     acknowledged: bool = False
     rejected: int = 0
@@ -51,17 +51,15 @@ class Answer:
 
 
 class Door(Protocol):
-    """One way in. One thread uses it."""
+    """A receiver's client. Not thread-safe."""
 
-    def send(self, request: Request) -> Answer:
-        """One attempt."""
-        ...
+    def send(self, request: Request) -> Answer: ...
 
     def close(self) -> None: ...
 
 
 class GrpcDoor:
-    """OTLP/gRPC; with TLS where there is the certificate of an ``authority``."""
+    """OTLP/gRPC; TLS with the CA certificate ``authority``."""
 
     def __init__(self, target: str, authority: Path | None = None) -> None:
         brisk = [(f"grpc.{name}_reconnect_backoff_ms", ms) for name, ms in (("initial", 50), ("min", 50), ("max", 200))]
@@ -81,7 +79,6 @@ class GrpcDoor:
         self._channel.close()
 
     def _call(self, method: str, request: Any, response: Any) -> Any:
-        """The response, or an ``Answer`` where there is none."""
         call = self._channel.unary_unary(
             method,
             request_serializer=lambda message: message.SerializeToString(),
@@ -96,7 +93,7 @@ class GrpcDoor:
 
 
 class SubmitDoor(GrpcDoor):
-    """The door of the span processor: spans of one trace at a time, complete when the root is among them."""
+    """The span processor's receiver; complete with the root."""
 
     def send(self, request: Request) -> Answer:
         assert isinstance(request, ExportTraceServiceRequest), "log records have to come with their spans"
@@ -116,7 +113,7 @@ class SubmitDoor(GrpcDoor):
 
 
 class HttpDoor:
-    """OTLP/HTTP, as protobuf or, with ``as_json``, as gzipped JSON; with TLS where there is an ``authority``."""
+    """OTLP/HTTP as protobuf, or gzipped JSON with ``as_json``; TLS with ``authority``."""
 
     def __init__(self, address: str, as_json: bool = False, authority: Path | None = None) -> None:
         host = address.removeprefix("http://")
@@ -156,7 +153,6 @@ class HttpDoor:
 
 
 def to_json(request: Request) -> dict[str, Any]:
-    """The OTLP/JSON document of a request: ids in hex, enums as numbers, 64-bit numbers as text."""
     document: dict[str, Any] = MessageToDict(request, use_integers_for_enums=True)
     return {key: _with_hex_ids(value) for key, value in document.items()}
 

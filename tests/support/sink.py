@@ -1,4 +1,4 @@
-"""An OTLP backend that remembers what it was sent, and is as unreliable as it is told to be."""
+"""An unreliable OTLP backend that records requests."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ RESULT_ID, REVISION = "pandaeval.result.id", "pandaeval.revision"
 
 
 class Sink:
-    """OTLP/gRPC on a port of the loopback, a free one where none is named. A context manager.
+    """OTLP/gRPC on a loopback port, as a context manager.
 
-    ``trouble``: how likely a request fails. Half of those are taken nevertheless, and only the answer is lost: that is
-    when a sender repeats itself. ``copies``: how often each result's log event and each span came; ``changed``: those
-    that came again with other bytes; ``requests``: all requests for spans and log records, as they came.
+    ``trouble``: failure probability; half the failures lose only the answer. ``copies``: deliveries per item.
+    ``changed``: items repeated with other bytes.
     """
 
     def __init__(self, seed: int = 0, trouble: float = 0.0, port: int = 0) -> None:
@@ -46,13 +45,12 @@ class Sink:
 
     @property
     def results(self) -> set[str]:
-        """Ids of the results whose log event came."""
         with self._lock:
             return {key.split()[1] for key in self.copies if key.startswith("log ")}
 
     @property
     def repeated(self) -> int:
-        """How many of them came more than once."""
+        """Return how many came more than once."""
         with self._lock:
             return sum(1 for count in self.copies.values() if count > 1)
 

@@ -1,4 +1,4 @@
-"""How fast something grows that is noted now and then."""
+"""Growth rates of sampled values."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 
 def slope_an_hour(points: Sequence[tuple[float, float]]) -> float:
-    """The median of the slopes between each two of (seconds, value), by the hour (Theil and Sen): a few samples that
-    lie elsewhere do not move it. Needs two points."""
+    """Return the Theil-Sen slope per hour of (seconds, value). Needs two points."""
     slopes = [
         (later[1] - point[1]) / (later[0] - point[0]) for at, point in enumerate(points) for later in points[at + 1 :]
     ]

@@ -1,4 +1,4 @@
-"""What lies in a collector's files, read without the collector's code: by the schema and by OTLP alone."""
+"""Reads a collector's files by schema and OTLP, without its code."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ Stored = dict[tuple[bytes, bytes], set[bytes]]
 
 
 def stored_spans(database: sqlite3.Connection) -> Stored:
-    """Every span that a decided or an open trace has, by (trace id, span id), with its distinct bytes. Spans of decided
-    traces whose raw bytes were given up already have none."""
+    """Return the stored spans by (trace ID, span ID), with distinct bytes. Dropped raw spans have none."""
     found: Stored = defaultdict(set)
     for trace_id, known in database.execute("SELECT trace_id, known FROM traces"):
         for item in _ids(known):
@@ -31,20 +30,19 @@ def stored_spans(database: sqlite3.Connection) -> Stored:
 
 
 def requests_by_trace(database: sqlite3.Connection) -> Iterator[bytes]:
-    """The stored chunks, each an OTLP request, latest first: whoever reads them must not depend on their order."""
+    """Return the stored chunks as OTLP requests, latest first."""
     for packed, data in database.execute("SELECT packed, data FROM chunks WHERE NOT logs ORDER BY id DESC"):
         yield zstandard.ZstdDecompressor().decompress(data) if packed else data
 
 
 def chunk_ids(data: Path) -> set[int]:
-    """The ids of the chunks in the store of a data directory that nobody has open."""
+    """Return the chunk IDs of an unopened store."""
     with open_database(data / "pandaeval.db") as database:
         return {id_ for (id_,) in database.execute("SELECT id FROM chunks")}
 
 
 def exported_problems(database: sqlite3.Connection, results_file: Path) -> list[str]:
-    """Whether the file of results holds what the store holds: each result once, in order, to the byte. A result that
-    stands again after another one comes again, with a higher revision; the store keeps the last one."""
+    """Compare the results file with the store: once, in order, equal bytes, rising revisions."""
     lines = results_file.read_bytes().splitlines()
     bodies = [row[0] for row in database.execute("SELECT body FROM results ORDER BY seq")]
     ids = [(found["id"], found["revision"]) for found in map(json.loads, lines)]
@@ -57,7 +55,7 @@ def exported_problems(database: sqlite3.Connection, results_file: Path) -> list[
 
 
 def series_problems(database: sqlite3.Connection) -> list[str]:
-    """Whether each result was counted once: the series were added up in the transactions that stored the results."""
+    """Check that each result was counted once."""
     (results,) = database.execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()
     (counted,) = database.execute("SELECT sum(count) FROM series WHERE name = 'pandaeval.evaluations'").fetchone()
     return [] if counted == results else [f"{results} results were counted as {counted}"]

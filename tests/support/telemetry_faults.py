@@ -1,6 +1,6 @@
-"""Faults of the telemetry: the run is right, but its content, its history, results or spans are missing.
+"""Telemetry faults in correct runs: missing content, history, results or spans.
 
-The right finding about such a run is that no metric can tell.
+Metrics must then report that they cannot decide.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ _KEPT = 40
 
 
 def content_off(subject: Subject, rng: Random) -> CustomEdit:
-    """The instrumentation captures no content."""
     trace = subject.trace
     if trace.input is None and trace.output is None:
         raise NotApplicableError("no content was captured")
@@ -42,7 +41,7 @@ def content_off(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def since_the_last_user(held: Any) -> Any:
-    """Return a list of messages without those before the user's last one, except instructions; else ``held``."""
+    """Return instructions and the messages since the last user message; else ``held``."""
     if not isinstance(held, list) or not all(isinstance(each, dict) and "role" in each for each in held):
         return held
     users = [at for at, each in enumerate(held) if each["role"] in ("user", "human")]
@@ -53,7 +52,7 @@ def since_the_last_user(held: Any) -> Any:
 
 
 def history_off(subject: Subject, rng: Random) -> CustomEdit:
-    """Model calls do not repeat the conversation before."""
+    """Drop earlier conversation from model calls."""
     if not _repeats(subject.trace):
         raise NotApplicableError("no model call repeats the conversation before")
     return CustomEdit(
@@ -64,7 +63,7 @@ def history_off(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def _repeats(trace: Trace) -> bool:
-    """Return whether some model call's input holds an answer before the last message of the user."""
+    """Return whether a model call repeats an earlier answer."""
     for span in trace.spans:
         roles = [message.role for message in span.input or ()]
         if "user" in roles and "assistant" in roles[: len(roles) - 1 - roles[::-1].index("user")]:
@@ -73,7 +72,6 @@ def _repeats(trace: Trace) -> bool:
 
 
 def results_truncated(subject: Subject, rng: Random) -> CustomEdit:
-    """Results of tools are cut to some characters."""
     results = [
         call.result for call in subject.trace.tool_calls if call.has_result and len(spelled(call.result)) > 2 * _KEPT
     ]
@@ -102,7 +100,6 @@ def _cut(result: Any) -> str:
 
 
 def spans_lost(subject: Subject, rng: Random) -> CustomEdit:
-    """Some spans of tools and models never arrive."""
     spans = [span.span_id for span in subject.trace.spans if span.kind in (Kind.TOOL, Kind.LLM) and span.parent_id]
     if not spans:
         raise NotApplicableError("the run has no span below another")

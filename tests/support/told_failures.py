@@ -1,5 +1,4 @@
-"""Results as many kinds of tools write them, by what they tell: that the call failed, that it did not, or something
-that may be read both ways. Made up for these lists in the manner of real tools."""
+"""Fabricated tool results: failed, successful and ambiguous."""
 
 from __future__ import annotations
 
@@ -646,4 +645,4 @@ DECLINED: tuple[Any, ...] = (
     "User denied permission to use Bash",
     "The tool call was rejected by the user.",
 )
-"""Texts about a person who refused the call."""
+"""Texts about a person who refused a call."""

@@ -1,4 +1,4 @@
-"""Recorded trials as OTLP/JSON: a run of an agent with its calls, in the words of the GenAI conventions."""
+"""Recorded trials as OTLP/JSON."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ def run(
     event_state: Any = None,
     **attributes: Any,
 ) -> dict[str, Any]:
-    """One export request with one trace. ``said``: what the model says before it acts; ``attributes``: further ones of
-    the root, with ``__`` for each dot; ``event_state``: an end state on an event of the root."""
+    """Return a request with one trace.
+
+    ``attributes``: of the root, ``__`` for dots. ``event_state``: end state on an event.
+    """
     start = T0 + number * 1000 * MS
     trace_id = f"{number:032x}"
     own = {
@@ -67,7 +69,6 @@ def run(
 
 
 def write(path: Path, runs: Sequence[Mapping[str, Any]]) -> Path:
-    """The requests as OTLP/JSON lines."""
     path.write_text("".join(json.dumps(each) + "\n" for each in runs), encoding="utf-8")
     return path
 

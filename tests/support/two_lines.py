@@ -1,5 +1,4 @@
-"""A collector that decides traces, and the owner of their sessions, in one process: members go from one to the other
-when a test says so."""
+"""A collector and the owner of its sessions in one process."""
 
 from __future__ import annotations
 
@@ -17,11 +16,11 @@ from support.made_traces import MadeTrace
 
 QUIET = 11.0
 UNSHARED = scoring(load(None, {"PANDAEVAL_KAFKA__BROKERS": "somewhere:9092", "PANDAEVAL_KAFKA__TOPIC": "spans"}))
-"""Of collectors that share traces and not their sessions."""
+"""Collectors that share traces without their sessions."""
 
 
 class Two:
-    """A forwarder and the owner of its sessions. ``handed``: what the owner was told, packed."""
+    """A forwarder and an owner. ``handed``: packed members."""
 
     def __init__(self, forwarder: RunningLine, owner: RunningLine) -> None:
         self.forwarder, self.owner = forwarder, owner
@@ -29,7 +28,6 @@ class Two:
         self._seq = 0
 
     async def decide(self, *traces: MadeTrace) -> None:
-        """The forwarder decides them, and the owner is told."""
         for each in traces:
             await self.forwarder.send(each)
         await self.forwarder.wait(QUIET)

@@ -1,4 +1,4 @@
-"""An agent that books what nobody asked for and makes up the reference, as OTLP."""
+"""An agent that books without a request and fabricates the reference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ANSWER = (
 
 
 def booking(session: str = "table-for-four", asked: str = _ASKED, answer: str = _ANSWER) -> ExportTraceServiceRequest:
-    """One trace that ends now: a model call, a search, a booking without a reference, and an answer with one."""
+    """Return a trace: model call, search, booking, answer with a reference."""
     request = ExportTraceServiceRequest()
     scopes = request.resource_spans.add()
     _put(scopes.resource, {"service.name": "restaurant"})
@@ -62,7 +62,7 @@ def booking(session: str = "table-for-four", asked: str = _ASKED, answer: str = 
 
 
 def silent() -> ExportTraceServiceRequest:
-    """One trace of an agent whose instrumentation captures no content."""
+    """Return a trace without content."""
     request = booking("silent")
     spans = request.resource_spans[0].scope_spans[0].spans
     del spans[1:]
@@ -73,7 +73,7 @@ def silent() -> ExportTraceServiceRequest:
 
 
 def post(http: str, request: ExportTraceServiceRequest) -> None:
-    """Send it to a collector. ``http``: its address."""
+    """Send it to the collector at ``http``."""
     headers = {"content-type": "application/x-protobuf"}
     httpx.post(f"{http}/v1/traces", content=request.SerializeToString(), headers=headers, timeout=60).raise_for_status()
 

@@ -1,11 +1,10 @@
-"""Counts the changes between packages on the path of two traces of three spans each.
+"""Counts calls between packages while two traces are processed.
 
-Follows every call of our own code from an OTLP request to the decision about its traces and their session. All stages
-run in one process here, on any thread. A change is a call or a return that leads from one package into another.
+Each call or return into another package counts as a change.
 
     python tests/support/walk.py [--functions 40]
 
-``--functions`` adds the functions of other packages that are called most often, and their callers.
+``--functions`` lists the most frequent cross-package functions with callers.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ _NEVER = CloseRules(quiet=86_400, idle=86_400, max_age=86_400)
 
 
 class Walk:
-    """Calls and returns by thread. ``changes``: how often one led from a room to another, by the two."""
+    """Calls and returns by thread. ``changes``: counts by package pair."""
 
     def __init__(self) -> None:
         self.files: set[str] = set()
         self.changes: Counter[tuple[str, str]] = Counter()
         self.calls: Counter[tuple[str, str]] = Counter()
-        """Calls into another room, by the room that made them and the function."""
+        """Calls into another package by package and function."""
         self._at: dict[int, str] = {}
         self._rooms: defaultdict[str, str | None] = defaultdict()
 
@@ -55,7 +54,7 @@ class Walk:
         return {room for pair in self.changes for room in pair}
 
     def follow(self, frame: FrameType, event: str, _: Any) -> None:
-        """As ``sys.setprofile`` calls it."""
+        """Handle a ``sys.setprofile`` event."""
         if event == "call":
             before = self._at.get(threading.get_ident())
             self._enter(frame.f_code.co_filename)
@@ -80,7 +79,7 @@ class Walk:
 
 
 def _room(file: str) -> str | None:
-    """The room of a file, such as ``pipeline``; ``None`` for what is not ours or stands at a package's top."""
+    """Return the package of a file, or ``None``."""
     for package in PACKAGES:
         _, found, inside = file.rpartition(f"/{package}/")
         if found and "/" in inside and not inside.startswith("_proto"):
@@ -114,7 +113,7 @@ async def _walk(folder: Path, watch: Walk | None) -> None:
 
 
 def walked() -> Walk:
-    """The second of two walks, when all modules are imported and all tables are filled."""
+    """Return the second walk, after imports and caches."""
     walk = Walk()
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(_walk(Path(folder) / "first", None))

@@ -1,8 +1,7 @@
-"""A small web application of agents, by WSGI and by ASGI, for real servers: ``gunicorn support.web:wsgi``.
+"""A WSGI and ASGI application of agents: ``gunicorn support.web:wsgi``.
 
-Every request plays an agent and is answered with ``{"pid": …, "trace": …}``; so does the import of this module. What
-the path of a WSGI request says is its session. When a
-process ends it writes what its processor says of itself to ``$BOOKS/PID.json``. PANDAEVAL_ENDPOINT says where to send.
+Every request runs an agent and returns ``{"pid": …, "trace": …}``. The path is the session. At its end, a process
+writes its processor's counts to ``$BOOKS/PID.json``. PANDAEVAL_ENDPOINT: target.
 """
 
 from __future__ import annotations
@@ -26,20 +25,19 @@ _WORK_S = 0.01
 
 
 def write_books() -> None:
-    """What became of the spans of this process."""
     books = {"balance": telemetry.balance(), "traces": traces}
     books |= {outcome: telemetry.of("traces", outcome) for outcome in ("acknowledged", "dropped", "rejected")}
     (Path(os.environ["BOOKS"]) / f"{os.getpid()}.json").write_text(json.dumps(books))
 
 
 def _forget() -> None:
-    """What was counted before a fork is the parent's."""
+    """Drop counts of the parent after a fork."""
     telemetry.counts.clear()
     traces.clear()
 
 
 def play() -> bytes:
-    """One agent run, as a response."""
+    """Run an agent and return the response."""
     traces.append(run_agent(tracer, len(traces)))
     return json.dumps({"pid": os.getpid(), "trace": traces[-1]}).encode()
 
@@ -56,7 +54,7 @@ assert provider.force_flush()  # with --preload there are a thread and a connect
 
 
 def wsgi(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """For gunicorn. At its end a worker leaves by ``sys.exit``: the provider shuts down by itself."""
+    """Serve gunicorn; ``sys.exit`` shuts the provider down."""
     with using_session(environ["PATH_INFO"].strip("/")):
         time.sleep(_WORK_S)
         body = play()
@@ -65,8 +63,7 @@ def wsgi(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterabl
 
 
 async def asgi(scope: dict[str, Any], receive: Callable[[], Any], send: Callable[[dict[str, Any]], Any]) -> None:
-    """For uvicorn, which ends its workers by a signal when they are done: nothing that waits for the exit is called, so
-    the provider is shut down where the lifespan ends."""
+    """Serve uvicorn; the lifespan's end shuts the provider down."""
     if scope["type"] == "lifespan":
         await receive()
         await send({"type": "lifespan.startup.complete"})

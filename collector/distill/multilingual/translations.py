@@ -1,7 +1,7 @@
-"""Texts with their translations, from catalogues inside packages of clear and permissive licence.
+"""Translations from catalogues in packages of permissive licence.
 
-``PACKAGES`` names the files that ``README.md`` has downloaded to one folder; they are read as archives and never
-installed. Every reader yields ``(key, language, text)``; texts of one key say the same. Languages are ISO 639-1 codes.
+``PACKAGES`` names downloaded archives, see ``README.md``. Readers yield ``(key, language, text)``; texts of a key are
+translations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Texts = Iterator[tuple[str, str, str]]
 
 @dataclass(frozen=True)
 class Catalogue:
-    """``file``: a pattern for the package's name in the folder; ``licence`` is what NOTICE has to say."""
+    """``file``: pattern of the package's name. ``licence``: text for NOTICE."""
 
     file: str
     licence: str
@@ -36,7 +36,6 @@ class Catalogue:
 
 
 def language(name: str) -> str:
-    """The code, or "" for a language that the model does not learn."""
     name = name.lower().replace("_", "-")
     base = OTHERWISE.get(name, name.partition("-")[0])
     code = OTHERWISE.get(base, base)
@@ -44,7 +43,7 @@ def language(name: str) -> str:
 
 
 def home_assistant(path: Path) -> Texts:
-    """What a house can do: heating, light, weather, energy, cleaning, media, security, cars, and how to set it up."""
+    """Smart home: heating, light, weather, energy, cleaning, media, security, cars, set-up."""
     for name, content in _members(path, r"/translations/[\w-]+\.json$"):
         parts = name.split("/")
         for key, text in _leaves(json.loads(content)):
@@ -52,7 +51,6 @@ def home_assistant(path: Path) -> Texts:
 
 
 def home_assistant_frontend(path: Path) -> Texts:
-    """The pages of the same."""
     for name, content in _members(path, r"/translations/.*-[0-9a-f]{32}\.json$"):
         code = re.sub(r"-[0-9a-f]{32}\.json$", "", name.split("/")[-1])
         for key, text in _leaves(json.loads(content)):
@@ -60,7 +58,7 @@ def home_assistant_frontend(path: Path) -> Texts:
 
 
 def kolibri(path: Path) -> Texts:
-    """Schools: lessons, quizzes, learners, teachers, devices without a network."""
+    """Schools: lessons, quizzes, learners, teachers, offline devices."""
     for name, content in _members(path, r"locale/\w+/LC_MESSAGES/[\w.-]+\.json$"):
         parts = name.split("/")
         for key, text in _leaves(json.loads(content)):
@@ -68,7 +66,7 @@ def kolibri(path: Path) -> Texts:
 
 
 def gettext(path: Path) -> Texts:
-    """Every catalogue of translations in gettext's format; the key is the English text."""
+    """All gettext catalogues; the key is the English text."""
     for name, content in _members(path, r"\.po$"):
         code = language(name.split("/LC_MESSAGES")[0].split("/")[-1])
         for message, translated in _messages(content.decode("utf-8", "replace")) if code else ():
@@ -77,7 +75,6 @@ def gettext(path: Path) -> Texts:
 
 
 def typescript(path: Path) -> Texts:
-    """What a compiler says of programs."""
     for name, content in _members(path, r"lib/[\w-]+/diagnosticMessages\.generated\.json$"):
         for key, text in json.loads(content).items():
             yield key, language(name.split("/")[-2]), re.sub(r"_\d+$", "", text)
@@ -85,7 +82,7 @@ def typescript(path: Path) -> Texts:
 
 
 def annotations(path: Path) -> Texts:
-    """Things, people, animals, food, places, flags, symbols: their names and the words that come to mind."""
+    """Names and keywords of things, people, animals, food, places, flags, symbols."""
     for name, content in _members(path, r"annotations(Derived)?/[\w-]+/annotations\.json$"):
         (content_of,) = json.loads(content).values()
         for sign, words in (content_of.get("annotations") or content_of.get("annotationsDerived", {})).items():
@@ -94,7 +91,6 @@ def annotations(path: Path) -> Texts:
 
 
 def _members(path: Path, pattern: str) -> Iterator[tuple[str, bytes]]:
-    """The files of an archive whose names have the pattern, in order of names."""
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as wheel:
             for name in sorted(wheel.namelist()):
@@ -117,7 +113,7 @@ def _leaves(tree: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _messages(content: str) -> Iterator[tuple[str, str]]:
-    """Message and translation of each entry that has one and is neither fuzzy nor a plural."""
+    """Return message and translation of entries that are neither fuzzy nor plural."""
     for entry in re.split(r"\n\s*\n", content):
         if "\n#~" in f"\n{entry}" or re.search(r"^#,.*fuzzy", entry, re.MULTILINE) or "msgid_plural" in entry:
             continue
@@ -130,7 +126,7 @@ def _messages(content: str) -> Iterator[tuple[str, str]]:
 
 
 def plain(text: str) -> str:
-    """The text without tags, placeholders, addresses, marks of menus and superfluous white space."""
+    """Remove tags, placeholders, addresses, menu marks and extra white space."""
     text = re.sub(r"<[^>]*>|https?://\S+|`[^`]*`", " ", text)
     text = re.sub(r"\{+[^{}]*\}+|\[%[^\]]*%\]|%\(\w+\)\w|%[sdif]|\$\w+|[*_#|~^]", " ", text)
     return re.sub(r"\s+", " ", text).strip()

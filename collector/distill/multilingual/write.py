@@ -1,5 +1,6 @@
-"""Writes the model file: ``write.py OUT MODEL.npz`` takes the direction that all texts share out of ``OUT/rows.npy``
-and stores one int8 row, one float32 scale and one cost per piece."""
+"""Writes the model file: ``write.py OUT MODEL.npz`` removes the common direction from ``OUT/rows.npy`` and stores an
+int8 row, a float32 scale and a cost per piece.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,6 @@ SEED = 1
 
 
 def common_direction(out: Path, unigram: Unigram, rows: Matrix) -> Matrix:
-    """The main direction of texts of one language joined at random, which have no subject in common: length 1."""
     chance = random.Random(SEED)
     joined = [
         " ".join(text for text, _ in chance.sample(found, JOINED))

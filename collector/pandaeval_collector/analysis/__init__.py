@@ -1,4 +1,4 @@
-"""Pure functions: rules over one trace, formulas over numbers and words, and embeddings of text.
+"""Pure functions: rules over a trace, formulas, and text embeddings.
 
 Imports base.
 """

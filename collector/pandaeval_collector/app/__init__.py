@@ -1,4 +1,4 @@
-"""Builds a running collector from its configuration, starts its parts in order, and stops them in reverse.
+"""Assemble a collector from its configuration, start its parts, and stop them in reverse.
 
 Imports base, config, exporters, jobs, judge, kafka, labels, pipeline, receivers, runs, scoring, show, store.
 """

@@ -1,4 +1,4 @@
-"""A running collector: its parts put together from the configuration, started in order and stopped in reverse."""
+"""A running collector, assembled from its configuration."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _ROOM_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where a started collector can be reached, with real port numbers."""
+    """Addresses of a started collector, with real port numbers."""
 
     grpc: Address
     http: Address
@@ -73,7 +73,7 @@ class Listening:
 
 
 class Collector:
-    """One collector. Create, :meth:`start` and :meth:`stop` it on one event loop."""
+    """A collector. Create, :meth:`start` and :meth:`stop` it on one event loop."""
 
     def __init__(self, config: Config, environ: Mapping[str, str]) -> None:
         self._config, self._environ = config, environ
@@ -93,7 +93,7 @@ class Collector:
         self._admission = Admission.beside_reading(server.max_inflight_bytes, read_bytes)
 
     async def start(self) -> Listening:
-        """Open the store, resume, open the receivers. Raises the error if it cannot start; nothing is left running."""
+        """Open the store, resume, open the receivers. Raises start errors, with all parts stopped."""
         try:
             return await self._begin()
         except sqlite3.DatabaseError as error:
@@ -110,12 +110,12 @@ class Collector:
 
     @property
     def at_rest(self) -> bool:
-        """Whether everything that came is decided, every session scored, and every judge has answered."""
+        """Whether all traces, sessions and judge calls are done."""
         pipeline = self._pipeline
         return pipeline is not None and not (pipeline.open_traces or pipeline.open_sessions or self._unjudged())
 
     async def stop(self) -> None:
-        """Close the receivers, finish the work at hand, and keep the rest in the store for the next start."""
+        """Close the receivers, finish current work, and store the rest for the next start."""
         self._admission.draining = True  # every new request is asked to come back later
         self._ready = dict.fromkeys(self._ready, False)
         await self._parts.aclose()
@@ -153,7 +153,6 @@ class Collector:
         return Listening(grpc, http, health)
 
     def _publish(self, store: Store, pipeline: Pipeline) -> None:
-        """Register gauges that read ``store`` and ``pipeline`` whenever they are looked at."""
         gauge = self.telemetry.gauge
         gauge("pandaeval.traces.open", lambda: pipeline.open_traces)
         gauge("pandaeval.lag", lambda: pipeline.lag)
@@ -166,8 +165,6 @@ class Collector:
     async def _open_doors(
         self, pipeline: Pipeline, watching: Watching, grpc: Address, http: Address, routes: Sequence[BaseRoute]
     ) -> tuple[Address, Address]:
-        """Start the listeners for OTLP in front of ``pipeline``. ``routes``: HTTP paths besides OTLP. Returns
-        their addresses (gRPC, HTTP) with real port numbers."""
         server = self._config.server
         settings = DoorSettings(
             self._admission,
@@ -191,7 +188,6 @@ class Collector:
         return grpc_address, http_address
 
     async def _start_line(self, store: Store, signals: Collection[str]) -> LineProcesses:
-        """Start the processes of the line. Raises ``ChildStartError``."""
         config = self._config
         self.telemetry.family(GroupGauges(store.reads.connection).values)
         setup = LineSetup(config, signals)
@@ -201,9 +197,6 @@ class Collector:
         return line
 
     async def _start_judge(self, store: Store, line: LineProcesses, pipeline: Pipeline) -> Calls | None:
-        """Start the configured judge process, which packs traces and calls a model. It leases jobs, writes through this
-        process and returns answers to the worker. ``None`` without a configured judge. Raises ``ChildStartError``.
-        """
         config, telemetry = self._config, self.telemetry
         if config.judge.model is None:
             return None
@@ -258,7 +251,6 @@ class Collector:
         return server, address
 
     async def _open_store(self, health: HttpServer) -> Store:
-        """Open the store and start its guard. The store is closed after ``health``, whose scrapes read it."""
         while (store := await self._store_with_room()) is None:
             pass
         self.waits_for = ""
@@ -271,8 +263,7 @@ class Collector:
         return store
 
     async def _store_with_room(self) -> Store | None:
-        """Open the store and write to it; if the disk is full, log that and return ``None`` after a
-        pause."""
+        """Open the store; if the disk is full, log, pause and return ``None``."""
         config = self._config.store
         store: Store | None = None
         try:

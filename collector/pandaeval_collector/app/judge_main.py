@@ -1,7 +1,6 @@
 """The judge process: ``python -m pandaeval_collector.app.judge_main``.
 
-Packs traces, calls a model and parses answers. Reads the store directly and requests writes from the main process. It
-may be killed at any time; its successor runs the leased jobs.
+It reads the store directly and sends writes to the main process. Its successor runs the leased jobs.
 """
 
 from __future__ import annotations
@@ -66,7 +65,6 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
         return Runner(store, attempts, SLOTS * configured.concurrency, lambda: longest_wait)
 
     async def run() -> None:
-        """Run jobs. An error ends the process, and the front starts another."""
         nonlocal longest_wait
         try:
             await (await runner()).start()

@@ -1,4 +1,4 @@
-"""What the processes of a running collector's line are made of."""
+"""Setup of scoring processes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LineSetup:
-    """What such a process is told at its start. ``signals``: which of ``logs`` and ``traces`` an exporter sends."""
+    """Setup of a scoring process. ``signals``: which of ``logs`` and ``traces`` an exporter sends."""
 
     config: Config
     signals: Collection[str] = ()
 
     def open(self, telemetry: Telemetry) -> Line:
-        """Make the line, in its own process: modules imported here stay out of the front."""
+        """Make the line in its own process, to keep its imports out of the front."""
         from pandaeval_collector.exporters.delivery.emitter import Emitter
         from pandaeval_collector.pipeline.line.line import Line
         from pandaeval_collector.pipeline.line.setup_advice import Hints

@@ -1,4 +1,4 @@
-"""Finds, starts, bounds and stops the exporters of a running collector."""
+"""Exporters of a running collector: find, start, limit and stop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TIDY_S, _BOUND_EVERY = 1.0, 30
 
 
 async def instance_id(store: Store) -> str:
-    """Return the id of this collector: made once at random, kept in its store."""
+    """Return this collector's random ID, kept in its store."""
     known = store.reads.get("instance_id")
     if known is None:
         known = str(uuid.uuid4())
@@ -36,14 +36,13 @@ async def instance_id(store: Store) -> str:
 
 
 def configured(config: Config, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """Yield every exporter that the configuration asks for."""
     around = replace(around, config=config)
     for way in ways():
         yield from way.exporters(getattr(config.exporters, way.name), around)
 
 
 class Outlets:
-    """Runs the exporters of one collector. On one event loop."""
+    """Runs a collector's exporters. On one event loop."""
 
     def __init__(self, config: Config, around: Surroundings) -> None:
         self._store, self._telemetry = around.store, around.telemetry
@@ -63,17 +62,15 @@ class Outlets:
 
     @property
     def signals(self) -> frozenset[str]:
-        """Those of ``logs`` and ``traces`` that some exporter sends, and that have to be encoded therefore."""
         return frozenset(outbox.source for outbox in self._outboxes) - {"results"}
 
     async def start(self) -> None:
-        """Start every exporter at its cursor."""
         for outlet in self._outlets:
             await outlet.start()
         self._tidying = Every(_TIDY_S, self._upkeep, "pandaeval-outlets", grace=_TIDY_S)
 
     def newest(self) -> dict[str, int]:
-        """Return the number of the newest item of each kind that some exporter sends. Any thread."""
+        """Return the newest item number per exported kind. Any thread."""
         found = {signal: self._store.outbox.newest(signal) for signal in self.signals}
         return {**found, "results": self._store.reads.newest_seq()}
 
@@ -82,12 +79,11 @@ class Outlets:
         return all(outbox.seq >= upto.get(outbox.source, 0) for outbox in self._outboxes)
 
     def wake(self) -> None:
-        """Notify the exporters of new results."""
         for outbox in self._outboxes:
             outbox.wake()
 
     async def stop(self) -> None:
-        """Has all exporters send what they can within a few seconds, at the same time. The rest waits in the store."""
+        """Let all exporters send for a few seconds. The rest waits in the store."""
         await asyncio.gather(*(outlet.stop() for outlet in self._outlets))
         if self._tidying is not None:
             await self._tidying.stop()
@@ -111,9 +107,7 @@ class Outlets:
         return cursors
 
     async def _bound(self) -> None:
-        """Delete the oldest waiting items: older than a day of collector time, beyond a fifth of the disk budget, or if
-        spans would be refused.
-        """
+        """Delete the oldest waiting items beyond a day or a fifth of the disk budget, or to make room for spans."""
         while True:
             held = await asyncio.to_thread(self._store.outbox.size)
             excess = held - _room(held, self._store.size_bytes(), self._store.max_bytes)
@@ -130,5 +124,4 @@ class Outlets:
 
 
 def _room(held: int, size: int, budget: int) -> int:
-    """Return how many bytes the outbox may take of a store of ``size`` bytes, ``held`` of them its own."""
     return max(0, min(int(_DISK_SHARE * budget), int(_FULL * budget) - (size - held)))

@@ -1,7 +1,7 @@
-"""The reader process for API, page and tools: ``python -m pandaeval_collector.app.reader_main``.
+"""The reader process for API, page, tools, runs and label statistics: ``python -m
+pandaeval_collector.app.reader_main``.
 
-Also works on runs and computes label statistics. Reads the store directly and requests writes from the main process. It
-may be killed at any time.
+It reads the store directly and sends writes to the main process.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _RATES_S = 60.0
 
 
 def application(reads: Reads, work: Work, runs: EvaluationRuns | None = None, address: str | None = None) -> ASGIApp:
-    """Return the application of the HTTP listener. ``address``: where people reach the page, if known."""
+    """Return the HTTP application. ``address``: public page address, if known."""
     api = api_app(reads, work, installed_version() or "0", runs)
     at: dict[str, ASGIApp] = {PAGE: page_app(), RUNBOOK: runbook, MCP: McpDoor(api, address)}
 
@@ -65,8 +65,6 @@ def application(reads: Reads, work: Work, runs: EvaluationRuns | None = None, ad
 
 
 def _asking(front: Peer, name: str) -> Callable[..., Awaitable[Any]]:
-    """Return a handler that passes a request of the process of a run on to the front."""
-
     async def ask(_: Any, *arguments: Any) -> Any:
         return await front.ask(name, *arguments)
 
@@ -117,7 +115,6 @@ _kept: list[Any] = []
 
 
 def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
-    """Return the API's facts about the collector."""
     port = config.server.grpc.rpartition(":")[2]
     page = PageWork(config.ui.links, int(port) if port.isdecimal() else None)
 
@@ -137,7 +134,6 @@ def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
 
 
 def _whole(body: bytes) -> Receive:
-    """Return a ``receive`` that gives the body of a request, and then waits until the answer is dropped."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Message:

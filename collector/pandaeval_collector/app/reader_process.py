@@ -1,7 +1,6 @@
-"""The reader, from the front's side: a process that answers all that people and programs look at.
+"""The front's side of the reader process.
 
-The first request starts it, or work of its own. It is handed a request's scope and body, and answers by ASGI messages,
-a piece of a body at a time; the front writes what it has to keep.
+The front sends scope and body, receives ASGI messages, and does all writes.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _WHY = "the reader process is restarting: try again in a moment"
 
 
 class ReaderProcess:
-    """Passes requests to the process, as an ASGI application. On one event loop."""
+    """ASGI application that forwards to the process. On one event loop."""
 
     def __init__(
         self,
@@ -46,7 +45,7 @@ class ReaderProcess:
         emitted: Callable[[bytes, RunBatch], Any],
         judge: Calls | None = None,
     ) -> None:
-        """``emitted``: files a batch of a run whose results are exported."""
+        """``emitted``: files a batch of an exported run."""
         self._store = store
 
         async def component_errors(_: Any) -> Mapping[tuple[str, str], int]:
@@ -67,8 +66,7 @@ class ReaderProcess:
         )
 
     async def look(self) -> None:
-        """Start the process where it has work that nobody asks for: labels to count with, runs, schedules. Raises
-        ``ChildStartError``."""
+        """Start the process for labels, runs or schedules. Raises ``ChildStartError``."""
         if self.calls.pid is None and await asyncio.to_thread(self._has_work):
             await self.calls.start()
 
@@ -114,7 +112,6 @@ class ReaderProcess:
 
 
 def _told(scope: Scope) -> dict[str, Any]:
-    """Return the parts of a request that the process is sent: not the client's address, nor its token."""
     headers = [each for each in scope["headers"] if each[0] not in (b"authorization", b"cookie")]
     return {**{key: scope[key] for key in _TOLD if key in scope}, "root_path": "", "headers": headers}
 
@@ -124,6 +121,5 @@ def _not_there(seconds: float) -> Any:
 
 
 async def _gone(receive: Receive) -> None:
-    """Return when the client has hung up."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""Shared by all packages: scores and results, settings, errors, counters, untrusted text, threads and processes.
+"""Shared base: scores, results, settings, errors, counters, untrusted text, threads and processes.
 
 Imports no other room.
 """

@@ -1,6 +1,4 @@
-"""The table of list filters for traces, sessions and results. It defines API parameters, run filters, command options
-and MCP tool arguments.
-"""
+"""List filters for traces, sessions and results: API parameters, run filters, command options and MCP arguments."""
 
 from __future__ import annotations
 
@@ -18,13 +16,16 @@ STATUSES = ("error", "ok")
 SEVERITIES = ("low", "medium", "high", "critical")
 """From the least to the gravest."""
 OUTCOMES = ("scored", "assumed", "unscored")
+OF_RESULTS = ("failed", "metric", "outcome", "label", "success", "incident")
+"""Filters that choose runs by their results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A list filter. ``name``: API parameter and field of :class:`pandaeval_collector.store.listed.Wanted` (times add
-    ``_ms``). ``kind``: of value; several ``pairs`` must all match. ``option``: its command option if ``name`` is
-    unclear; for a ``flag`` with the negative form.
+    """A list filter.
+
+    ``name``: API parameter and field of :class:`pandaeval_collector.store.listed.Wanted` (times add ``_ms``). ``kind``:
+    of value; ``pairs`` is repeatable, and all must match. ``option``: command option, if different.
     """
 
     name: str
@@ -46,7 +47,9 @@ FILTERS = (
     Filter("metric", "text", "Show traces and sessions with a result of this metric.", "--with-metric"),
     Filter("outcome", "outcome", "Show traces and sessions with a result of this outcome.", "--with-outcome"),
     Filter("label", "text", "Show traces and sessions with a result of this label.", "--with-label"),
-    Filter("success", "flag", "Show runs with a passed (if negated: failed) result.", "--with-pass/--with-fail"),
+    Filter(
+        "success", "flag", "Show runs with a result that passed; if negated, that failed.", "--with-pass/--with-fail"
+    ),
     Filter("incident", "text", "Show traces and sessions with a failure of this incident."),
     Filter("text", "text", "Search text in the first part of the input or the answer."),
     Filter("min_seconds", "number", "Minimum duration, in seconds.", "--min-seconds"),
@@ -56,21 +59,24 @@ FILTERS = (
 
 
 def meaning(name: str) -> str:
-    """Return the meaning of a filter, as a sentence."""
     [found] = (each for each in FILTERS if each.name == name)
     return found.meaning if found.meaning.endswith(".") else f"{found.meaning} (RFC 3339)."
 
 
 def but_times() -> Iterator[Filter]:
-    """Return the filters of schedules, which know their times themselves."""
+    """Return the filters without times, for schedules."""
     return (each for each in FILTERS if each.kind != "time")
+
+
+def of_runs() -> list[Filter]:
+    """Return the filters that leave the results of runs open, so that rates of the runs have a meaning."""
+    return [each for each in FILTERS if each.name not in OF_RESULTS]
 
 
 def in_place_of(
     name: str, options: Mapping[str, tuple[Any, Any]], make: Callable[..., Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that gives a command or a tool ``options`` (annotation and default by name) in place of its
-    parameter ``name``, whose value ``make`` makes of the options' values."""
+    """Return a decorator that replaces parameter ``name`` by ``options``. ``make`` computes it from their values."""
 
     def made(command: Callable[..., Any]) -> Callable[..., Any]:
         def called(*own: Any, **given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What an instrument is: a name, a kind and a unit, the same for scores and for the collector's own metrics."""
+"""Instruments of scores and of the collector's own metrics."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ MAX_SERIES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """An instrument. ``kind``: ``histogram | counter | gauge``. ``unit``: in UCUM, or a word in braces. ``bounds``:
-    upper bounds of a histogram's buckets, inclusive."""
+    """An instrument.
+
+    ``kind``: ``histogram | counter | gauge``. ``unit``: UCUM, or a word in braces. ``bounds``: inclusive upper bounds.
+    """
 
     name: str
     kind: str
@@ -28,9 +30,7 @@ class Instrument:
 
 
 def instruments(table: str, bounds: Mapping[str, tuple[float, ...]] | None = None) -> Mapping[str, Instrument]:
-    """Parse instruments from a table: a line has name, kind, unit and description; indented lines continue. ``bounds``:
-    of histograms, by name.
-    """
+    """Parse a table of instruments: name, kind, unit and description per line. ``bounds``: by name."""
     lines = (line.split(" ", 3) for line in table.strip().replace("\n  ", " ").split("\n"))
     given = bounds or {}
     return {name: Instrument(name, kind, unit, text, given.get(name, ())) for name, kind, unit, text in lines}
@@ -38,5 +38,5 @@ def instruments(table: str, bounds: Mapping[str, tuple[float, ...]] | None = Non
 
 @functools.lru_cache(maxsize=1024)  # a few combinations are asked for again and again, several times a request
 def attributes(**values: str) -> Attributes:
-    """Make ``pandaeval.*`` attributes of their last words, sorted; those without a value are left out."""
+    """Return sorted ``pandaeval.*`` attributes by their last words, without empty values."""
     return tuple((f"pandaeval.{key}", bounded(value)) for key, value in sorted(values.items()) if value)

@@ -1,4 +1,4 @@
-"""Tries items together, and one by one if that fails, so that a bad item costs no other."""
+"""Fault isolation: process items together, then individually if that fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Isolated(Iterator[Sequence[T]], Generic[T]):
-    """Yields all items as one part. After :meth:`split` it yields each item of that part as a part of its own::
+    """Yields all items as one part. After :meth:`split`, yields each item of that part alone::
 
     parts = Isolated(items)
     for part in parts:
@@ -32,7 +32,7 @@ class Isolated(Iterator[Sequence[T]], Generic[T]):
         return self._part
 
     def split(self) -> bool:
-        """Queue each item of the last part alone. Returns ``False`` if the part had a single item."""
+        """Queue each item of the last part alone. Returns ``False`` for a single item."""
         if len(self._part) < 2:
             return False
         self._waiting.extendleft([item] for item in reversed(self._part))

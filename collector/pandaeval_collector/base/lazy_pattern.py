@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled at their first use: large ones that few texts need would hold up a start."""
+"""Regular expressions compiled at first use, for a fast start."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any, cast
 
 
 def lazily(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    """Return a pattern as of ``re.compile``, by its methods and attributes; functions of ``re`` do not take it for a
-    pattern. Case does not matter, unless other ``flags`` are given."""
+    """Return a lazy ``re.compile`` pattern, case-insensitive by default. Functions of ``re`` do not accept it."""
     return cast(re.Pattern[str], _Uncompiled(pattern, flags))
 
 
@@ -17,7 +16,6 @@ class _Uncompiled:
         self._arguments = pattern, flags
 
     def __getattr__(self, name: str) -> Any:
-        """Compile the pattern and keep its attribute on this object, so that each name is asked for once."""
         if name.startswith("__"):
             raise AttributeError(name)
         found = getattr(re.compile(*self._arguments), name)

@@ -1,5 +1,4 @@
-"""List prices of models, from the file that litellm ships. It is read once, when a price is first wanted; litellm is
-never imported, and nothing is fetched."""
+"""List prices of models, read offline from litellm's file."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class ListPrice(NamedTuple):
-    """US dollars per token: of a prompt, an answer, and of a prompt that is read from or written to a cache."""
+    """US dollars per token of a prompt, an answer, and cache reads and writes."""
 
     into: float
     out: float
@@ -28,7 +27,7 @@ class ListPrice(NamedTuple):
 
 
 def usd_of(usage: Usage, *models: str) -> float | None:
-    """Return the list price of a call by the first of ``models`` that has a price; ``None`` if none has."""
+    """Return a call's list price by the first priced model, else ``None``."""
     found = next(filter(None, map(_price, models)), None)
     if found is None:
         return None
@@ -39,7 +38,6 @@ def usd_of(usage: Usage, *models: str) -> float | None:
 
 @cache
 def _price(model: str) -> ListPrice | None:
-    """Return the price of a model, named with or without its provider, and with or without its date."""
     name = model.strip().lower()
     for known in (name, name.partition("/")[2], name.rpartition("/")[2]):
         if known and (held := _listed().get(known)) is not None:

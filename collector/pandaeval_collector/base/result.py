@@ -1,4 +1,4 @@
-"""A result: what a metric concluded about a unit, with everything that people and programs need to place it."""
+"""A result: the conclusion of a metric about a unit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def wire_name(level: str, metric: str) -> str:
 
 
 def metric_of(level: str, name: str) -> str:
-    """Return the metric that has a name in OpenTelemetry: the reverse of :func:`wire_name`."""
+    """Return the metric for an OpenTelemetry name; reverse of :func:`wire_name`."""
     return _METRICS.get((level, name), name)
 
 
@@ -60,8 +60,10 @@ def metric_of(level: str, name: str) -> str:
 
 @dataclass(slots=True)
 class Unit:
-    """The subject of a result. ``id``: trace or session id. ``span_id``: the evaluated span (for a session, the root of
-    its last trace). ``evidence``: digest of the input. ``end_ns``: end of the evaluated span.
+    """The subject of a result.
+
+    ``id``: trace or session ID. ``span_id``, ``end_ns``: of the evaluated span (for a session, its last root).
+    ``evidence``: digest of the input.
     """
 
     level: str
@@ -85,13 +87,12 @@ class Unit:
     trial: str = ""
 
     def with_evidence(self, evidence: str) -> Unit:
-        """Return a copy with another evidence digest."""
         return replace(self, evidence=evidence)
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorInfo:
-    """What produced a result. ``kind``: ``embedding | llm | code | math``; ``model``: the judge's or the embedder."""
+    """The evaluator of a result. ``kind``: ``embedding | llm | code | math``."""
 
     kind: str
     version: str
@@ -100,11 +101,10 @@ class EvaluatorInfo:
 
 @dataclass(slots=True)
 class Result:
-    """A result. ``id`` depends only on content, so equal evidence gives equal ids everywhere.
+    """A result. Its ``id`` depends only on content.
 
-    Derived once: ``outcome`` is ``scored | assumed | unscored``. ``score`` is ``None`` if ``unscored``; ``why`` is
-    ``None`` otherwise. ``success``: ``score >= threshold`` within 1e-9 (on the scale of ``raw`` if present), ``None``
-    for labels in :data:`NOTED`. ``label``: ``assumed``, the score's, ``pass`` or ``fail``.
+    ``outcome``: ``scored | assumed | unscored``. ``score``: ``None`` only if ``unscored``, with ``why``. ``success``:
+    ``score >= threshold`` within 1e-9, on the scale of ``raw`` if present; ``None`` for labels in :data:`NOTED`.
     """
 
     id: str
@@ -142,8 +142,9 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """How rates count the result: ``passed``, ``failed``, a label of :data:`OPEN`, ``scored`` without a threshold,
-        ``assumed`` or ``unscored: WHY``; ``""`` if it does not enter rates."""
+        """The verdict for rates: ``passed``, ``failed``, a label of :data:`OPEN`, ``scored``, ``assumed`` or
+        ``unscored: WHY``. ``""``: excluded.
+        """
         if not self.is_rated:
             return ""
         if self.outcome != "scored":
@@ -175,19 +176,17 @@ class Result:
 
     @property
     def judge(self) -> Mapping[str, Any]:
-        """``metadata.judge``: which judge was asked, and at what cost; empty where none was."""
+        """``metadata.judge``: the judge and its cost; empty without a judge."""
         about = self.finding.metadata.get("judge")
         return about if isinstance(about, Mapping) and "pack" in about else {}
 
     @property
     def cached_tokens(self) -> int:
-        """The number of tokens that the judge's provider had in its cache."""
         tokens: Mapping[str, int] = self.judge.get("tokens") or {}
         return tokens.get("cached", 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object of a result, in the order in which people read it. ``span_ids``: the spans that the
-        reason speaks of, at most 200."""
+        """Return the result as a JSON object in reading order. ``span_ids``: at most 200."""
         finding, unit = self.finding, self.unit
         of_run = {} if self.run_id is None else {"run_id": self.run_id}
         of_case = {"case": unit.case, "trial": unit.trial} if unit.case else {}
@@ -244,7 +243,7 @@ class Result:
 
 
 class Identity:
-    """The part of a result's id that all results of one metric share: its version, judge or embedder, and settings."""
+    """The ID part shared by a metric's results: version, judge or embedder, and settings."""
 
     __slots__ = ("_shared",)
 
@@ -253,22 +252,22 @@ class Identity:
         self._shared = orjson.dumps([key, version, model, canonical.decode()])[1:-1]
 
     def of(self, unit: Unit) -> str:
-        """Return a result's id: 32 hex digits of the shared part, the unit and its evidence."""
+        """Return a result's ID: 32 hex digits of the shared part, unit and evidence."""
         return self.of_encoded(*encoded_unit(unit))
 
     def of_encoded(self, about: bytes, evidence: bytes) -> str:
-        """Return a result's id like :meth:`of`, for a unit as :func:`encoded_unit` gives it."""
+        """Return a result's ID for a unit from :func:`encoded_unit`."""
         return hashlib.blake2b(b"[%b,%b,%b]" % (about, self._shared, evidence), digest_size=16).hexdigest()
 
 
 def encoded_unit(unit: Unit) -> tuple[bytes, bytes]:
-    """Encode a unit's identity and its evidence, as they enter the ids of its results."""
+    """Encode a unit and its evidence for result IDs."""
     return orjson.dumps([unit.level, unit.id])[1:-1], orjson.dumps(unit.evidence)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What all results of a metric share. ``threshold``: ``None`` for a metric that explains a failure."""
+    """Fields shared by a metric's results. ``threshold``: ``None`` for a metric that explains a failure."""
 
     metric: str
     identity: Identity
@@ -277,13 +276,12 @@ class Origin:
 
 
 def keep_little(finding: Finding) -> None:
-    """Cut a finding to the part that is kept in memory until its batch is committed, which has thousands of
-    findings."""
+    """Reduce a finding to the part held in memory until its batch is committed."""
     finding.reason, finding.metadata = cut(finding.reason, MAX_REASON_CHARS), bounded(finding.metadata)
 
 
 def conclude(unit: Unit, found: Iterable[tuple[Origin, Finding, float]]) -> list[Result]:
-    """Make a result of each finding about ``unit``, with the milliseconds that it took."""
+    """Make a result of each finding about ``unit``, with its milliseconds."""
     time, encoded = now(), encoded_unit(unit)
     return [
         Result(
@@ -303,20 +301,17 @@ def conclude(unit: Unit, found: Iterable[tuple[Origin, Finding, float]]) -> list
 
 
 def cut(text: str, most: int) -> str:
-    """Return the text, cut to ``most`` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def bounded(details: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the details that a metric, another's perhaps, gives beside its score: of too many only the first details,
-    with a note that there were more."""
+    """Limit a metric's details to the first ones, with a note about the rest."""
     if _room_after(details, _MOST_DETAILS) >= 0:
         return details
     return {**_pruned(details, [_MOST_DETAILS]), "left_out": "there were more details than are kept"}
 
 
 def _room_after(value: Any, room: int, deep: int = _DEEPEST) -> int:
-    """Return the rest of ``room`` after a value; less than 0 if it does not fit, and is read no further."""
     if type(value) in _SMALL:
         return room - 1
     match value:
@@ -337,9 +332,6 @@ def _room_after(value: Any, room: int, deep: int = _DEEPEST) -> int:
 
 
 def _pruned(value: Any, room: list[float], deep: int = _DEEPEST) -> Any:
-    """Return the value without numbers that are too large and without values that JSON cannot hold, with long texts
-    cut, and no more than ``deep`` objects and lists within each other; the keys of objects are cut texts, too. Takes
-    what it keeps out of the ``room``, and ends where nothing of that is left."""
     room[0] -= 1
     match value:
         case Mapping() | list() | tuple() if not deep:
@@ -370,7 +362,6 @@ def now() -> datetime:
 
 @lru_cache(maxsize=_TIMES)
 def nanoseconds(time: datetime) -> int:
-    """Convert a time to Unix nanoseconds, exact to the microsecond."""
     return round(time.timestamp() * 1e6) * 1000
 
 
@@ -381,5 +372,5 @@ def written(time: datetime) -> str:
 
 
 def is_verdict(said: Mapping[str, Any]) -> bool:
-    """Return whether the result in this JSON object is a verdict, as :attr:`Result.is_verdict`."""
+    """Return whether a result as a JSON object is a verdict (:attr:`Result.is_verdict`)."""
     return said["metadata"].get("threshold", 0.0) is not None or said["level"] == "task"

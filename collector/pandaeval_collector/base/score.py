@@ -1,8 +1,4 @@
-"""Possible conclusions of a metric; "no data" is a type, never a number.
-
-``Score``: measured from evidence. ``Assumed``: no data, and the source prescribes the value. ``Unscored``: evaluation
-was due and failed. ``None``: the metric does not apply and gives no result.
-"""
+"""Possible conclusions of a metric; "no data" is a type, never a number. ``None``: the metric does not apply."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ _SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
 
 
 class Why(StrEnum):
-    """Why something that should have been evaluated was not."""
+    """Why a due evaluation failed."""
 
     JUDGE_FAILED = "judge_failed"
     INVALID_VERDICT = "invalid_verdict"
@@ -38,10 +34,11 @@ class Why(StrEnum):
 
 @dataclass(slots=True)
 class Score:
-    """A judgement: ``value`` in 0..1, 1 is best. ``raw`` is the native value where the source has a scale of its own
-    (``scale`` names it, for instance ``"1-5"``). ``coverage``: share 0..1 of the expected evidence that was there.
-    ``failed`` overrides ``value >= threshold`` where the metric's rule is not a threshold alone; ``label`` names the
-    failure then. ``span_ids`` are the spans that the reason speaks of. Raises ``ValueError`` outside 0..1.
+    """A judgement.
+
+    ``value``: 0..1, 1 is best. ``raw``: native value on ``scale``, such as ``"1-5"``. ``coverage``: share 0..1 of the
+    expected evidence. ``failed``: overrides ``value >= threshold``; ``label`` then names the failure. ``span_ids``:
+    spans of the reason. Raises ``ValueError`` outside 0..1.
 
     >>> Score(0.8, "four of five calls were right", raw=4.0, scale="0-5").value
     0.8
@@ -64,7 +61,7 @@ class Score:
 
 @dataclass(slots=True)
 class Assumed:
-    """A prescribed value without evidence (always 1.0)."""
+    """A value (1.0) that the source prescribes without evidence."""
 
     reason: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -73,7 +70,7 @@ class Assumed:
 
 @dataclass(slots=True)
 class Unscored:
-    """No judgement, and why. Never counts as good or as bad."""
+    """No judgement, and why. Counts neither as good nor as bad."""
 
     why: Why
     reason: str = ""
@@ -85,7 +82,7 @@ Finding = Score | Assumed | Unscored
 
 
 def ends(scale: str) -> tuple[float, float]:
-    """Return the worst and best end of a scale such as ``"1-5"``; ``""`` is 0..1. Raises ``ValueError`` for others."""
+    """Return worst and best of a scale such as ``"1-5"``; ``""`` is 0..1. Raises ``ValueError`` for others."""
     if not scale:
         return 0.0, 1.0
     match = _SCALE.fullmatch(scale)

@@ -1,6 +1,4 @@
-"""Building blocks of config sections, for our parts and third-party exporters. Fields define validation, display, docs
-and environment names, with actionable errors.
-"""
+"""Building blocks of config sections, also for third-party exporters."""
 
 from __future__ import annotations
 
@@ -37,10 +35,7 @@ _SIZE_UNITS = ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB")
 
 
 def parse_duration(value: object) -> float:
-    """Return seconds, 0 to 100 years. Takes ``10s``, ``250ms``, ``1h30m``, ``7d``; no number without a unit.
-
-    Raises ``ValueError`` with a sentence that says what to write.
-    """
+    """Return seconds from ``10s``, ``250ms``, ``1h30m`` or ``7d``, up to 100 years. Raises ``ValueError``."""
     match = _match(DURATION_PATTERN, value)
     seconds = Decimal(0)
     if match is not None:
@@ -53,7 +48,7 @@ def parse_duration(value: object) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Return the shortest usual spelling; ``parse_duration`` of it gives the same float."""
+    """Return the shortest usual spelling, which ``parse_duration`` reads exactly."""
     for unit, length, least in _DURATION_UNITS:
         amount = round(seconds / length)
         if amount >= least and parse_duration(text := f"{amount}{unit}") == seconds:
@@ -62,10 +57,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_size(value: object) -> int:
-    """Return bytes, not negative. Takes ``32MiB``, ``1MB``, ``0.5GiB``; no number without a unit.
-
-    Raises ``ValueError`` with a sentence that says what to write.
-    """
+    """Return bytes from ``32MiB``, ``1MB`` or ``0.5GiB``. Raises ``ValueError``."""
     match = _match(SIZE_PATTERN, value)
     if match is None or (size := Decimal(match[1]) * _BYTES[match[2].lower()]) >= 1 << 63:
         raise ValueError("is not a size; write 32MiB or 1MB")
@@ -75,7 +67,7 @@ def parse_size(value: object) -> int:
 
 
 def format_size(size: int) -> str:
-    """Write a size with the largest unit that divides it; ``parse_size`` of it gives the same number."""
+    """Format a size with the largest exact unit, which ``parse_size`` reads exactly."""
     for unit in _SIZE_UNITS:
         amount, rest = divmod(size, _BYTES[unit.lower()])
         if amount and not rest:
@@ -94,9 +86,10 @@ _ENDPOINT = re.compile(
 
 
 class Section(BaseModel):
-    """A group of keys, each described by the docstring below it. Unknown keys are errors; values never change after
-    loading. Each subclass is named after its key: the JSON schema that ``pandaeval config`` prints contains the class
-    names.
+    """A group of keys, each described by the docstring below it.
+
+    Unknown keys are errors; values are immutable. Name each subclass after its key, because the JSON schema contains
+    class names.
 
     >>> class Sink(Section):
     ...     timeout: Duration = 10.0
@@ -141,7 +134,7 @@ def _number(value: object) -> object:
 
 
 def without(reserved: frozenset[str], owner: str) -> AfterValidator:
-    """Return a check that a map of settings holds none that its owner sets."""
+    """Return a check that a settings map contains no reserved keys."""
 
     def check(given: Mapping[str, Any]) -> Mapping[str, Any]:
         if taken := sorted(reserved & given.keys()):

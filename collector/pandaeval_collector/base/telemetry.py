@@ -1,7 +1,4 @@
-"""The collector's own counters and gauges: the table of their names, and the place of their values.
-
-Names are the contract's instruments. Each part counts where a thing happens; exporters render.
-"""
+"""The collector's own counters and gauges: names and values."""
 
 from __future__ import annotations
 
@@ -77,17 +74,15 @@ Relayed = tuple[Sequence[tuple[str, Attributes, int]], Mapping[tuple[str, Attrib
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One value of the collector's own metrics."""
-
     instrument: Instrument
     attributes: Attributes
     value: float
 
 
 class Telemetry:
-    """Counters by outcome and reason, and gauges. Counting is safe from any thread: a dictionary update under a lock.
+    """Counters by outcome and reason, and gauges. Counting is thread-safe.
 
-    ``start_ns``: since when counters count, Unix nanoseconds.
+    ``start_ns``: start of counting, Unix nanoseconds.
     """
 
     def __init__(self) -> None:
@@ -102,39 +97,37 @@ class Telemetry:
             self._counts[name, attributes(outcome=outcome, reason=reason)] = 0
 
     def add(self, name: str, outcome: str, value: int = 1, reason: str = "", **about: str) -> None:
-        """Add to a counter; nothing for ``value`` 0. ``about``: further attributes (``exporter``, ``signal``)."""
+        """Add to a counter; no effect for ``value`` 0. ``about``: further attributes (``exporter``, ``signal``)."""
         if value:
             with self._lock:
                 self._counts[name, attributes(outcome=outcome, reason=reason, **about)] += value
 
     def relay(self) -> Relayed:
-        """Return counts since the last call and current gauges, for :meth:`take_in` of the parent process."""
+        """Return counts since the last call and current gauges, for the parent's :meth:`take_in`."""
         with self._lock:
             counted = [(name, pairs, value) for (name, pairs), value in self._counts.items() if value]
             self._counts.clear()
         return counted, self._own_gauges()
 
     def take_in(self, source: str, relayed: Relayed) -> None:
-        """Add another process's counts and its latest gauges. ``source``: its name."""
+        """Add another process's counts and latest gauges. ``source``: its name."""
         counted, self._relayed[source] = relayed
         with self._lock:
             for name, pairs, value in counted:
                 self._counts[name, pairs] += value
 
     def request(self, door: str, outcome: str) -> None:
-        """Count a request that came through ``door``."""
         self.add("pandaeval.requests", outcome, 1, door)
 
     def gauge(self, name: str, read: Callable[[], float], **about: str) -> None:
-        """Register a gauge: calls ``read`` whenever it is looked at, on the event loop; ``read`` must not block."""
+        """Register a gauge. ``read`` runs on the event loop at each reading and must not block."""
         self._gauges[name, attributes(**about)] = read
 
     def family(self, read: Callable[[], Mapping[tuple[str, Attributes], float]]) -> None:
-        """Register gauges whose number varies: ``read`` returns their values by name and attributes."""
+        """Register a variable number of gauges; ``read`` returns values by name and attributes."""
         self._families.append(read)
 
     def counts(self) -> dict[Key, int]:
-        """Return the counts, by name, outcome and reason."""
         counts: Counter[Key] = Counter()
         for (name, pairs), value in self._copy().items():
             about = dict(pairs)
@@ -142,18 +135,15 @@ class Telemetry:
         return {key: value for key, value in counts.items() if value}
 
     def component_errors(self) -> Counter[Component]:
-        """Return how often each component, by kind and name, raised since this object was made, in this process and in
-        those that work for it. Any thread."""
+        """Return exceptions per component (kind and name), in this process and its children. Any thread."""
         return ERRORS.counts() - self._raised_before
 
     def total(self, name: str, *outcomes: str) -> int:
-        """Return the sum of a counter, of some outcomes if given."""
         counts = self.counts().items()
         return sum(n for (key, outcome, _), n in counts if key == name and (not outcomes or outcome in outcomes))
 
     def measures(self) -> list[Measure]:
-        """Return all counters and gauges as they stand, sorted by name, without gauges that have no value now (NaN).
-        On the event loop."""
+        """Return all counters and gauges by name, without NaN gauges. On the event loop."""
         values: dict[tuple[str, Attributes], float] = dict(self._copy())
         values.update(self._own_gauges())
         for gauges in self._relayed.values():

@@ -1,7 +1,6 @@
 """Limits the time per trace: a slow trace only loses its own results.
 
-A system timer interrupts the thread between Python instructions. C calls such as ``re`` are interrupted only if they
-check signals; otherwise the parent kills the process.
+A timer interrupts between Python instructions. The parent kills a process that hangs in C.
 """
 
 from __future__ import annotations
@@ -22,15 +21,14 @@ T = TypeVar("T")
 
 
 class OverTimeError(BaseException):
-    """A trace takes too long. Not an ``Exception``, so that handlers of metric and dialect errors do not continue."""
+    """A trace takes too long. Not an ``Exception``, so that error handlers do not swallow it."""
 
     def __str__(self) -> str:
         return LIMIT.reason
 
 
 class TimeLimit:
-    """Limits one call at a time: on the main thread, and on others once :meth:`listen` was called. Limits nothing
-    elsewhere."""
+    """Limits one call at a time, on the main thread, and elsewhere after :meth:`listen`."""
 
     def __init__(self) -> None:
         self.reason = ""
@@ -39,22 +37,22 @@ class TimeLimit:
 
     @property
     def is_over(self) -> bool:
-        """Whether the call that is under way has used up its time, and should come to its end."""
         return bool(self._thread and self.reason)
 
     @property
     def left(self) -> float:
-        """The seconds that are left to the call that is under way."""
         return signal.getitimer(signal.ITIMER_REAL)[0] if self._thread else math.inf
 
     def listen(self) -> None:
-        """Hears the timer from now on, for calls on all threads. On the main thread."""
+        """Receive the timer for calls on all threads. Call it on the main thread."""
         signal.signal(signal.SIGALRM, self._end)
         self._listens = True
 
     def run(self, seconds: float, work: Callable[..., T], *arguments: Any) -> T:
-        """Return ``work(*arguments)``. After ``seconds`` it is interrupted by :class:`OverTimeError`; if it goes on,
-        with what it has by then, again after as many."""
+        """Return ``work(*arguments)``.
+
+        Raises :class:`OverTimeError` in it after ``seconds``, and again after each further period.
+        """
         self.reason = ""
         if not self._listens and threading.current_thread() is not threading.main_thread():
             return work(*arguments)
@@ -70,7 +68,6 @@ class TimeLimit:
                 signal.signal(signal.SIGALRM, handler)
 
     def step(self, name: str) -> None:
-        """Note the next activity."""
         self._step = name
 
     def _end(self, *_: object) -> None:

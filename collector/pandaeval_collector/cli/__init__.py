@@ -1,6 +1,6 @@
-"""The ``pandaeval`` command; each public module holds one command or one group of commands.
+"""The ``pandaeval`` command; each public module holds a command or a group.
 
-Nothing heavy is imported here: a command's module is imported when it is asked for.
+Command modules are imported on demand.
 
 Imports analysis, app, base, config, receivers, scoring, show, store.
 """
@@ -24,7 +24,7 @@ _PYTHON = (3, 11)
 
 
 def main() -> None:
-    """Runs the command line and leaves with its exit code: 2 and a sentence for an error that the user can cure."""
+    """Run the command line and exit; exit code 2 with a sentence for user errors."""
     if sys.version_info < _PYTHON:  # pip sees to it; a checkout in the path, or another interpreter's, gets here
         found, needed = (".".join(map(str, version[:2])) for version in (sys.version_info, _PYTHON))
         print(f"pandaeval needs Python {needed} or newer, and this is {found}: {sys.executable}", file=sys.stderr)

@@ -1,9 +1,7 @@
-"""The application: how commands are found, what all of them share, and how errors become exit codes.
+"""The application: command discovery, common options and exit codes.
 
-A file of this folder holds a command, and so does a module that a package names in ``pandaeval.commands``, or each
-public module of the package that it names there: a function of the module's name, or groups, each as
-``name = typer.Typer(help="…")``. Only the module of the command that is asked for is imported, so that a start is as
-long as that takes. What the overview says of the others is read from their text.
+Commands come from this folder and entry points ``pandaeval.commands``. A module holds a function of its name, or groups
+as ``name = typer.Typer(help="…")``. Only the requested module is imported.
 """
 
 from __future__ import annotations
@@ -39,17 +37,14 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 class Commands(TyperGroup):
-    """All commands; those in ``commands`` only say what the overview shows of them. Turns the errors that users can do
-    something about into a message and an exit code; all others are ours and keep their traceback."""
+    """All commands; others than the requested one are outlines. Converts user errors to messages and exit codes."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Returns the names of all commands, groups last."""
         self.commands = {name: outline for name, (_, outline) in _overview().items()}
         return super().list_commands(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Imports the command that ``args`` begin with. Raises ``UserError`` for one of another package that cannot be
-        used."""
+        """Import the command in ``args``. Raises ``UserError`` for unusable third-party commands."""
         name = args[0]
         module = _modules().get(name) or _overview().get(name, ("", None))[0]
         try:
@@ -64,14 +59,13 @@ class Commands(TyperGroup):
         return name, command, args[1:]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Reads the options of the whole command; leaves with 2 for an unknown one."""
         try:
             return super().parse_args(ctx, args)
         except _UsageError as error:
             raise _misused(error) from error
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command; leaves with 2 for a :class:`UserError` and for an extra that is not installed."""
+        """Run the command; exits with 2 for a :class:`UserError` or a missing extra."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -102,14 +96,11 @@ class Commands(TyperGroup):
 
 @cache
 def _modules() -> dict[str, str]:
-    """Returns the modules that hold commands by their own names; none of another package replaces one of ours."""
     others = (module for point in entry_points(group=_GROUP) for module in _public(point.module))
     return {module.rpartition(".")[2]: module for module in (*others, *_public(_HERE))}
 
 
 def _public(module: str) -> list[str]:
-    """Returns the public modules of a package, or a module that is none; nothing of a package that was left out, as
-    images may do with the lab."""
     try:
         spec = find_spec(module)
     except ImportError as error:
@@ -122,7 +113,6 @@ def _public(module: str) -> list[str]:
 
 @cache
 def _loaded(module: str, markup: Any) -> dict[str, Any]:
-    """Imports a module, and returns its commands by name."""
     made = typer.Typer(rich_markup_mode=markup)
     for name, value in vars(importlib.import_module(module)).items():
         if isinstance(value, typer.Typer):
@@ -134,15 +124,12 @@ def _loaded(module: str, markup: Any) -> dict[str, Any]:
 
 @cache
 def _overview() -> dict[str, tuple[str, TyperCommand]]:
-    """Returns module and outline of each command by its name, groups last."""
     found = [(module, *outline) for module in _modules().values() for outline in _outlines(module)]
     found.sort(key=lambda item: item[2])
     return {str(outline.name): (module, outline) for module, outline, _ in found}
 
 
 def _outlines(module: str) -> list[tuple[TyperCommand, bool]]:
-    """Returns name and help of each command of a module, and whether it is a group, from the module's text. Of a module
-    that cannot be read, only the name."""
     found: list[tuple[TyperCommand, bool]] = []
     name = module.rpartition(".")[2]
     try:
@@ -161,8 +148,6 @@ def _outlines(module: str) -> list[tuple[TyperCommand, bool]]:
 
 
 def _misused(error: Any) -> Exception:
-    """Prints what is wrong with the command's arguments on one line, with where to read more, and returns the exit to
-    raise. For a command that lacks all arguments it prints nothing and returns the error, which shows the help."""
     if "NoArgs" in type(error).__name__:
         return error  # type: ignore[no-any-return]
     command = "pandaeval" if error.ctx is None else error.ctx.command_path
@@ -198,7 +183,7 @@ def _root(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Typer wants a function to hang the options of the whole command on."""
+    """Holds the common options."""
 
 
 app = _build()

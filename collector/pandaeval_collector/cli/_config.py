@@ -1,4 +1,4 @@
-"""How commands get their configuration."""
+"""Configuration of commands."""
 
 from __future__ import annotations
 
@@ -43,12 +43,10 @@ def resolve_config(
     on_this_machine: bool = False,
     apart: bool = False,
 ) -> Resolved:
-    """Returns the configuration of this process with the origin of each value, names of metrics and embedders checked.
+    """Return this process's configuration with origins; checks names of metrics and embedders.
 
-    ``overrides``: options of the command by dotted key; ``None`` values are ignored. ``on_this_machine``: also check
-    what the configuration needs here (secrets, certificates), as a command that uses them should. ``apart``: names are
-    checked by another process, so that this one loads no metric. Raises ``ConfigError`` with every problem; that of
-    an override is named by its option.
+    ``overrides``: by dotted key; ``None`` is ignored. ``on_this_machine``: also check secrets and certificates.
+    ``apart``: check names in another process. Raises ``ConfigError`` with every problem.
     """
     if apart:
         checks: list[Callable[[Config], Iterable[Problem]]] = [_problems_apart]
@@ -70,7 +68,6 @@ def resolve_config(
 
 
 def _problems_apart(config: Config) -> list[Problem]:
-    """Returns what :func:`pandaeval_collector.cli._names.problems` finds, in a process of its own."""
     named, judge = (config.metrics, config.embedding), config.judge
     if named == (Config().metrics, Config().embedding) and not judge.models:
         return []
@@ -88,20 +85,17 @@ def _problems_apart(config: Config) -> list[Problem]:
 
 @contextmanager
 def opened_store(config: Path | None, folder: Path | None = None) -> Iterator[sqlite3.Connection]:
-    """Opens the store in ``folder``, else that which the configuration names. Raises ``UserError`` where there is none,
-    or one of another version."""
+    """Open the given or configured store. Raises ``UserError``."""
     settings = resolve_config(config, given(folder)).config.store
     with opened_folder(Path(settings.path), settings.durability) as connection:
         yield connection
 
 
 def folder_of(config: Path | None, folder: Path | None) -> Path:
-    """Returns the data directory: the given one, else that of the configuration."""
     return Path(resolve_config(config, given(folder)).config.store.path)
 
 
 def given(folder: Path | None) -> dict[str, str]:
-    """Returns the overrides of the configuration that the option ``--store`` means."""
     return {} if folder is None else {"store.path": str(folder)}
 
 
@@ -109,7 +103,7 @@ def given(folder: Path | None) -> dict[str, str]:
 def opened_folder(
     folder: Path, durability: Durability = "full", read_only: bool = False
 ) -> Iterator[sqlite3.Connection]:
-    """Opens the store of a data directory. Raises ``UserError`` where there is none, or it cannot be used."""
+    """Open the store of a data directory. Raises ``UserError``."""
     file = folder / FILE_NAME
     if not file.is_file():
         raise UserError(f"no store in {folder} (store.path or PANDAEVAL_DATA); `pandaeval collector` creates one")
@@ -124,7 +118,7 @@ def opened_folder(
 
 
 def start_problems(config: Config) -> Iterator[Problem]:
-    """Yields what a start would refuse on this machine: missing packages of extras."""
+    """Yield missing packages of extras that would prevent a start."""
     needed = [("judge.model", "judge")] if config.judge.model is not None else []
     if config.judge.model is not None and config.redact.pii:
         needed.append(("redact.pii", "pii"))

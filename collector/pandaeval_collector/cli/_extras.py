@@ -1,4 +1,4 @@
-"""Which installation of the collector brings a package that is not installed."""
+"""Finds the extra with a missing package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXTRAS = {
 
 
 def hint(error: BaseException) -> str | None:
-    """Returns what to install if ``error`` or its cause is a missing package of one of our extras, else ``None``."""
+    """Return the installation command for a missing extra in ``error`` or its cause, else ``None``."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ModuleNotFoundError) and cause.name:

@@ -1,4 +1,4 @@
-"""A group of commands that lists by default."""
+"""A command group that lists by default."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 
 
 class ListGroup(TyperGroup):
-    """Takes ``pandaeval traces --since 2h`` as ``pandaeval traces list --since 2h``."""
+    """Reads ``pandaeval traces --since 2h`` as ``pandaeval traces list --since 2h``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         named = args and (args[0] in self.commands or args[0] in ctx.help_option_names)

@@ -1,4 +1,4 @@
-"""Prints rows that the API returns, as a table or as lines of JSON, and a single row in full."""
+"""Prints API rows as a table or JSON lines, and a single row in full."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ ID = 12
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """How to print a list. ``columns``: each heading, and how to get a row's cell, where it is not what the row has by
-    that name; ``empty``: the text for no rows; ``says_why``: the last column is a sentence."""
+    """Format of a list.
+
+    ``columns``: headings with optional cell functions. ``empty``: text without rows. ``says_why``: the last column is a
+    sentence.
+    """
 
     columns: Sequence[str | tuple[str, Callable[[Row], object]]]
     empty: str = ""
@@ -29,7 +32,6 @@ class Listing:
 
 
 def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") -> None:
-    """Prints a list: a table, or one JSON object a line."""
     if format_ == "json":
         print_json(rows)
     elif rows:
@@ -39,11 +41,10 @@ def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") ->
 
 
 def cells(rows: Iterable[Row], listing: Listing) -> tuple[list[str], list[list[object]]]:
-    """Return the headings of a list and the cells of each row."""
     columns = [(column, itemgetter(column)) if isinstance(column, str) else column for column in listing.columns]
     return [name for name, _ in columns], [[of(row) for _, of in columns] for row in rows]
 
 
 def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:
-    """Prints one row in full: ``tell`` does it for people, or it is one JSON object on a line."""
+    """Print a row in full: with ``tell``, or as a JSON line."""
     print_json([row]) if format_ == "json" else tell(row)

@@ -1,4 +1,4 @@
-"""Names of metrics and embedders, against those that there are. As a program it is asked for :func:`problems`."""
+"""Checks names of metrics and embedders. Runs as a program, too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pandaeval_collector.scoring.registry import GRADERS, of_packages, registry
 
 
 def problems(config: Config) -> Iterable[Problem]:
-    """Yields a problem for each name that nothing has, and each module that cannot be used."""
+    """Yield a problem per unknown name and unusable module."""
     yield from check_embedder(config, schemes())
     usable: tuple[str, ...] = (GRADERS,)
     for index, module in enumerate(config.metrics.modules):

@@ -1,5 +1,4 @@
-"""What commands print with: colours, lines and a progress bar on a terminal, plain text everywhere else; and the file
-that they write to instead."""
+"""Command output: colours and progress bars on a terminal, else plain text; and output files."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ _NAMES = ("agent", "service", "metric", "name")
 
 
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
-    """Returns a console that reads no markup in what it prints and passes no control sequences on. It respects
-    ``NO_COLOR``; without a terminal it cuts nothing to a width, so that a table keeps one line per row."""
+    """Return a console without markup and control sequences. Respects ``NO_COLOR``."""
     made = PlainConsole(stderr=stderr, file=file, highlight=False, markup=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _WIDE
@@ -39,8 +37,7 @@ def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Console, title: str | None = None) -> Table:
-    """Returns a table to print on the console ``on``; cells are rich ``Text``, or are shown as ``safe`` text. Columns
-    without content are left out."""
+    """Return a table for the console ``on``. Cells: rich ``Text`` or ``safe`` text. Omits empty columns."""
     look = box.SIMPLE_HEAD if on.is_terminal else None
     made = Table(title=title, title_justify="left", box=look, pad_edge=False, header_style="bold")
     held = [[cell if isinstance(cell, Text) else Text(safe(str(cell))) for cell in row] for row in rows]
@@ -56,7 +53,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Conso
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None, on: Console | None = None
 ) -> None:
-    """Prints a :func:`table` on standard output, or on another console."""
     out = console() if on is None else on
     out.print(table(columns, rows, on=out, title=title))
 
@@ -64,8 +60,7 @@ def print_table(
 def print_list(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None, on: Console | None = None
 ) -> None:
-    """Prints a :func:`table` whose last column says why. Where lines have a width, each row is one line, and that
-    stands on a line of its own below it."""
+    """Print a :func:`table` whose last column is a reason."""
     out = console() if on is None else on
     if out.width >= _WIDE:
         return print_table(columns, rows, title, out)
@@ -86,18 +81,18 @@ def print_list(
 
 
 def reason_room(on: Console | None = None) -> int:
-    """Returns how many characters of a reason a list shows: as many as fit on a line of the terminal, at most 300."""
+    """Return the characters of a reason that fit a line, at most 300."""
     return min(_MOST_REASON, (console() if on is None else on).width - 4)
 
 
 def safe(text: str) -> str:
-    """Returns ``text`` on one line, with every character that a terminal would obey written out (``\\x1b``)."""
+    """Return ``text`` on one line, with control characters escaped (``\\x1b``)."""
     return one_printable_line(text)
 
 
 @contextmanager
 def progress(console: Console, what: str = "judging") -> Iterator[Callable[[int, int], None]]:
-    """Yields a function to call with the number of items done and of all; a progress bar appears at its first call."""
+    """Yield a function for the number of items done and of all, with a progress bar."""
     if not console.is_terminal:
         yield lambda done, total: None
         return
@@ -108,17 +103,15 @@ def progress(console: Console, what: str = "judging") -> Iterator[Callable[[int,
 
 
 def print_json(items: Iterable[Mapping[str, Any]]) -> None:
-    """Prints each item as a line of JSON."""
     for item in items:
         typer.echo(json.dumps(item, ensure_ascii=False))
 
 
 class PlainConsole(Console):
-    """A rich console that prints every piece of text with unsafe characters written out. Our own styles stay."""
+    """A rich console that escapes unsafe characters, except for our styles."""
 
     @property
     def file(self) -> IO[str]:
-        """The stream that the console writes to: the one below the guards, which would write styles out, too."""
         return unproxied(cast(TextIO, Console.file.__get__(self)))
 
     @file.setter
@@ -126,11 +119,9 @@ class PlainConsole(Console):
         self._file = file
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Renders as rich does, with unsafe characters written out."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
     def on_broken_pipe(self) -> NoReturn:
-        """Raises :class:`BrokenPipeError` when the reader, such as `head`, has enough. Rich itself would leave with 1,
-        which here means a missed threshold."""
+        """Raise :class:`BrokenPipeError`. Rich would exit with 1, which means a missed threshold."""
         raise BrokenPipeError

@@ -1,4 +1,4 @@
-"""The options that say what a run is about, and the request that they make."""
+"""Options of a run, and the resulting request."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ _TYPES: dict[str, Any] = {
 
 
 def filtered(filters: Iterable[Filter] = FILTERS) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Returns a decorator that gives a command an option for each filter, in place of its parameter ``filters``, which
-    receives the given values by the filters' names."""
+    """Return a decorator that replaces parameter ``filters`` by an option per filter."""
 
     def given(**said: Any) -> dict[str, Any]:
         return {name: value for name, value in said.items() if value not in (None, [])}
@@ -65,8 +64,6 @@ def _option(each: Filter) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options that say what a run does."""
-
     metrics: Annotated[str, _METRICS]
     model: Annotated[str | None, typer.Option(help="Judge model; default: judge.model.")] = None
     sample: Annotated[float, _SAMPLE] = 1.0
@@ -75,8 +72,7 @@ class RunOptions:
     name: Annotated[str, typer.Option(help="Display name of the run.")] = ""
 
     def body(self, filters: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the API request for such a run over the traces that ``filters`` find. Raises ``UserError`` for a
-        value in a wrong form."""
+        """Return the API request for the traces of ``filters``. Raises ``UserError`` for malformed values."""
         return {
             "metrics": [each.strip() for each in self.metrics.split(",") if each.strip()],
             "filters": {**filters, **api_times(filters)},
@@ -93,7 +89,7 @@ run_options = in_place_of("run", declared(RunOptions), RunOptions)
 
 
 def api_times(filters: Mapping[str, Any]) -> dict[str, str]:
-    """Returns ``since`` and ``until`` among ``filters`` in the API's form, RFC 3339. Raises ``UserError``."""
+    """Return ``since`` and ``until`` of ``filters`` by RFC 3339. Raises ``UserError``."""
     return {key: _time(filters[key], f"--{key}") for key in ("since", "until") if key in filters}
 
 

@@ -1,4 +1,4 @@
-"""Where commands read: at a running collector, or in a data directory."""
+"""Sources of read commands: a running collector or a data directory."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ LookedAt = Annotated[Path | None, typer.Option("--store", metavar="FOLDER", help
 
 
 class ApiClient:
-    """A blocking client of a collector's API, for commands that do one thing after the other. A context manager; errors
-    of its requests are ``UserError``."""
+    """A blocking API client and context manager. Request errors are ``UserError``."""
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
@@ -38,18 +37,15 @@ class ApiClient:
         self._loop.close()
 
     def get(self, path: str, **parameters: Any) -> Any:
-        """Returns the JSON of the answer to a GET request."""
         return self._loop.run(self._asker.get(path, **parameters))
 
     def post(self, path: str, body: Any = None) -> Any:
-        """Asks for a change and returns the answer's JSON."""
         return self._loop.run(self._asker.post(path, body))
 
     def delete(self, path: str) -> None:
         self._loop.run(self._asker.delete(path))
 
     def pages(self, path: str, most: int | None = None, **parameters: Any) -> Iterator[dict[str, Any]]:
-        """Yields the items of a list, page by page, at most ``most``."""
         cursor, shown = None, 0
         while True:
             page = self.get(path, cursor=cursor, **parameters)
@@ -64,25 +60,23 @@ class ApiClient:
 
 
 def over_http(url: str) -> ApiClient:
-    """Return a client of a running collector."""
     return ApiClient(Asker.over_http(url))
 
 
 def at_collector(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the option ``--url`` in place of its parameter ``api``."""
+    """Replace a command's parameter ``api`` by ``--url``."""
     return in_place_of("api", {"url": (Url, URL)}, over_http)(command)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a command reads from: a running collector, or a data directory (``store``)."""
+    """A running collector, or a data directory (``store``)."""
 
     url: Url = URL
     store: LookedAt = None
 
     @contextmanager
     def looking(self) -> Iterator[ApiClient]:
-        """Opens the API for reading."""
         if self.store is None:
             with over_http(self.url) as api:
                 yield api
@@ -94,5 +88,5 @@ class Place:
 
 
 def placed(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of :class:`Place` in place of its parameter ``place``."""
+    """Replace a command's parameter ``place`` by the options of :class:`Place`."""
     return in_place_of("place", declared(Place), Place)(command)

@@ -1,4 +1,4 @@
-"""``pandaeval delete``: deletes the data of a user, a session, a trace or of old days."""
+"""``pandaeval delete``: deletes the data of a user, session, trace or of old days."""
 
 from __future__ import annotations
 

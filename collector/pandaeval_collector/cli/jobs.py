@@ -1,4 +1,4 @@
-"""``pandaeval jobs``: judge jobs in a data directory, also while a collector runs on it."""
+"""``pandaeval jobs``: judge jobs in a data directory."""
 
 from __future__ import annotations
 

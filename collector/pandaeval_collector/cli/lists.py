@@ -1,4 +1,4 @@
-"""``pandaeval traces``, ``sessions`` and ``failures``: what a collector has found, as lists, and one of them shown."""
+"""``pandaeval traces``, ``sessions`` and ``failures``: lists and single items."""
 
 from __future__ import annotations
 
@@ -129,12 +129,10 @@ def _of_worst(session: Row, key: str) -> str:
 
 
 def _tell_trace(row: Row) -> None:
-    """Prints all that is known of one trace."""
     _lines((f"trace {row['trace_id']}", *trace_lines(row), *step_lines(row)))
 
 
 def _tell_session(row: Row) -> None:
-    """Prints one session: its results, then its traces in order."""
     head = f"session {row['session_id']}: {many(row['traces'], 'trace')}, {row['failed_traces']} failed"
     if row["open"]:
         head += ", still open"
@@ -143,7 +141,6 @@ def _tell_session(row: Row) -> None:
 
 
 def _tell_incident(row: Row) -> None:
-    """Prints one incident, of what its runs are, and the newest of them."""
     parts = (f"- {each['kind']} {each['name']}: {each['failed']} of {each['runs']} failed" for each in row["parts"])
     _lines((incident_line(row), *parts))
     show(row["examples"], TRACES)
@@ -155,8 +152,6 @@ def _lines(lines: Iterable[str]) -> None:
 
 
 def _add_show(group: typer.Typer, kind: str, tell: Callable[[Row], None], text: str) -> None:
-    """Adds the command that shows one of a list. ``text``: the command's help."""
-
     @group.command("show", help=text)
     @placed
     def show(id_: _Id, format_: given.Format = "table", *, place: Place) -> None:

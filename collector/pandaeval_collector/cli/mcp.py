@@ -1,4 +1,4 @@
-"""``pandaeval mcp``: what was scored, for coding agents, over standard input and output."""
+"""``pandaeval mcp``: results for coding agents over standard input and output."""
 
 from __future__ import annotations
 

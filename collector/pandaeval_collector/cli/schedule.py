@@ -1,4 +1,4 @@
-"""``pandaeval schedule``: runs again and again, over a collector's API."""
+"""``pandaeval schedule``: repeated runs, over the API."""
 
 from __future__ import annotations
 

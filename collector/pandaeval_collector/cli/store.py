@@ -1,4 +1,4 @@
-"""``pandaeval store``: whether a data directory is whole, and its spans as files."""
+"""``pandaeval store``: check a data directory, and export its spans."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _opened(output: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _read(config: Path | None, store: Path | None) -> Iterator[tuple[sqlite3.Connection, Path]]:
-    """Opens the store for reading, with its folder. Raises ``UserError`` for one of another version or damaged."""
+    """Open the store for reading, with its folder. Raises ``UserError`` if damaged or of another version."""
     folder = folder_of(config, store)
     try:
         with opened_folder(folder, read_only=True) as connection:

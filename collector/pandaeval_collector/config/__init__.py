@@ -1,4 +1,4 @@
-"""Reads the configuration from file and environment, and validates it as a whole.
+"""Read and validate the configuration from file and environment.
 
 Imports base, exporters, kafka, receivers.
 """

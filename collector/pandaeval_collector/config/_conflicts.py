@@ -1,4 +1,4 @@
-"""Rules over several keys. A conflict is reported only if each of its keys is valid by itself."""
+"""Rules over several keys, checked only if each key is valid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pandaeval_collector.receivers.bind import InsecureBind, check_bind, parse_a
 
 
 def conflicts(config: Config) -> Iterator[Problem]:
-    """Yield all conflicts between keys."""
     yield from _limits(config)
     yield from _listeners(config)
     judge, otlp, weights = config.judge, config.exporters.otlp, config.session.weights

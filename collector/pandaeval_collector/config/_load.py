@@ -1,4 +1,4 @@
-"""Loads a configuration from a file, the environment and options: a valid :class:`Config`, or every problem."""
+"""Loads a valid :class:`Config` from file, environment and options, or finds every problem."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ Check = Callable[[Config], Iterable[Problem]]
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A valid configuration, and where each value that was set came from (defaults are absent)."""
+    """A valid configuration, and the origin of each value that is not a default."""
 
     config: Config
     origins: Mapping[KeyPath, WrittenAt]
 
     def located(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Add places to problems, and name the first of their keys that somebody has set."""
         places = {dotted(path): place for path, place in self.origins.items()}
         located = []
         for problem in problems:
@@ -42,11 +41,9 @@ def load(
     overrides: Mapping[str, Any] | None = None,
     checks: Iterable[Check] = (),
 ) -> Config:
-    """Return the configuration: defaults, then the YAML file, then the environment, then ``overrides`` (dotted keys of
-    the command line; ``None`` values are skipped).
+    """Return the configuration: defaults, YAML file, environment, then ``overrides`` (dotted keys).
 
-    ``checks`` find further problems, such as unknown names of metrics. Reads no file but ``path`` and no variable that
-    is not in ``environ``. Raises :class:`ConfigError` with all problems.
+    ``checks`` find further problems. Raises :class:`ConfigError` with all problems.
     """
     return resolve(path, environ, overrides, checks).config
 
@@ -57,7 +54,7 @@ def resolve(
     overrides: Mapping[str, Any] | None = None,
     checks: Iterable[Check] = (),
 ) -> Resolved:
-    """Return the configuration as :func:`load` does, with the origin of each value."""
+    """Return the configuration as :func:`load`, with origins."""
     draft = Draft()
     problems: list[Problem] = []
     if path is not None:
@@ -78,7 +75,6 @@ def resolve(
 
 
 def _rests_on(problem: Problem, defaulted: Iterable[str]) -> bool:
-    """Return whether a problem is about a default that stands for an invalid value."""
     for key in problem.keys:
         key = f"{key.replace('[', '.')}."
         if any(key.startswith(other) or other.startswith(key) for other in defaulted):
@@ -87,7 +83,6 @@ def _rests_on(problem: Problem, defaulted: Iterable[str]) -> bool:
 
 
 def _validate(draft: Draft) -> tuple[Config, dict[KeyPath, Problem]]:
-    """Return the config with defaults in place of invalid values, and the problems of these by path."""
     invalid: dict[KeyPath, Problem] = {}
     bad: set[KeyPath] = set()
     while True:

@@ -1,4 +1,4 @@
-"""What a configuration needs of this machine: variables, certificates and a data directory."""
+"""Needs of a configuration on this machine: variables, certificates, data directory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ _UNSET = "the environment variable {} is not set"
 
 
 def secret(env_name: str | None, environ: Mapping[str, str]) -> str | None:
-    """Return the value of the environment variable that a ``…_env`` key names, stripped; ``None`` if the key is not
-    set. Raises :class:`ConfigError` if the variable is missing or empty."""
+    """Return the variable that a ``…_env`` key names, or ``None``. Raises :class:`ConfigError` if missing or empty."""
     if env_name is None:
         return None
     value = environ.get(env_name, "").strip()
@@ -24,10 +23,7 @@ def secret(env_name: str | None, environ: Mapping[str, str]) -> str | None:
 
 
 def check_machine(config: Config, environ: Mapping[str, str]) -> list[Problem]:
-    """Find variables that are not set, certificates that cannot be used, and a data directory that is a file.
-
-    Apart from ``load``, because a config may be checked on a machine without its secrets.
-    """
+    """Find unset variables, unusable certificates, and an unusable data directory."""
     return [*_variables(config, environ), *_files(config)]
 
 

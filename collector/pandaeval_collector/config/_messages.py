@@ -1,4 +1,4 @@
-"""Validation errors as sentences: the value, what is wrong with it, and what to write instead."""
+"""Validation errors as sentences: value, error and correction."""
 
 from __future__ import annotations
 
@@ -34,12 +34,10 @@ _LIMITS = {
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """Returns the known name that ``name`` was probably meant to be."""
     return next(iter(difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)), None)
 
 
 def to_problem(error: ErrorDetails, draft: Draft) -> tuple[KeyPath, Problem]:
-    """Returns the path and the problem of one validation error."""
     kind = error["type"]
     entry = error["loc"][-1:] == ("[key]",)
     path = error["loc"][:-1] if entry else error["loc"]

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, and exactly where."""
+"""Configuration problems and their places."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ _LONGEST = 2000
 
 @dataclass(frozen=True, slots=True, order=True)
 class WrittenAt:
-    """Where a value was written: a file (``line`` and ``column`` count from 1; 0: the file as a whole), an environment
-    variable or the command line. ``key``: the dotted key when ``source`` already says it, as a variable's name does."""
+    """Origin of a value: file (``line``, ``column`` from 1; 0: whole file), environment variable or command line.
+
+    ``key``: if ``source`` implies it.
+    """
 
     source: str
     line: int = 0
@@ -29,8 +31,10 @@ class WrittenAt:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem to fix. ``key`` is dotted (``close.quiet``) or empty; ``place`` is ``None`` if it is unknown;
-    ``others``: further keys that the problem is about."""
+    """A problem to fix.
+
+    ``key``: dotted (``close.quiet``) or empty. ``place``: ``None`` if unknown. ``others``: further keys.
+    """
 
     key: str
     message: str
@@ -39,11 +43,9 @@ class Problem:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """All keys that the problem is about."""
         return (self.key, *self.others)
 
     def __str__(self) -> str:
-        """Writes one line, whatever stands in the file or is its name."""
         where = str(self.place or "")
         if self.place is None or self.place.key != self.key:
             where = f"{where} {self.key}".strip()
@@ -54,7 +56,7 @@ class Problem:
 
 
 class ConfigError(UserError):
-    """The configuration cannot be used. ``problems`` holds every reason at once, files first, in the order of lines."""
+    """The configuration is invalid. ``problems``: all, files first, in line order."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         def position(problem: Problem) -> tuple[bool, WrittenAt, str]:

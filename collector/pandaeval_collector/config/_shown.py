@@ -1,4 +1,4 @@
-"""The configuration as people may see it: human units, no secrets, and where each value came from."""
+"""The configuration for display: human units, no secrets, origins."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _QUERY = re.compile(r"^((?>.*?://)[^?\n]*+)\?.+", re.MULTILINE)
 
 
 def effective(config: Config) -> dict[str, Any]:
-    """Returns all values in human units, with user names, passwords and queries in URLs masked."""
+    """Return all values in human units, with user names, passwords and queries in URLs masked."""
     return dict(masked(config.model_dump(mode="json")))
 
 
 def to_yaml(config: Config, origins: Mapping[KeyPath, WrittenAt]) -> str:
-    """Writes ``effective`` as YAML that can be loaded again; a comment says where a value was set if it was."""
+    """Format ``effective`` as loadable YAML with origins as comments."""
     return "".join(f"{line}\n" for line in _lines(effective(config), (), origins))
 
 
 def masked(value: Any) -> Any:
-    """Returns ``value`` with what is secret in URLs replaced by ``***``, at any depth."""
+    """Replace secrets in URLs by ``***``, at any depth."""
     if isinstance(value, str):
         return _QUERY.sub(r"\1?***", _USERINFO.sub(r"\1***@", value))
     if isinstance(value, Mapping):
@@ -38,7 +38,6 @@ def masked(value: Any) -> Any:
 
 
 def flow(value: Any) -> str:
-    """Writes a value on one line of YAML."""
     text = yaml.safe_dump(value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False)
     return text.removesuffix("\n").removesuffix("\n...")
 

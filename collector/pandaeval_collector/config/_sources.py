@@ -1,4 +1,4 @@
-"""Where values come from: a YAML file, the environment, the command line."""
+"""Sources of values: YAML file, environment, command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_DEPTH = 30
 
 # Values gathered from all sources, each with the place that it was written at; later sources win.
 class Draft:
-    """A tree of plain values before validation. Not thread-safe; lives for the time of loading."""
+    """A tree of plain values before validation. Not thread-safe."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -28,11 +28,10 @@ class Draft:
         self._keys_at: dict[KeyPath, WrittenAt] = {}
 
     def holds(self, path: KeyPath) -> bool:
-        """Whether some source has set the value at ``path``."""
         return path in self._values_at
 
     def value_at(self, path: KeyPath) -> WrittenAt | None:
-        """Returns where the value at ``path`` was written; else the section around it, or something in that section."""
+        """Return the place of ``path``, else of its section or a key in that section."""
         for length in range(len(path), -1, -1):
             around = path[:length]
             below_it = (place for known, place in self._values_at.items() if length and known[:length] == around)
@@ -42,27 +41,24 @@ class Draft:
         return None
 
     def key_at(self, path: KeyPath) -> WrittenAt | None:
-        """Returns where the last name in ``path`` was written."""
         return self._keys_at.get(path) or self.value_at(path)
 
     def written(self, path: KeyPath) -> Any:
-        """Returns the value at ``path`` as it was written; raises ``KeyError`` or ``IndexError`` if there is none."""
+        """Return the value at ``path`` as written. Raises ``KeyError`` or ``IndexError``."""
         node: Any = self.values
         for part in path:
             node = node[part]
         return node
 
     def origins(self) -> dict[KeyPath, WrittenAt]:
-        """Returns where each value that was set was written."""
         return dict(self._values_at)
 
     def mark(self, path: KeyPath, value_place: WrittenAt, key_place: WrittenAt | None = None) -> None:
-        """Notes where ``path`` was written."""
         self._values_at[path] = value_place
         self._keys_at[path] = key_place or value_place
 
     def assign(self, path: tuple[str, ...], value: Any, place: WrittenAt) -> None:
-        """Sets ``path``. A section's keys are set one by one; anything else replaces what stood there."""
+        """Set ``path``. Sections are merged; other values are replaced."""
         key = keys().get(path)
         if isinstance(value, dict) and key and key.section:
             for name, item in value.items():
@@ -80,7 +76,7 @@ class Draft:
         self.mark(path, place)
 
     def drop_empty(self) -> None:
-        """Removes sections and maps with nothing below them, as YAML leaves them when every key is commented out."""
+        """Remove empty sections and maps, as left by commented-out keys."""
         for path, key in reversed(keys().items()):
             parent: Any = self.values
             for name in path[:-1]:
@@ -91,7 +87,7 @@ class Draft:
 
 
 def without(values: Mapping[str, Any], paths: set[KeyPath]) -> dict[str, Any]:
-    """Returns a copy of ``values`` without what stands at ``paths``. An item of a list takes the whole list with it."""
+    """Return a copy of ``values`` without ``paths``. A list item removes its list."""
 
     def copy(node: Mapping[str, Any], path: KeyPath) -> Iterator[tuple[str, Any]]:
         for name, value in node.items():
@@ -105,7 +101,6 @@ def without(values: Mapping[str, Any], paths: set[KeyPath]) -> dict[str, Any]:
 
 
 def read_file(path: Path, draft: Draft) -> list[Problem]:
-    """Puts the values of a YAML file into ``draft``."""
     try:
         held = _read(path)
     except ConfigError as error:
@@ -122,8 +117,7 @@ def read_file(path: Path, draft: Draft) -> list[Problem]:
 
 
 def read_yaml(path: Path) -> Any:
-    """Returns the plain values of a YAML file; ``None`` for an empty one. Raises :class:`ConfigError` with the
-    first fault and its place: what is no YAML, given twice, nested too deeply or too large."""
+    """Return a YAML file's plain values; ``None`` if empty. Raises :class:`ConfigError` with the first fault."""
     return _read(path).value
 
 
@@ -154,9 +148,9 @@ def _read(path: Path) -> YamlText:
 
 
 def read_environ(environ: Mapping[str, str], draft: Draft) -> list[Problem]:
-    """Puts ``PANDAEVAL_SECTION__KEY`` variables into ``draft``. An empty variable counts as not set.
+    """Add ``PANDAEVAL_SECTION__KEY`` variables and ``PANDAEVAL_DATA`` (``store.path``) to ``draft``.
 
-    Names without a double underscore belong to others, unless they are a key with the underscore forgotten.
+    Empty means unset.
     """
     problems: list[Problem] = []
     sections = {key.path for key in below(())}
@@ -176,7 +170,7 @@ def read_environ(environ: Mapping[str, str], draft: Draft) -> list[Problem]:
 
 
 def read_overrides(overrides: Mapping[str, Any], draft: Draft) -> None:
-    """Puts dotted keys with ready values (``{"judge.model": "openai/gpt-4o"}``) into ``draft``; ``None``: not given."""
+    """Add dotted keys with values (``{"judge.model": "openai/gpt-4o"}``) to ``draft``, except ``None``."""
     for name, value in overrides.items():
         if value is not None:
             draft.assign(_map_entry(tuple(name.split("."))), value, WrittenAt("command line"))
@@ -198,7 +192,7 @@ def _assign_text(path: tuple[str, ...], text: str, place: WrittenAt, draft: Draf
 
 
 def _map_entry(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Joins names below a map: ``(…, "thresholds", "trace", "coherence")`` is its entry ``trace.coherence``."""
+    """Join names below a map: ``(…, "thresholds", "trace", "coherence")`` is entry ``trace.coherence``."""
     for length in range(1, len(path)):
         key = keys().get(path[:length])
         if key and key.is_map:

@@ -48,7 +48,7 @@ PREFIX = "PANDAEVAL_"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key. ``section``: the section that it holds, if it does. ``required``: it has no default."""
+    """A key. ``section``: its section, if any. ``required``: no default."""
 
     path: tuple[str, ...]
     meaning: str
@@ -58,13 +58,11 @@ class Key:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """What the key's values look like, as people write them (JSON schema)."""
         return _schemas(self.within)[self.path[-1]]
 
     @property
     def default(self) -> Any:
-        """The default as people write it (``10s``, ``32MiB``). Pydantic leaves the default of what may be null as it
-        is."""
+        """The default as written (``10s``, ``32MiB``). Nullable defaults stay raw."""
         default = self.within.model_fields[self.path[-1]].default
         if isinstance(default, float) and "duration" in {each.get("x-kind") for each in self._variants}:
             return format_duration(default)
@@ -72,17 +70,14 @@ class Key:
 
     @property
     def optional(self) -> bool:
-        """Whether the value may be null."""
         return {"type": "null"} in self._variants
 
     @property
     def is_map(self) -> bool:
-        """Whether the value is a map whose entries users name."""
         return "additionalProperties" in self.schema
 
     @property
     def is_text(self) -> bool:
-        """Whether any text is a valid value."""
         return any(each.get("type") == "string" and not {"enum", "const"} & each.keys() for each in self._variants)
 
     @property
@@ -91,18 +86,18 @@ class Key:
 
 
 def variable(path: tuple[str | int, ...]) -> str:
-    """Returns the environment variable of a key: ``("close", "quiet")`` -> ``PANDAEVAL_CLOSE__QUIET``."""
+    """Return a key's environment variable: ``("close", "quiet")`` -> ``PANDAEVAL_CLOSE__QUIET``."""
     return PREFIX + "__".join(str(part).replace(".", "__").upper() for part in path)
 
 
 @cache
 def keys() -> dict[tuple[str, ...], Key]:
-    """Returns all keys by path, sections before what they hold, in the order of the tree."""
+    """Return all keys by path in tree order, sections first."""
     return {key.path: key for key in _walk(Config, ())}
 
 
 def below(path: tuple[str, ...]) -> list[Key]:
-    """Returns the keys directly in the section at ``path``; ``()`` is the whole configuration."""
+    """Return the keys directly in the section at ``path``; ``()`` is the root."""
     return [key for key in keys().values() if key.path[:-1] == path]
 
 
@@ -118,6 +113,5 @@ def _walk(section: type[Section], path: tuple[str, ...]) -> Iterator[Key]:
 
 @cache
 def _schemas(section: type[Section]) -> Mapping[str, Mapping[str, Any]]:
-    """Makes the schemas of a section's keys, by name, when one is asked for: all take longer than reading a file."""
     schemas: Mapping[str, Mapping[str, Any]] = section.model_json_schema(mode="serialization")["properties"]
     return schemas

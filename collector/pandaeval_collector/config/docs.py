@@ -1,4 +1,4 @@
-"""Schema and example file, both made from the tree, so that neither can fall behind it."""
+"""JSON schema and example file, generated from the tree."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ _EXAMPLE_HEAD = """\
 
 class _Schema(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Leaves titles out: names of keys say the same."""
         return False
 
 
 def json_schema() -> dict[str, Any]:
-    """Makes the JSON schema (draft 2020-12) of a configuration file; durations and sizes are strings with patterns."""
+    """Make the JSON schema (draft 2020-12) of a configuration file. Durations and sizes are patterned strings."""
     # As people write it, which is how it is serialised.
     schema = Config.model_json_schema(mode="serialization", schema_generator=_Schema)
     for section in (schema, *schema["$defs"].values()):
@@ -37,7 +36,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def example_yaml() -> str:
-    """Writes a YAML file with every key at its default and its meaning as a comment; it loads as ``Config()``."""
+    """Write YAML with every key, its default and its meaning; it loads as ``Config()``."""
     return _EXAMPLE_HEAD + "\n".join(_example(())) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Names of metrics and embedders in the configuration, checked against those that exist."""
+"""Checks names of metrics and embedders in the configuration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class MetricNames:
-    """All metrics by key (``trace.coherence``) and by bare name (``coherence``)."""
+    """All metrics by key (``trace.coherence``) and bare name (``coherence``)."""
 
     def __init__(self, registry: Registry) -> None:
         self.keys = frozenset(f"{level}.{name}" for level, name in registry)
@@ -26,40 +26,38 @@ class MetricNames:
             self._by_name[name] = (*self._by_name.get(name, ()), key)
 
     def select(self, name: str) -> tuple[str, ...]:
-        """Return the keys that ``name`` means: itself as ``level.name``, a key per level for a bare name."""
+        """Return the keys of ``name``: a full key, or a key per level for a bare name."""
         return (name,) if name in self.keys else self._by_name.get(name, ())
 
     def enabled(self, config: Config) -> frozenset[str]:
-        """Return the keys of the metrics that run. Names that ``check_metrics`` refuses select none."""
+        """Return the keys of active metrics. Invalid names select none."""
         if config.metrics.enabled == "all":
             return self.keys
         return frozenset(key for name in config.metrics.enabled for key in self.select(name))
 
     def thresholds(self, config: Config) -> dict[str, float]:
-        """Return the configured thresholds by key, in the metric's own scale, without defaults."""
+        """Return configured thresholds by key, in the metric's scale."""
         given = config.metrics.thresholds
         return {key: value for name, value in given.items() for key in self.select(name)}
 
     def by_key(self, given: Mapping[str, T]) -> dict[str, T]:
-        """Return values that are configured by names (``judge.models``) by key. A full key outweighs a bare name."""
+        """Return values configured by name (``judge.models``) by key. Full keys take precedence."""
         bare_first = sorted(given.items(), key=lambda item: item[0] in self.keys)
         return {key: value for name, value in bare_first for key in self.select(name)}
 
     def unknown(self, name: str) -> str:
-        """Return the message for a name that is no metric."""
         meant = closest(name, [*self._by_name, *self.keys])
         return "unknown metric" + (f"; did you mean {meant}?" if meant else "; `pandaeval metrics` lists them")
 
 
 def check_metrics(config: Config, registry: Registry, scales: Scales | None = None) -> list[Problem]:
-    """Find problems with metric names. ``registry``: (level, name) of every metric; ``scales``: of the metrics that
-    have a scale of their own."""
+    """Find problems with metric names. ``registry``: (level, name) of every metric. ``scales``: non-default scales."""
     names = MetricNames(registry)
     return [*_unknown_names(config, names), *_thresholds(config, names, scales or {})]
 
 
 def check_embedder(config: Config, schemes: Iterable[str]) -> list[Problem]:
-    """Find problems with ``embedding.model``. ``schemes``: embedders, ``litellm`` of ``litellm:NAME``."""
+    """Find problems with ``embedding.model``. ``schemes``: known embedders, such as ``litellm`` of ``litellm:NAME``."""
     known = sorted(schemes)
     scheme = config.embedding.model.partition(":")[0]
     if scheme in known:

@@ -1,4 +1,4 @@
-"""The judge: its model, what it is asked about and shown, how its calls are made, and what checks it."""
+"""Configuration of the judge."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ _FORMATS = ("json_object", "json_schema", "text")
 
 
 def _callable(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Checks the parameters that the collector itself reads."""
     most = parameters.get("max_tokens")
     if most is not None and (type(most) is not int or most < 1):
         raise ValueError("max_tokens must be a whole number from 1")
@@ -41,7 +40,7 @@ def _callable(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _attributes(only: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
-    """Rejects the keys of earlier versions, which would match no trace."""
+    """Reject keys of earlier versions, which would match no trace."""
     for key, attribute in (("agents", "gen_ai.agent.name"), ("services", "service.name")):
         if key in only:
             raise ValueError(f"{key} is not an attribute; write {attribute}")
@@ -49,7 +48,6 @@ def _attributes(only: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, 
 
 
 def _ascending(band: tuple[float, float]) -> tuple[float, float]:
-    """Rejects a band whose lower bound is above its upper bound."""
     if band[0] > band[1]:
         raise ValueError("write the lower bound first, such as [25, 75]")
     return band
@@ -107,8 +105,9 @@ class JudgeSection(Section):
     """session: judge correctness of each closed session, and of traces without a session. trace: also judge each trace
     of a session."""
     detail: Literal["failing", "all", "none"] = "failing"
-    """failing: after the verdict, ask about traces and turns only if the run is wrong, unclear or has a finding; all:
-    ask about each; none: ask for the verdict only. Metrics in metrics.thresholds are asked about each trace."""
+    """Questions after the verdict. failing: about the trace and turn of the first error, if the run is wrong, unclear
+    or has a finding. all: about every trace and turn. none: no questions. For each judged trace, the judge also answers
+    the questions of metrics in metrics.thresholds."""
     unclear: Band = (25, 75)
     """Two bounds, 0 to 100. If the judge's certainty that the run is correct is between the bounds, or equals a bound,
     the label is unclear. An unclear result neither passes nor fails, and no rate counts it."""

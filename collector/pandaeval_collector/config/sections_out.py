@@ -1,4 +1,4 @@
-"""Where results go: to exporters, which are found and bring settings of their own, and to the page."""
+"""Configuration of exporters and page."""
 
 from __future__ import annotations
 

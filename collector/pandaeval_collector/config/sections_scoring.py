@@ -1,4 +1,4 @@
-"""What is scored, how texts and sessions are, and the gates on what came of it."""
+"""Configuration of metrics, sessions and gates."""
 
 from __future__ import annotations
 

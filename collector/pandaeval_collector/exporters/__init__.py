@@ -14,7 +14,7 @@ from pandaeval_collector.store import Store
 
 
 class RetryLaterError(Exception):
-    """The sink cannot take a request now. ``after_s``: seconds to wait."""
+    """The sink is temporarily unavailable. ``after_s``: seconds to wait."""
 
     def __init__(self, message: str, after_s: float | None = None) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class RetryLaterError(Exception):
 
 
 class Row(Protocol):
-    """Something to be sent: a result as JSON, or an encoded log record or span."""
+    """An item to send: a result as JSON, or an encoded log record or span."""
 
     @property
     def seq(self) -> int: ...
@@ -32,8 +32,9 @@ class Row(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The outcome of a batch. The first ``rows`` rows are finished, ``dropped`` of them unsent, by reason.
-    ``position``: stored with the cursor.
+    """The outcome of a batch.
+
+    The first ``rows`` rows are finished, ``dropped`` of them unsent, by reason. ``position``: stored with the cursor.
     """
 
     rows: int
@@ -43,8 +44,10 @@ class Sent:
 
 @runtime_checkable
 class Exporter(Protocol):
-    """Sends rows. ``name``: key of the cursor in the store. ``source``: ``results`` (JSON), or ``logs`` or ``traces``
-    (outbox). Called on the event loop, one batch at a time.
+    """Sends rows.
+
+    ``name``: key of the cursor in the store. ``source``: ``results`` (JSON), ``logs`` or ``traces`` (outbox). Called on
+    the event loop, one batch at a time.
     """
 
     name: str
@@ -52,18 +55,22 @@ class Exporter(Protocol):
 
     @property
     def off(self) -> bool:
-        """Whether the sink rejects this signal entirely; the outbox then skips its rows."""
+        """Whether the sink rejects this signal; the outbox then skips its rows."""
         ...
 
     async def open(self, position: str) -> str:
-        """Open the exporter before the first batch. ``position``: from the last stored :class:`Sent`, ``""`` at first.
-        Returns the start position, which is stored before sending.
+        """Open before the first batch.
+
+        ``position``: from the last :class:`Sent`, or ``""``. Returns the start position, which is stored before
+        sending.
         """
         ...
 
     async def export(self, rows: Sequence[Row]) -> Sent:
-        """Send at least one of ``rows``. Raises :class:`RetryLaterError`. Any other exception also retries the batch
-        and counts as a component error (``pandaeval.component.errors``).
+        """Send at least one of ``rows``.
+
+        Raises :class:`RetryLaterError`. Other exceptions also retry the batch, and count as component errors
+        (``pandaeval.component.errors``).
         """
         ...
 
@@ -74,7 +81,7 @@ class Exporter(Protocol):
 
 @runtime_checkable
 class Repeating(Protocol):
-    """Sends the whole state every ``interval`` seconds, so no data is kept for later."""
+    """Sends the whole state every ``interval`` seconds."""
 
     name: str
     interval: float
@@ -95,8 +102,9 @@ class Repeating(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The collector around an exporter. ``instance_id``: stable across restarts. ``config``: the whole
-    configuration.
+    """The collector around an exporter.
+
+    ``instance_id``: stable across restarts. ``config``: the whole configuration.
     """
 
     store: Store

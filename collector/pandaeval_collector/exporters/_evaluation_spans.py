@@ -35,10 +35,10 @@ def spans(
     judged: Collection[str] = (),
     undecided: Collection[str] = (),
 ) -> list[bytes]:
-    """Encode one span for a unit's code results, one for the judged results of a trace and its turns, and one per
-    judged session result. ``shows_failed``: failing results set status ERROR. The others are trace IDs. ``later``:
-    results were sent before, so these give no verdict. ``judged``: judged results were sent before, so spans are named
-    by metric. ``undecided``: no pass yet, because a judge call is due or they failed before.
+    """Encode a span for a unit's code results, for a trace's judged results, and for each judged session result.
+
+    ``shows_failed``: failures set status ERROR. Trace IDs: ``later``: sent before, so no verdict; ``judged``: judged
+    results were sent before; ``undecided``: no pass yet.
     """
     sampled = [result for result in results if result.result.unit.sampled]
     failed = {result.result.unit.trace_id for result in sampled if result.result.success is False}
@@ -51,9 +51,7 @@ def spans(
 
 
 def _groups(results: Iterable[EncodedResult]) -> Iterable[list[EncodedResult]]:
-    """Group the results per span. An explanation joins its failure, also of a turn. A trace's judged results precede
-    those of its turns.
-    """
+    """Group results per span. An explanation joins its failure. A trace's judged results precede its turns'."""
     groups: dict[tuple[str, str], list[EncodedResult]] = {}
     failed: dict[str, tuple[str, str]] = {}
     for encoded in sorted(results, key=_order):
@@ -76,7 +74,6 @@ def _order(encoded: EncodedResult) -> tuple[bool, bool, bool]:
 
 
 def _is_judged(result: Result) -> bool:
-    """Return whether a judge contributed to a result. A code result instead of a judge call does not count."""
     return result.evaluator.kind == "llm" and (isinstance(result.finding, Score) or bool(result.judge))
 
 
@@ -122,7 +119,6 @@ def _span(group: Sequence[EncodedResult], results: Sequence[Result], fields: Spa
 
 
 def _place(results: Sequence[Result], blamed: bytes) -> tuple[bytes, ...]:
-    """Encode the IDs of a span's trace, parent and itself. Spans about one session share a separate trace."""
     unit = results[0].unit
     own_id = evaluation_span_id([result.id for result in results])
     if unit.level == "session":
@@ -136,7 +132,6 @@ def _session_trace_id(unit_id: str) -> bytes:
 
 
 def _links(results: Sequence[Result]) -> list[bytes]:
-    """Encode links to the spans in findings; for a session, links to its traces."""
     unit = results[0].unit
     if unit.level != "session":
         return links(results)
@@ -166,7 +161,6 @@ def _evaluated_at(time: datetime) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=16)
 def _span_alike(level: str) -> bytes:
-    """Encode the fields shared by all spans of a level. A session's span has no remote parent."""
     flags = _SAMPLED | _HAS_IS_REMOTE
     if level != "session":
         flags |= _IS_REMOTE

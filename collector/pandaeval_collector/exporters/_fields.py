@@ -1,7 +1,4 @@
-"""Protobuf message fields as bytes, to be concatenated.
-
-Repeated content is encoded once by ``opentelemetry-proto`` and cached; only the differing fields are built here.
-"""
+"""Protobuf fields as bytes. Repeated content is encoded once and cached."""
 
 from __future__ import annotations
 
@@ -20,27 +17,25 @@ varint = lru_cache(maxsize=4096)(fields.varint)
 
 
 def sized(number: int, data: bytes) -> bytes:
-    """Encode a field of bytes, text or a message; an empty field takes no bytes. ``number`` < 16."""
+    """Encode a field of bytes, text or a message; nothing if empty. ``number`` < 16."""
     return bytes((number << 3 | 2,)) + varint(len(data)) + data if data else b""
 
 
 def measured(message: bytes) -> bytes:
-    """Put the length of an encoded message before it."""
     return varint(len(message)) + message
 
 
 def tag(number: int) -> bytes:
-    """Encode the tag of a field of bytes, text or a message. ``number`` < 16."""
+    """Encode the tag of a length-prefixed field. ``number`` < 16."""
     return bytes((number << 3 | 2,))
 
 
 def repeated(tag: bytes, messages: Sequence[bytes]) -> bytes:
-    """Encode a repeated field of messages, each with its length before it."""
     return tag + tag.join(messages) if messages else b""
 
 
 def text_pair(key: str, value: str | None) -> tuple[bytes, ...]:
-    """Encode an attribute behind its length; nothing without a value."""
+    """Encode a length-prefixed attribute; nothing without a value."""
     if not value:
         return ()
     text = value.encode()
@@ -48,13 +43,12 @@ def text_pair(key: str, value: str | None) -> tuple[bytes, ...]:
 
 
 def number_pair(key: str, value: float | None) -> tuple[bytes, ...]:
-    """Encode an attribute behind its length; nothing without a value."""
+    """Encode a length-prefixed attribute; nothing without a value."""
     return () if value is None else (before_number(key) + double(value),)
 
 
 def pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """Encode attributes, each behind its length. Attributes without a value are left out; an empty list is a value, an
-    empty text is not."""
+    """Encode length-prefixed attributes. Skips missing values and empty texts, but not empty lists."""
     return tuple(
         measured(KeyValue(key=key, value=_value(value)).SerializeToString())
         for key, value in facts.items()
@@ -64,7 +58,6 @@ def pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=4096)
 def before_text(key: str, size: int) -> bytes:
-    """Encode an attribute up to its text of ``size`` bytes."""
     text = b"\x0a" + varint(size)
     pair = _key(key) + b"\x12" + varint(len(text) + size) + text
     return varint(len(pair) + size) + pair
@@ -72,7 +65,6 @@ def before_text(key: str, size: int) -> bytes:
 
 @lru_cache(maxsize=1024)
 def before_number(key: str) -> bytes:
-    """Encode an attribute up to its eight-byte number."""
     pair = _key(key) + b"\x12\x09\x21"
     return varint(len(pair) + 8) + pair
 

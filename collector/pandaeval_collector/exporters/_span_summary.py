@@ -1,8 +1,6 @@
 """Name, flat attributes, status, parent and links of an evaluation span.
 
-Searches and lists of Jaeger, Tempo and Grafana show these fields, and no span events. A name holds no number and no ID,
-because backends index names. Failing results give ``✗ response, grounding +1`` and passing results ``✓ evaluate``.
-Without a verdict the name is ``evaluate trace``, ``evaluate judged``, or ``evaluate`` with the names of metrics.
+Names have no numbers or IDs: ``✗ response, grounding +1``, ``✓ evaluate``, or without a verdict ``evaluate trace``.
 """
 
 from __future__ import annotations
@@ -36,8 +34,10 @@ _SPAN_ID = re.compile("[0-9a-f]{16}")
 
 
 class Role(NamedTuple):
-    """The part of a run that a span covers. ``named_by``: the source of its name if no result fails; ``may_pass``:
-    whether its results may give the verdict ``pass``."""
+    """The part of a run that a span covers.
+
+    ``named_by``: its name without failures. ``may_pass``: may get the verdict ``pass``.
+    """
 
     level: str
     named_by: Literal["level", "judged", "metrics"]
@@ -45,10 +45,12 @@ class Role(NamedTuple):
 
 
 class SpanSummary(NamedTuple):
-    """The results of one span. ``scores``: the lowest score of each metric; ``lowest``: the lowest score of a verdict;
-    ``worst``: the worst failure, else the result with the lowest score; ``failed``: results that fail the span, worst
-    first; ``failing``: metrics with ``success`` false; ``explaining``: scores that are no verdicts; ``is_open``:
-    whether ``correctness`` decides; ``undecided``: the label of a verdict that decides nothing, else empty."""
+    """The results of one span.
+
+    ``scores``: lowest per metric. ``lowest``: of verdicts. ``worst``: worst failure, else lowest score. ``failed``:
+    worst first. ``failing``: metrics. ``explaining``: scores without verdicts. ``is_open``: ``correctness`` decides.
+    ``undecided``: label, or ``""``.
+    """
 
     results: Sequence[Result]
     scores: Mapping[str, float]
@@ -63,15 +65,14 @@ class SpanSummary(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether a result passes that shows more than an answer, and no result fails."""
+        """Whether a substantial result passes and none fails."""
         if self.failed or self.is_open or self.undecided:
             return False
         return any(result.metric != "response" for result in self.passing)
 
 
 class SpanFields(NamedTuple):
-    """The encoded fields of a span. ``attributes``: each behind its length; ``fields``: name and status; ``lowest``:
-    the lowest score; ``failing``: metrics; ``blamed``: the span that the worst failure names, else empty."""
+    """A span's encoded fields. ``fields``: name and status. ``blamed``: span of the worst failure, or ``""``."""
 
     attributes: list[bytes]
     fields: bytes
@@ -81,7 +82,6 @@ class SpanFields(NamedTuple):
 
 
 def summarise(results: Sequence[Result]) -> SpanSummary:
-    """Sum up the results of one span about a trace, session or turn."""
     scores: dict[str, float] = {}
     failures: list[tuple[float, Result]] = []
     passing: list[Result] = []
@@ -116,7 +116,6 @@ def summarise(results: Sequence[Result]) -> SpanSummary:
 
 
 def encode(summary: SpanSummary, role: Role, shows_failed: bool) -> SpanFields:
-    """Encode the fields of a span. ``shows_failed``: whether a failing result gives the status ERROR."""
     attributes: list[bytes] = []
     for result in summary.explaining:
         attributes.extend(_step(result))
@@ -138,12 +137,11 @@ def encode(summary: SpanSummary, role: Role, shows_failed: bool) -> SpanFields:
 
 
 def link(trace_id: bytes, span_id: bytes) -> bytes:
-    """Encode a link to a span, as a field of a span."""
     return sized(_SPAN_LINKS, sized(1, trace_id) + sized(2, span_id) + _LINK_SAMPLED)
 
 
 def links(results: Sequence[Result]) -> list[bytes]:
-    """Encode links to the spans that the findings name, once each. Skip names that are no span IDs."""
+    """Encode distinct links to the findings' spans, skipping invalid span IDs."""
     named: dict[str, None] = {}
     for result in results:
         named.update(dict.fromkeys(_named(result)))
@@ -159,9 +157,6 @@ def _score(failure: tuple[float, Result]) -> float:
 
 
 def _leaves_it_open(result: Result) -> bool:
-    """Return whether a session's result leaves the verdict to ``correctness``. With a judge, a justified refusal is no
-    failure, nor is a crash that the agent compensated.
-    """
     if result.unit.level != "session":
         return False
     return result.metric in ("goal_completion", "user_friction") or "band" in result.finding.metadata
@@ -184,7 +179,6 @@ def _verdict(summary: SpanSummary, role: Role) -> tuple[bytes, ...]:
 
 
 def _title(summary: SpanSummary, role: Role) -> str:
-    """Return the name of a span."""
     if summary.failed and role.level != "session":
         return f"✗ {_names(summary.failed)}"
     label = _label(summary, role)
@@ -208,7 +202,6 @@ def _label(summary: SpanSummary, role: Role) -> str:
 
 
 def _names(results: Sequence[Result]) -> str:
-    """Return the metrics of results, such as ``response, grounding +1``."""
     names = ", ".join([result.wire_name for result in results[:_MOST_NAMES]])
     more = len(results) - _MOST_NAMES
     return f"{names} +{more}" if more > 0 else names
@@ -220,7 +213,6 @@ def _name(title: str) -> bytes:
 
 
 def _step(result: Result) -> tuple[bytes, ...]:
-    """Encode attributes of the step that broke the run."""
     step = result.finding.metadata.get("step")
     if not isinstance(step, Mapping):
         return pairs({"pandaeval.blame": result.label})
@@ -235,7 +227,6 @@ def _step(result: Result) -> tuple[bytes, ...]:
 
 
 def _blamed(result: Result) -> bytes:
-    """Return the first span in a failure, else the step that broke the run; empty if neither is a span."""
     span_ids = [*_named(result)]
     step = result.finding.metadata.get("blame")
     if isinstance(step, Mapping):
@@ -247,7 +238,6 @@ def _blamed(result: Result) -> bytes:
 
 
 def _named(result: Result) -> Sequence[str]:
-    """Return the IDs of spans that a finding names or a judge cites."""
     finding = result.finding
     if isinstance(finding, Score) and finding.span_ids:
         return finding.span_ids

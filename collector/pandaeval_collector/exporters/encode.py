@@ -1,7 +1,5 @@
-"""OpenTelemetry attributes of a result, and its log event ``gen_ai.evaluation.result``.
-
-Results are encoded once at commit, without the SDK. The SDK cannot derive a span ID from content or set the sampled
-flag, and it encodes shared attributes per result. Attributes of units and verdicts are cached here.
+"""OpenTelemetry attributes of a result, and its log event ``gen_ai.evaluation.result``, encoded once without the
+SDK.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Assumed, Score, ends
+from pandaeval_collector.base.session_ids import sent_id
 from pandaeval_collector.exporters._fields import (
     before_number,
     double,
@@ -41,8 +40,9 @@ _AS_IN_BROWSERS = "!'()*"
 
 @dataclass(slots=True)
 class EncodedResult:
-    """A result with encoded attributes. ``own``: unique to it. ``about``: shared within its unit. ``verdict``: shared
-    within its metric.
+    """A result with encoded attributes.
+
+    ``own``: unique. ``about``: shared within its unit. ``verdict``: shared within its metric.
     """
 
     result: Result
@@ -60,9 +60,10 @@ class Alike(NamedTuple):
 
 
 class SharedAttributes(NamedTuple):
-    """Attributes shared within a unit. ``place``: trace and span of a log record. ``ids``: response and session,
-    length-prefixed, as fields of a log record (with page address) and span event. ``span``: session and address as span
-    fields. ``kind``: shared with other units.
+    """Attributes shared within a unit.
+
+    ``place``: trace and span of a log record. ``ids``: response and session. ``span``: session and address. ``kind``:
+    shared with other units.
     """
 
     place: bytes
@@ -74,9 +75,7 @@ class SharedAttributes(NamedTuple):
 
 
 def encode_attributes(results: Sequence[Result], page: str = "") -> list[EncodedResult]:
-    """Encode each result's attributes for log records, spans and span events. ``page``: base address of the results
-    page without a trailing slash, or ``""``.
-    """
+    """Encode each result's attributes. ``page``: base address without a trailing slash, or ``""``."""
     encoded = []
     for result in results:
         reason, unit = cut(result.finding.reason, MAX_TEXT), result.unit
@@ -158,7 +157,6 @@ def _verdict_attributes(
     passed: bool | None,
     assumed: float | None,
 ) -> Alike:
-    """Encode the attributes that many results of a metric share."""
     facts: dict[str, Any] = {
         "gen_ai.evaluation.name": metric,
         "gen_ai.evaluation.score.label": label,
@@ -193,14 +191,15 @@ def _about(
     *kind: Any,
 ) -> SharedAttributes:
     """Encode attributes shared within a unit. Cached, because such results are consecutive."""
-    ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
+    sent = None if session_id is None else sent_id(session_id)
+    ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", sent))
     shown = text_pair("pandaeval.url", address(page, level, trace_id, span_id, session_id))
     return SharedAttributes(
         sized(9, bytes.fromhex(trace_id)) + sized(10, bytes.fromhex(span_id)),
         ids,
         repeated(LOG_ATTRIBUTES, ids + shown),
         repeated(EVENT_ATTRIBUTES, ids),
-        repeated(SPAN_ATTRIBUTES, text_pair("pandaeval.session.id", session_id) + shown),
+        repeated(SPAN_ATTRIBUTES, text_pair("pandaeval.session.id", sent) + shown),
         _unit_attributes(level, *kind),
     )
 
@@ -209,7 +208,6 @@ def _about(
 def _unit_attributes(
     level: str, service: str, agent: str, environment: str | None, trigger: str | None, late_spans: int
 ) -> Alike:
-    """Encode the attributes that many units share."""
     facts = {
         "pandaeval.level": level,
         "pandaeval.service": service,
@@ -246,7 +244,6 @@ def _log_times(time_ns: int) -> bytes:
 
 @lru_cache(maxsize=4)
 def _log_alike(failed: bool, sampled: bool) -> bytes:
-    """Encode the fields that are the same in all log records."""
     record = LogRecord(
         severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if failed else SeverityNumber.SEVERITY_NUMBER_INFO,
         severity_text="WARN" if failed else "INFO",
@@ -257,7 +254,6 @@ def _log_alike(failed: bool, sampled: bool) -> bytes:
 
 
 def address(page: str, level: str, trace_id: str, span_id: str, session_id: str | None) -> str:
-    """Return the page address of an evaluated unit; ``""`` without a page."""
     if not page:
         return ""
     if level == "session":

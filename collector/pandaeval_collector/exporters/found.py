@@ -1,7 +1,7 @@
-"""All exporters: of this folder and of installed packages (entry points ``pandaeval.exporters``).
+"""Finds exporters in this folder and in packages (entry points ``pandaeval.exporters``).
 
-A module defines ``exporters``, from settings to exporters, and optionally ``SETTINGS``, its config model. The section
-is named after the module or entry point.
+A module defines ``exporters``, from settings to exporters, and optionally ``SETTINGS``, its config model. Its section
+is named after it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ Make = Callable[[Any, Surroundings], Iterable[Exporter | Repeating]]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A kind of exporter. ``name``: its section. ``settings``: the section's model; missing if the package is broken.
-    ``make``: creates exporters. ``origin``: its package, ``""`` for ours.
+    """A kind of exporter.
+
+    ``name``: its section. ``settings``: its model, if any. ``origin``: its package, ``""`` for ours.
     """
 
     name: str
@@ -45,9 +46,7 @@ class Way:
     origin: str = ""
 
     def exporters(self, settings: Any, around: Surroundings) -> Iterator[Exporter | Repeating]:
-        """Create the section's exporters. Exceptions of other packages are logged and give no exporters. A
-        :class:`UserError`, which the user can fix, is raised.
-        """
+        """Create the section's exporters. Raises :class:`UserError`; other third-party exceptions are logged."""
         if self.make is None:
             return
         if not self.origin:
@@ -76,9 +75,7 @@ class Way:
 
 @cache
 def ways() -> tuple[Way, ...]:
-    """Find all exporter kinds: ours by name, then those of installed packages. Raises :class:`ImportError` if ours fail
-    to import. A broken package keeps its name, so its section stays valid.
-    """
+    """Find all kinds: ours by name, then packages'. Broken packages keep their section valid."""
     settings, makes = find_by_module(_PACKAGE, "SETTINGS"), find_by_module(_PACKAGE, "exporters")
     for name, path in _PLUGINS.items():
         module = importlib.import_module(path)

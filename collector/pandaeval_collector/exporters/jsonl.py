@@ -1,7 +1,6 @@
 """Writes results as JSON lines to a file, exactly once.
 
-The file's length after each batch is stored with the cursor. After a crash the file is truncated to that length, and
-unrecorded lines are written again.
+After a crash the file is truncated to the length stored with the cursor.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ SETTINGS = Jsonl
 
 
 def exporters(settings: Jsonl, _: Surroundings) -> Iterator[JsonlExporter]:
-    """Make the exporter, if there is a file to write to."""
     if settings.path is not None:
         yield JsonlExporter(Path(settings.path))
 

@@ -1,4 +1,4 @@
-"""Sends results to an OpenTelemetry backend: log events, spans and metrics, each with its endpoint and cursor."""
+"""Sends log events, spans and metrics to an OpenTelemetry backend, each with endpoint and cursor."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Otlp(Section):
     interval."""
 
     def endpoint_of(self, signal: Signal) -> str | None:
-        """Return where ``signal`` is sent; ``None`` when it is switched off or has no endpoint."""
+        """Return the target of ``signal``; ``None`` if off or without endpoint."""
         settings: OtlpSignal = getattr(self, signal)
         return (settings.endpoint or self.endpoint) if settings.enabled else None
 
@@ -55,7 +55,6 @@ SETTINGS = Otlp
 
 
 def exporters(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """Make an exporter for each signal that has an endpoint."""
     if any(settings.endpoint_of(signal) for signal in SIGNALS):
         # Here, since a collector without OTLP output needs no HTTP client.
         from pandaeval_collector.exporters._otlp.build import build

@@ -38,9 +38,7 @@ SETTINGS = Prometheus
 
 
 class Scrape:
-    """Answers scrapes with the collector's own metrics and, with ``series``, scores. One page is rendered at a time, on
-    a separate thread. If scores cannot be read, they are omitted and counted; own metrics are always present.
-    """
+    """Answers scrapes with the collector's own metrics and, with ``series``, scores. Renders on a separate thread."""
 
     def __init__(self, telemetry: Telemetry, series: ZeroFirst | None) -> None:
         self._telemetry, self._series = telemetry, series
@@ -48,7 +46,6 @@ class Scrape:
         self._notes: set[asyncio.Task[None]] = set()
 
     def answer(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
-        """Return content type and body that fit the ``accept`` header of the request."""
         kind, openmetrics = content_type(accept)
         return kind, self._body(ScrapeText(openmetrics))
 
@@ -91,9 +88,7 @@ class Scrape:
 # text of a page of series is the same to the byte.
 @functools.lru_cache(maxsize=256)
 def metric_name(name: str, unit: str) -> tuple[str, str]:
-    """Return a metric family's name with its unit suffix (counters also get ``_total``), and the unit. Other units,
-    such as words in braces, are ``""``.
-    """
+    """Return a metric family's name with unit suffix (counters also ``_total``), and the unit or ``""``."""
     escaped, word = label_name(name), _UNITS.get(unit)
     if word is None:
         return escaped, ""
@@ -104,12 +99,10 @@ def metric_name(name: str, unit: str) -> tuple[str, str]:
 
 @functools.lru_cache(maxsize=256)
 def label_name(key: str) -> str:
-    """Return the name of an attribute as a label."""
     return re.sub(r"[^A-Za-z0-9_:]+", "_", key)
 
 
 def _number(value: float) -> str:
-    """Format a number as Go does, with exponents from a million on."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -122,7 +115,7 @@ def _number(value: float) -> str:
 
 
 def content_type(accept: str) -> tuple[str, bool]:
-    """Return the content type that fits the ``accept`` header of a request, and whether it is OpenMetrics."""
+    """Return the content type for the ``accept`` header, and whether it is OpenMetrics."""
     if _OPENMETRICS in accept:
         return f"{_OPENMETRICS}; version=1.0.0; charset=utf-8", True
     return "text/plain; version=0.0.4; charset=utf-8", False
@@ -136,7 +129,7 @@ class ScrapeText:
         self._family = ""
 
     def render(self, points: Iterable[Point]) -> bytes:
-        """Render points as lines, with the instrument's type and help above its first point."""
+        """Render points as lines, with type and help above an instrument's first point."""
         pieces: list[str] = []
         for point in points:
             if point.instrument.name != self._family:
@@ -146,7 +139,6 @@ class ScrapeText:
         return "".join(pieces).encode()
 
     def end(self) -> bytes:
-        """Return the line after the last point."""
         return b"# EOF\n" if self._openmetrics else b""
 
 
@@ -188,7 +180,7 @@ def _bounds(instrument: Instrument) -> tuple[str, ...]:
 
 
 def _exemplar(exemplar: Exemplar | None) -> str:
-    """Write an exemplar: 64 characters of labels, where OpenMetrics allows 128."""
+    """Write an exemplar: 64 characters of labels (OpenMetrics allows 128)."""
     if exemplar is None:
         return ""
     value, seconds = _number(exemplar.value), exemplar.time_ns / 1e9

@@ -1,8 +1,6 @@
-"""Series as readers see them: a new series is first 0, because Prometheus sees no increase in a series that starts at
-1.
+"""Series for readers: a new series is first 0, because Prometheus sees no increase from a start at 1.
 
-Each reader (``otlp``, ``scrape``) has its own zeros. A zero is recorded after it was sent and before its value is. A
-crash can repeat a zero, never show a zero after a value.
+Each reader (``otlp``, ``scrape``) has its own zeros, recorded after sending.
 """
 
 from __future__ import annotations
@@ -26,8 +24,9 @@ class ZeroFirst:
         self._store, self._reader, self._hold_s = store, reader, hold_s
 
     def pages(self, now: float, hold: bool = True) -> Iterator[list[Point]]:
-        """Yield all series in pages, grouped by instrument, new series as 0. Each step reads the store separately, on
-        any thread. ``now``: Unix seconds. ``hold``: whether a recent zero is kept for its time.
+        """Yield all series in pages by instrument, new series as 0.
+
+        Any thread. ``now``: Unix seconds. ``hold``: keep recent zeros.
         """
         for name in sorted(INSTRUMENTS):
             after = ""
@@ -36,16 +35,14 @@ class ZeroFirst:
                 after = rows[-1].key
 
     async def shown(self, keys: Sequence[str], now: float) -> None:
-        """Record that the new series of these keys were sent at ``now``. Works in pieces, so that decisions can use the
-        store in between.
-        """
+        """Record new series sent at ``now``, in small transactions."""
         for start in range(0, len(keys), _NOTED_AT_ONCE):
             some = keys[start : start + _NOTED_AT_ONCE]
             await asyncio.wrap_future(self._store.tally.show_zeros(self._reader, some, now))
 
 
 def own_points(telemetry: Telemetry) -> list[Point]:
-    """Read the collector's counters (since this process began) and gauges. On the event loop."""
+    """Read the collector's counters and gauges. On the event loop."""
     return [
         Point(
             instrument=measure.instrument,
@@ -66,9 +63,7 @@ def new_ones(points: Iterable[Point]) -> list[str]:
 
 
 def visible(points: Iterable[Point], now: float, hold_s: float) -> list[Point]:
-    """Return points as a reader sees them: 0 while new, and for ``hold_s`` seconds after. Omits points of another
-    version with other buckets.
-    """
+    """Return points as a reader sees them: 0 while new and for ``hold_s`` seconds after."""
     shown = []
     for point in points:
         if len(point.buckets) != len(point.instrument.bounds) + 1:

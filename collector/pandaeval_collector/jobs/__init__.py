@@ -1,4 +1,4 @@
-"""Runs judge jobs: leases them from the store, asks the model, and returns results to the scoring worker.
+"""Run judge jobs: lease them from the store, call the model, and return results.
 
 Imports base, judge, pipeline, scoring, store.
 """

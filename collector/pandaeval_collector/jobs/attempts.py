@@ -1,4 +1,4 @@
-"""An attempt at a judging job: loads its trace, calls the judge and returns the result to the worker."""
+"""Attempts at judge jobs: load the trace, call the judge, return the result to the worker."""
 
 from __future__ import annotations
 
@@ -62,8 +62,6 @@ its arguments."""
 
 @dataclass(slots=True)
 class _Ends:
-    """How many jobs about a trace are being run, and those of them that have ended."""
-
     running: int = 0
     ended: list[tuple[Job, Judgement]] = field(default_factory=list)
     replies: dict[str, bool] = field(default_factory=dict)
@@ -71,8 +69,6 @@ class _Ends:
 
 
 class Attempts:
-    """Makes the attempts at the judging jobs of one store. One event loop."""
-
     def __init__(
         self,
         store: StoreAccess,
@@ -85,8 +81,7 @@ class Attempts:
         budgets: RecordBudgets | None = None,
         failures: LiveGroups | None = None,
     ) -> None:
-        """``scores``: reads the sessions that questions are about; ``client`` asks the judge; ``filing``: where answers
-        go. ``failures``: the groups that judged failures are filed under, if any."""
+        """Set up the attempts. ``filing``: receives answers. ``failures``: groups for judged failures, if any."""
         self._store, self._scores, self._evaluator, self._filing = store, scores, evaluator, filing
         self._telemetry, self._patience = telemetry, patience or Patience()
         judge = evaluator.settings.judge
@@ -100,13 +95,12 @@ class Attempts:
         """While a pause lasts, no job should be started."""
 
     def close(self) -> None:
-        """End the thread that loads traces."""
         self._traces.close()
 
     async def run(self, job: Job, too_old: bool = False) -> None:
-        """Call the judge for a leased job, and file its end or put it back. Questions about the same trace are filed
-        together after the last, so results leave as one span. An error uses one attempt; without any left, the job is
-        dead. ``too_old``: end the job unscored (``over_budget``) without a call.
+        """Call the judge for a leased job, and file its end or put it back.
+
+        A trace's questions are filed together. ``too_old``: end unscored (``over_budget``) without a call.
         """
         ends = self._ends.setdefault(job.trace_id, _Ends())
         ends.running += 1
@@ -124,7 +118,7 @@ class Attempts:
             await self._file(ends.ended)
 
     async def _file(self, ended: Sequence[tuple[Job, Judgement]]) -> None:
-        """Files how jobs ended: all together, or one by one where that fails."""
+        """File ended jobs together, or individually if that fails."""
         parts = Isolated(ended)
         for part in parts:
             try:
@@ -146,7 +140,6 @@ class Attempts:
             self._telemetry.add("pandaeval.jobs", "dead", 1, "unfinished")
 
     async def _judge(self, job: Job, instead: Unscored | None = None) -> None:
-        """Conclude a job with the judge's answer, or with ``instead``."""
         budget, settings = USUAL_RECORD, self._evaluator.settings.judge
         if instead is None and settings is not None and (later := self._paused(settings.model_of(job.metric))):
             return await self._put_back(job, later)
@@ -179,7 +172,6 @@ class Attempts:
     async def _conclude(
         self, job: Job, question: Question, loaded: JobTrace, judge: Judge, finding: Finding | Later | GivenUp | None
     ) -> None:
-        """Put the job back, or end it with the result that ``finding`` makes."""
         match finding:
             case Later():
                 await self._put_back(job, finding)
@@ -199,7 +191,6 @@ class Attempts:
                 self._end(job, JobEnd(job.id, "done", result.why or ""), result)
 
     async def _group(self, result: Result, model: str) -> None:
-        """Set the group of a failed result; asks the judge for it where the failure's text leaves it open."""
         failure = failure_of(result) if self._failures is not None else None
         if failure is None or self._failures is None:
             return
@@ -213,7 +204,6 @@ class Attempts:
         return await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._traces, job, budget)
 
     def _questions(self, job: Job, loaded: JobTrace) -> list[Question]:
-        """Return all questions about ``loaded`` content that the present settings enable."""
         about, subject = orjson.loads(job.body), loaded.subject
         suspicious = bool(about.get("suspicious"))
         if DETAIL in about:

@@ -1,6 +1,4 @@
-"""Pauses a model after invalid replies on three traces in a row, with a trial call every ten minutes. Pauses are
-stored for restarts, the page and ``doctor``.
-"""
+"""Pauses a model after invalid replies on three traces in a row, with a trial every ten minutes."""
 
 from __future__ import annotations
 
@@ -19,7 +17,6 @@ _log = logging.getLogger(__name__)
 
 
 def cause(model: str) -> str:
-    """Return why a model is paused, and the cure."""
     return (
         f"the judge {model} is paused: it gave no valid reply for {MOST_TRACES} traces in a row; one call every "
         f"{PAUSE_S / 60:.0f} minutes tries it again; choose another judge.model, or set judge.parameters: "
@@ -29,14 +26,14 @@ def cause(model: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Whether a model may be called now, if not: from when on. ``is_test``: with a single call only."""
+    """Whether a model may be called now, else when. ``is_test``: with a single call only."""
 
     until: float = 0.0
     is_test: bool = False
 
 
 class FormatPauses:
-    """The pauses of a store's models, by its running clock. For a single event loop."""
+    """Pauses of a store's models, by its running clock. For a single event loop."""
 
     def __init__(self, store: StoreAccess) -> None:
         self._store = store
@@ -44,19 +41,19 @@ class FormatPauses:
         self._in_vain: dict[str, int] = {}
 
     def paused_until(self, model: str) -> float:
-        """Return from when on a model may be asked again; 0 for now."""
+        """Return the end of a model's pause; 0 for now."""
         until = self._until.get(model, 0.0)
         return until if until > self._store.clock.running() else 0.0
 
     def permit(self, model: str) -> Permit:
-        """Return whether a model may be asked. The test of a paused model is permitted once in ten minutes."""
+        """Return whether a model may be called. A paused model gets a test every ten minutes."""
         if (until := self.paused_until(model)) or model not in self._until:
             return Permit(until)
         self._pause(model, self._store.clock.running())
         return Permit(is_test=True)
 
     def note(self, model: str, is_valid: bool) -> None:
-        """Note whether any reply about a trace was valid."""
+        """Record whether any reply about a trace was valid."""
         self._in_vain[model] = 0 if is_valid else self._in_vain.get(model, 0) + 1
         if is_valid and self._until.pop(model, None) is not None:
             _log.info("the judge %s gives valid replies again", model)

@@ -1,7 +1,4 @@
-"""Loads the traces that judging jobs are about: rebuilds each from the store and makes its :class:`Pack` for the judge.
-
-The jobs of one trace share the work.
-"""
+"""Loads traces of judge jobs from the store with their :class:`Pack`, shared by a trace's jobs."""
 
 from __future__ import annotations
 
@@ -42,14 +39,12 @@ _REMEMBER_SAID = 512
 
 
 class GoneError(Exception):
-    """The trace of a job cannot be read any more."""
+    """A job's trace is no longer readable."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobTrace:
-    """The subject of a job. ``subject``: a trace, turn or the conversation that it ends, redacted like ``pack``.
-    ``turn``: of the trace, for turn questions.
-    """
+    """The redacted subject of a job: trace, turn or conversation. ``turn``: for turn questions."""
 
     subject: Trace | TurnView | Conversation
     pack: Pack
@@ -58,15 +53,14 @@ class JobTrace:
     turn: TurnView | None = None
 
     def about(self, metric: str) -> Trace | TurnView | Conversation:
-        """Return the subject of a metric, given by its key."""
         return self.turn if self.turn is not None and metric.startswith("turn.") else self.subject
 
 
 class JobTraceLoader:
-    """Rebuilds traces on a thread of its own and keeps the last 32 of them."""
+    """Rebuilds traces on a separate thread and caches the last 32."""
 
     def __init__(self, store: StoreReader, secret: bytes, hide: Hide | None) -> None:
-        """``secret``: see :func:`fence_secret`. ``hide``: redacts every text of a trace before the pack is made."""
+        """``secret``: see :func:`fence_secret`. ``hide``: redacts every text before packing."""
         self._store, self._hide = store, hide
         self._recent = lru_cache(_REMEMBER)(self._load)
         self._trace = lru_cache(1)(self._rebuilt)
@@ -83,7 +77,6 @@ class JobTraceLoader:
 
     @property
     def _key(self) -> bytes:
-        """The secret of the day: the codes of fences last as long as providers' caches, and no longer."""
         return self._secret + f"{datetime.now(UTC):%F}".encode()
 
     def close(self) -> None:
@@ -110,11 +103,10 @@ class JobTraceLoader:
         return replace(self._view(trace, index), record=(shown, index + 1))
 
     def _rebuilt(self, trace_id: bytes, closing: Closing, digest: str) -> Trace:
-        """Rebuild a trace with the session that it is in. The last trace is kept, as a trace's jobs come together."""
         trace = rebuilt(self._store.contents(trace_id), closing).trace
         if trace is None:
             raise GoneError("its spans are not kept any more")
-        session_of = self._store.session_of([trace_id]) if trace.session_id is None else {}
+        session_of = self._store.session_of([trace_id])
         return replace(trace, session_id=session_of.get(trace_id, trace.session_id))
 
     def _of_turn(self, trace: Trace, span_id: str, budget: int) -> JobTrace:
@@ -135,8 +127,6 @@ class JobTraceLoader:
         return JobTrace(whole, packed, _against(traces, results))
 
     def _suspects(self, traces: Sequence[Trace], rows: Results) -> tuple[Mapping[str, str], ...]:
-        """Return the values that ``grounding`` found nowhere in these traces, each once, redacted: first those that
-        fail a trace."""
         hide = self._hide or (lambda text: text)
         found: dict[tuple[str, str], Mapping[str, str]] = {}
         for kind in ("not_grounded", "suspect", "for_judge"):
@@ -157,7 +147,6 @@ class JobTraceLoader:
 
 
 def _index(trace: Trace, span_id: str) -> int:
-    """Return the index of the turn that a span answers. Raises :class:`GoneError`."""
     for index, turn in enumerate(trace.turns):
         if (turn.span_id or trace.root_span_id) == span_id:
             return index
@@ -165,8 +154,6 @@ def _index(trace: Trace, span_id: str) -> int:
 
 
 def _against(traces: Sequence[Trace], rows: Results) -> Mapping[str, str] | None:
-    """Return the failure that contradicts the verdict that the agent did right: a claim of success after a failure in
-    any trace, or the crash of the last trace."""
     for trace in reversed(traces):
         row = rows.get((trace.trace_id, RESPONSE))
         result = orjson.loads(row.body) if row is not None and row.success == 0 else {}
@@ -176,7 +163,7 @@ def _against(traces: Sequence[Trace], rows: Results) -> Mapping[str, str] | None
 
 
 def fence_secret(store: StoreAccess) -> bytes:
-    """Return the secret that this store's fences are made with; creates it once."""
+    """Return the secret of this store's fences; creates it once."""
     kept = store.reads.get("judge.secret")
     if kept is None:
         kept = secrets.token_hex(32)
@@ -185,7 +172,7 @@ def fence_secret(store: StoreAccess) -> bytes:
 
 
 class EarlierTraces:
-    """Reads a session's earlier traces from the store, and keeps the texts of the last 512. One thread."""
+    """Reads a session's earlier traces, and caches 512 texts. One thread."""
 
     def __init__(self, store: StoreReader, shown: Callable[[Trace], Trace]) -> None:
         """``shown`` redacts a trace."""
@@ -193,9 +180,7 @@ class EarlierTraces:
         self._lines = lru_cache(_REMEMBER_SAID)(self._read)
 
     def before(self, trace: Trace) -> tuple[str, ...]:
-        """Return messages, calls and results of the session before ``trace``, oldest first, redacted. Empty without a
-        session. Skips traces with deleted spans.
-        """
+        """Return redacted messages, calls and results of the session before ``trace``, oldest first."""
         if trace.session_id is None:
             return ()
         rows = self._before(trace)[-NEWEST:]
@@ -203,7 +188,7 @@ class EarlierTraces:
         return tuple(line for each in kept for line in self._lines(*each))
 
     def turns(self, trace: Trace) -> int | None:
-        """Return how many turns of its conversation came before ``trace``; ``None`` without a session."""
+        """Return the number of turns before ``trace``; ``None`` without a session."""
         if trace.session_id is None:
             return None
         return sum(from_row(row).facts.turns for row in self._before(trace))
@@ -213,7 +198,7 @@ class EarlierTraces:
         return [row for row in rows if row.end_ns <= trace.start_ns and row.trace_id != own]
 
     def whole(self, session_id: str) -> tuple[list[Trace], int]:
-        """Return the first and the newest traces of a session, oldest first, redacted, and how many are missing."""
+        """Return a session's first and newest traces, oldest first, redacted, and the number missing."""
         ids = [row.trace_id for row in self._store.session_traces(session_id)]
         shown = ids if len(ids) <= NEWEST else [ids[0], *ids[1 - NEWEST :]]
         found = [self._shown(trace) for trace_id in shown if (trace := self._trace(trace_id)) is not None]
@@ -223,6 +208,5 @@ class EarlierTraces:
         return rebuilt(self._store.contents(trace_id), Closing(Trigger.SESSION_CHANGED)).trace
 
     def _read(self, trace_id: bytes, digest: str) -> tuple[str, ...]:
-        """Return the lines of a trace as far as its evidence of ``digest`` is kept."""
         trace = self._trace(trace_id)
         return () if trace is None else lines_of(self._shown(trace))

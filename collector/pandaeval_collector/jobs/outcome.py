@@ -1,4 +1,4 @@
-"""Decides what happens to a job whose call failed: another attempt, or the end."""
+"""Outcome of failed judge calls: another attempt, or the end."""
 
 from __future__ import annotations
 
@@ -49,8 +49,11 @@ RecordBudget = Callable[[str], Awaitable[int]]
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often and how long a job is tried. Waits have full jitter below ``first`` x 2^n, at most ``longest`` seconds.
-    ``interactive``: somebody waits for the job, so an error that only a person can fix is not tried again."""
+    """Number and delay of attempts.
+
+    Delays have full jitter below ``first`` x 2^n, at most ``longest`` seconds. ``interactive``: do not retry errors
+    that need a person.
+    """
 
     attempts: int = 8
     max_age: float = 86_400.0
@@ -59,14 +62,15 @@ class Patience:
     interactive: bool = False
 
     def wait(self, attempts: int) -> float:
-        """Return the seconds until the next attempt, after this many."""
         return random.uniform(0.0, min(self.longest, self.first * 2.0 ** (attempts - 1)))
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Asks for another attempt at ``due_at`` of the store's running clock. ``pause``: this attempt does not
-    count, and no other job should be tried before either. ``free``: this attempt does not count."""
+    """Another attempt at ``due_at`` (running clock).
+
+    ``pause``: uncounted, and all other jobs wait too. ``free``: uncounted.
+    """
 
     due_at: float
     error: str
@@ -77,15 +81,14 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """Ends the attempts: the job is dead, and its result says why."""
+    """The job is dead; its result has the reason."""
 
     finding: Unscored
     error: str
 
 
 def after_failure(job: Job, error: CallFailedError, patience: Patience, now: float) -> Later | GivenUp:
-    """Decide about a job whose call failed in spite of the call's own retries. ``now``: of the store's
-    running clock."""
+    """Decide about a job after a failed call and its retries. ``now``: running clock."""
     message = told(error)
     why = Why.TIMEOUT if error.failure is CallFailure.TIMEOUT else Why.JUDGE_FAILED
     what = _WHAT.get(error.failure, "the judge could not be reached")
@@ -108,9 +111,7 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
 
 
 class Pauses:
-    """Pauses of jobs while a judge fails. ``interactive``: somebody waits for the jobs. Times are of the running clock.
-    One event loop.
-    """
+    """Pauses of jobs while a judge fails. ``interactive``: a person waits. Running clock; one event loop."""
 
     def __init__(self, interactive: bool) -> None:
         self._interactive = interactive
@@ -121,14 +122,13 @@ class Pauses:
 
     @property
     def given_up(self) -> str:
-        """Why this run asks no judge any more; ``""`` as long as it asks."""
         most = _IN_VAIN if self._answered else _IN_VAIN_AT_FIRST
         if not self._interactive or self._in_vain <= most:
             return ""
         return f"the judge could not be reached: {self._last or 'no answer'} (not tried again)"
 
     def room(self, now: float, slots: int) -> int:
-        """Return how many jobs may run now: none in a pause; after a pause, a single job to test the judge."""
+        """Return how many jobs may run: none in a pause, one test job after it."""
         if self.given_up:
             return slots
         if now < self._until:
@@ -136,29 +136,28 @@ class Pauses:
         return 1 if self._in_vain else slots
 
     def begin(self, until: float) -> None:
-        """Begin a pause until ``until``, after a call that was not even tried."""
+        """Pause until ``until``, after a call that was not tried."""
         if until > self._until + _SAME_PAUSE_S:
             self._until = until
             self._in_vain += 1
 
     def answered(self) -> None:
-        """Note that a judge answered, with any verdict, and end the count of pauses in vain."""
+        """Record an answer, and reset the count of pauses."""
         self._in_vain, self._answered = 0, True
 
     def failed(self, error: CallFailedError) -> None:
-        """Note the error of a failed call for :attr:`given_up`."""
         if error.failure is not CallFailure.COOLDOWN:
             self._last = told(error)
 
 
 class FailureWarnings:
-    """Logs failures of judges, each once. One event loop."""
+    """Logs each judge failure once. One event loop."""
 
     def __init__(self) -> None:
         self._logged: set[tuple[str, str]] = set()
 
     def add(self, model: str, error: CallFailedError) -> None:
-        """Log the cure of a failure, once per model and cure; nothing for failures that pass by themselves."""
+        """Log the cure of a lasting failure, once per model and cure."""
         cure = cure_of(error)
         if cure and (model, cure) not in self._logged:
             self._logged.add((model, cure))
@@ -173,15 +172,15 @@ def cure_of(error: CallFailedError) -> str:
 
 
 class RecordBudgets:
-    """The tokens of a record that each model is shown. On one event loop."""
+    """Record tokens per model. On one event loop."""
 
     def __init__(self, known: RecordBudget | None = None) -> None:
-        """``known`` may raise :class:`CallFailedError`; the call to the model will then raise it too."""
+        """``known`` may raise :class:`CallFailedError`, as the model call then will."""
         self._known = known
         self._smaller: dict[str, int] = {}
 
     async def of(self, model: str) -> int:
-        """Return the tokens of a record for a model: 400 to 32,000 unless the configuration allows more."""
+        """Return a model's record tokens: 400 to 32,000 unless the configuration allows more."""
         if model in self._smaller:
             return self._smaller[model]
         try:
@@ -190,8 +189,7 @@ class RecordBudgets:
             return USUAL_RECORD
 
     def was_too_long(self, model: str, shown: int) -> int:
-        """Return a smaller budget after a model refused a record of ``shown`` tokens, and limit all later records to
-        it."""
+        """Return and keep a smaller budget after a model refused ``shown`` tokens."""
         smaller = max(LEAST_RECORD, min(SMALLER_RECORD, shown * 2 // 3))
         if smaller < self._smaller.get(model, MOST_RECORD):
             self._smaller[model] = smaller

@@ -1,4 +1,4 @@
-"""Makes the function that redacts a trace before a judge sees it, from the settings."""
+"""Redaction of traces for a judge, from the settings."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _recognisers = cache(PersonalData)
 
 
 def hider(judge: JudgeSettings) -> Hide | None:
-    """Create the redaction function for trace texts; ``None`` without redaction. Single-threaded. Raises
-    :class:`pandaeval_collector.base.errors.UserError` if a package is missing or an import fails.
+    """Create the redaction function, or ``None``.
+
+    Single-threaded. Raises :class:`pandaeval_collector.base.errors.UserError`.
     """
     steps: list[Hide] = [redact] if judge.secrets else []
     if judge.pii:
@@ -29,7 +30,6 @@ def hider(judge: JudgeSettings) -> Hide | None:
 
 
 def _named(name: str) -> Callable[[str], str]:
-    """Import ``package.module:function``, a function from text to text."""
     module, _, function = name.partition(":")
     try:
         found: Callable[[str], str] = getattr(importlib.import_module(module), function)

@@ -1,4 +1,4 @@
-"""Takes due judging jobs from the store and runs them, several at a time."""
+"""Runs due judge jobs of the store, several at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TICK_S = 0.2
 
 
 class Runner:
-    """Runs the due jobs of one store, up to ``slots`` at a time. One event loop."""
+    """Runs a store's due jobs, up to ``slots`` at a time. One event loop."""
 
     def __init__(
         self,
@@ -28,8 +28,7 @@ class Runner:
         slots: int = 16,
         longest_wait: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        """``attempts`` runs one job. ``slots``: most jobs at a time. ``longest_wait``: seconds after which a job is
-        ended without asking a judge."""
+        """``attempts``: runs a job. ``longest_wait``: seconds, then a job ends without a call."""
         self._store, self._attempts, self._slots, self._longest_wait = store, attempts, slots, longest_wait
         self._running: set[asyncio.Task[None]] = set()
         self._ending: set[asyncio.Task[None]] = set()
@@ -40,18 +39,17 @@ class Runner:
         self._rounds: Every | None = None
 
     async def start(self) -> None:
-        """Release the jobs that an earlier process had leased, and start to run due jobs."""
         await self._take_over()
         self._rounds = Every(_TICK_S, self._round, "pandaeval-judge")
 
     async def stop(self) -> None:
-        """Cancel the running jobs; the next start runs them again."""
+        """Cancel running jobs; the next start repeats them."""
         if self._rounds is not None:
             await self._rounds.stop()
         await self._leave()
 
     async def drain(self, ended: Callable[[], None] = lambda: None) -> None:
-        """Run jobs until none is left, also those that are due later; calls ``ended`` after each. For files."""
+        """Run jobs until none is left, due or not; calls ``ended`` after each. For files."""
         self._ended = ended
         await self._take_over()
         try:
@@ -82,8 +80,10 @@ class Runner:
         await self._begin_due()
 
     async def _begin_due(self) -> int:
-        """Start as many jobs as there is room for. Runs a job during which the judge's process died alone: if the
-        process dies again, that job is the cause. Returns how many jobs were leased."""
+        """Start jobs up to the limit; returns the number leased.
+
+        Jobs suspected of killing the judge's process run alone.
+        """
         now = self._store.clock.running()
         too_old, free = now - self._longest_wait(), self._slots - len(self._ending)
         if free > 0 and too_old > 0:

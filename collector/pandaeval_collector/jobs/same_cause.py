@@ -1,4 +1,4 @@
-"""Asks a judge which group a new failure belongs to, where its text leaves that open."""
+"""Asks a judge for a failure's group, if its text is unclear."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Ask = Callable[[Pack, Mapping[str, Any]], Awaitable["SameCause"]]
 
 
 class SameCause(Verdict):
-    """``group``: the number of the group with the same root cause; ``None``: none of them."""
+    """``group``: number of the group with the same root cause, or ``None``."""
 
     reason: Reason = Field(description="The common cause, or the difference, in one sentence.")
     group: Annotated[int, Field(ge=1)] | None = Field(description="Number of the group. Null if no group fits.")
@@ -55,9 +55,7 @@ another order" has a different cause, although both concern refunds. If it is th
 
 
 async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | None:
-    """Return a failure's group id, ``""`` for a new group: by text if sure, else by the judge. ``None`` without an
-    answer; then the text decides.
-    """
+    """Return a failure's group ID, ``""`` for a new group, ``None`` without an answer."""
     found = groups.candidates(failure)
     if not found:
         return ""
@@ -73,7 +71,6 @@ async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | 
 
 
 def record(failure: Failure, found: Sequence[FailureGroupRow]) -> Pack:
-    """Write the judge's view of a failure and the groups found for it, all fenced."""
     known = "\n".join(
         f"{number}. [{failure.label}] {shown_line(each.text, _MOST_CHARS)}" for number, each in enumerate(found, 1)
     )
@@ -82,7 +79,7 @@ def record(failure: Failure, found: Sequence[FailureGroupRow]) -> Pack:
 
 
 def fenced(*parts: tuple[str, str]) -> Pack:
-    """Write a record of parts, each a headline and a text, which is fenced."""
+    """Write parts, each a headline and a fenced text."""
     fence = secrets.token_hex(NONCE_DIGITS // 2)
     text = "\n\n".join(f"{head}\n<<{fence}>>\n{held.replace(fence, '[…]')}\n<</{fence}>>" for head, held in parts)
     shown = "\n".join(held for _, held in parts)
@@ -91,5 +88,5 @@ def fenced(*parts: tuple[str, str]) -> Pack:
 
 
 def shown_line(text: str, most: int) -> str:
-    """Make a single line of a text that came from traces, of at most ``most`` characters."""
+    """Make a line of at most ``most`` characters from trace text."""
     return one_line(elided(neutral(text), most))

@@ -1,4 +1,4 @@
-"""Builds a judge from its configuration: its process, its limits, its budget."""
+"""Builds a judge from its configuration: process, limits, budget."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pandaeval_collector.store import StoreAccess
 
 
 class NoJudgeError(UserError):
-    """A judge is configured but cannot be used."""
+    """The configured judge is unusable."""
 
 
 class StoredPurse:
-    """Implements :class:`pandaeval_collector.judge.limits.Purse` on the store: sums survive a crash."""
+    """:class:`pandaeval_collector.judge.limits.Purse` on the store, which survives crashes."""
 
     def __init__(self, store: StoreAccess, daily_usd: float) -> None:
         self._spending, self._daily_usd = store.spending, daily_usd
@@ -41,8 +41,7 @@ class StoredPurse:
 
 
 class StoredMemory:
-    """Implements :class:`pandaeval_collector.judge.client.Memory` on the store, and counts how often an answer was
-    found."""
+    """:class:`pandaeval_collector.judge.client.Memory` on the store, with a hit count."""
 
     def __init__(self, store: StoreAccess, telemetry: Telemetry) -> None:
         self._verdicts, self._telemetry = store.verdicts, telemetry
@@ -57,8 +56,7 @@ class StoredMemory:
 
 
 def check_installed(api_base: str | None) -> None:
-    """Raise :class:`NoJudgeError` when the judge's packages are missing, without importing them. Recorded replies need
-    none."""
+    """Raise :class:`NoJudgeError` if packages are missing, without importing them. Recorded replies need none."""
     missing = [name for name in ("litellm", "aiolimiter") if find_spec(name) is None]
     if missing and not (api_base or "").startswith(RECORDED):
         raise NoJudgeError(
@@ -69,7 +67,7 @@ def check_installed(api_base: str | None) -> None:
 def open_caller(
     store: StoreAccess, judge: JudgeConfig, environ: Mapping[str, str]
 ) -> tuple[WorkerProcess, LimitedCaller]:
-    """Make the judge's process, which the caller closes, and a limited caller of it. Raises :class:`NoJudgeError`."""
+    """Make the judge's process, which the caller closes, and its limited caller. Raises :class:`NoJudgeError`."""
     check_installed(judge.api_base)
     process = WorkerProcess(judge, environ)
     purse = None if judge.daily_usd is None else StoredPurse(store, judge.daily_usd)
@@ -77,7 +75,6 @@ def open_caller(
 
 
 def client_of(caller: Caller, judge: JudgeSettings | None, memory: Memory) -> JudgeClient:
-    """Make the client that asks through ``caller``. ``judge``: the settings; ``None``: the defaults."""
     if judge is None:
         return JudgeClient(caller, memory)
     return JudgeClient(caller, memory, parameters=judge.answer_parameters, secrets=judge.secrets)

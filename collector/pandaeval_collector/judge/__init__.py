@@ -1,4 +1,4 @@
-"""Asks a model about a trace: selects the record, builds the prompt, and validates the reply.
+"""Judge a trace with a model: select the record, build the prompt, validate the reply.
 
 Imports analysis, base.
 """

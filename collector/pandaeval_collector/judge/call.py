@@ -1,4 +1,4 @@
-"""One call of a model with its parameters, its answer, and the ways in which it fails."""
+"""A model call, its answer and its failures."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ _MORE_TIMES, _MORE = 4, 8_000
 
 
 def room(asked: int, parameters: Mapping[str, Any], reasons: bool, most: int | None, more: bool = False) -> int:
-    """Return how many tokens an answer may take.
+    """Return the token limit of an answer.
 
-    ``asked``: tokens that the question needs; ``reasons``: the model is known to think before it answers; ``most``: the
-    model's limit, if known; ``more``: the previous answer was cut.
+    ``reasons``: the model thinks first. ``most``: the model's limit. ``more``: the previous answer was cut.
     """
     wanted = parameters.get("max_tokens")
     if wanted is None:
@@ -44,10 +43,7 @@ def room(asked: int, parameters: Mapping[str, Any], reasons: bool, most: int | N
 
 
 def answer_parameters(parameters: Mapping[str, Any]) -> str:
-    """Return the parameters that may change an answer, as a text; ``""`` without any.
-
-    Neither the limit of an answer nor the enforced format changes its content.
-    """
+    """Return the parameters that may change an answer, as text. Excludes answer limit and enforced format."""
     held = {name: value for name, value in parameters.items() if name not in ("max_tokens", "response_format")}
     return json.dumps(held, sort_keys=True, default=str) if held else ""
 
@@ -71,8 +67,7 @@ class CallFailure(StrEnum):
 
 
 class CallFailedError(Exception):
-    """A call got no answer. ``retry_after``: seconds that the provider asked to wait; ``answered``: the provider sent
-    something unreadable, and may bill for it."""
+    """A call got no answer. ``retry_after``: seconds. ``answered``: unreadable answer, may be billed."""
 
     def __init__(
         self, failure: CallFailure, message: str, retry_after: float | None = None, answered: bool = False
@@ -85,14 +80,15 @@ class CallFailedError(Exception):
 
 
 class OverBudgetError(Exception):
-    """The rest of the day's budget does not suffice for this call."""
+    """The rest of the day's budget is too small for this call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A model call. ``max_tokens``: for the answer; room for hidden reasoning is added. ``response_format``: the
-    answer's schema in OpenAI form. ``held``: let the provider enforce the schema, else any JSON object. ``more``: the
-    previous answer was cut. ``cache_key``: the agent's key for prompt caches.
+    """A model call.
+
+    ``max_tokens``: without hidden reasoning. ``response_format``: OpenAI schema, enforced if ``held``. ``more``: the
+    previous answer was cut. ``cache_key``: for prompt caches.
     """
 
     model: str
@@ -106,10 +102,11 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """A model's answer. ``text``: cut beyond a verdict's length. Tokens and ``cost_usd``: the provider's if plausible,
-    else estimates; cost 0 without a known price. ``cached_tokens``: part of ``prompt_tokens``. ``completion_tokens``:
-    with hidden reasoning. ``seconds``: with retries. ``model``: maybe a fallback. ``cut``: ended at ``max_tokens``, so
-    no verdict.
+    """A model's answer.
+
+    Implausible tokens and ``cost_usd`` are replaced by estimates; cost 0 without a price. ``cached_tokens``: part of
+    ``prompt_tokens``. ``completion_tokens``: with hidden reasoning. ``seconds``: with retries. ``model``: may be a
+    fallback. ``cut``: ended at ``max_tokens``.
     """
 
     text: str
@@ -134,23 +131,21 @@ unreadable, and the maximum answer tokens. An exception ends the call before sen
 
 
 class Caller(Protocol):
-    """Something that answers calls. On one event loop."""
+    """Answers calls. On one event loop."""
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
-        """Ask the model. Raises :class:`CallFailedError` or :class:`OverBudgetError`."""
+        """Call the model. Raises :class:`CallFailedError` or :class:`OverBudgetError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeConfig:
-    """How a judge is reached, and its limits.
+    """Connection and limits of a judge.
 
-    ``fallbacks``: models to call in this order when one of ``models`` fails. ``api_key_env``: the name of a variable,
-    never the key itself. It and ``api_base`` belong to the provider ``home`` (the part of a model's name before the
-    slash), or to all. ``timeout``: seconds. ``cooldown``: seconds for which a model rests after three failures in a
-    row. ``parameters``: litellm's arguments of each call. ``context_tokens``: most tokens of a record that are shown;
-    ``None``: by the model's window. ``concurrency``: calls at a time; ``rpm``, ``tpm``: calls and tokens per minute;
-    ``daily_usd``: US dollars per day (UTC).
+    ``fallbacks``: tried in order. ``api_key_env``: name of a variable. It and ``api_base`` apply to the provider
+    ``home``, or to all. ``timeout``: seconds. ``cooldown``: seconds of rest after three consecutive failures.
+    ``parameters``: litellm's arguments. ``context_tokens``: limit of a record; ``None``: by the model's window.
+    ``rpm``, ``tpm``: per minute. ``daily_usd``: per UTC day.
     """
 
     models: Sequence[str]

@@ -1,8 +1,6 @@
 """Sends each question about a trace to the judge once, and shares the answer among metrics.
 
-Verdicts are cached under the hash of their inputs: model, parameters, prompt version, pack without nonce, rubric and
-given facts. Permanent failures are also kept until each interested metric has received them, so a failed extraction
-costs its calls once per trace.
+Verdicts are cached by a hash of model, parameters, prompt version, pack, rubric and facts.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ P = TypeVar("P", bound=BaseModel)
 
 
 class Memory(Protocol):
-    """Remembers earlier verdicts. :meth:`recall` may block for a look-up; any thread."""
+    """Stores earlier verdicts. :meth:`recall` may block; any thread."""
 
     def recall(self, key: str) -> bytes | None: ...
     async def keep(self, key: str, body: bytes) -> None: ...
@@ -54,11 +52,10 @@ class NoVerdictError(Exception):
 
 @dataclass(slots=True)
 class AnswerCost:
-    """Costs of a metric's answers: calls, tokens, US dollars and seconds, the last answering model (maybe a fallback),
-    and its input.
+    """Costs of a metric's answers: calls, tokens, US dollars, seconds and the last model.
 
-    ``cached``: part of ``prompt``. ``completion``: with hidden reasoning. ``pack``: digest of the record, ``""``
-    without a call. ``truncated``: shortened parts. ``suspected``: the record addresses a judge.
+    ``cached``: part of ``prompt``. ``completion``: with hidden reasoning. ``pack``: digest of the record, or ``""``.
+    ``truncated``: shortened parts. ``suspected``: the record addresses a judge.
     """
 
     calls: int = 0
@@ -83,21 +80,18 @@ class AnswerCost:
         self.cached += answer.cached_tokens
 
     def pay(self, other: AnswerCost) -> None:
-        """Add the costs of other answers."""
         for name in ("calls", "tokens", "prompt", "completion", "cached", "cost_usd"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.model = other.model or self.model
 
     def saw(self, pack: Pack) -> None:
-        """Note the record that a judge was shown, or whose verdict was remembered."""
         self.pack, self.truncated, self.suspected = pack.digest, pack.truncated, pack.suspected
 
 
 class JudgeClient:
-    """Sends questions through a caller and caches answers in ``memory``, if given.
+    """Sends questions through a caller and caches answers in ``memory``.
 
-    ``parameters``: call parameters that may change answers, as text. ``secrets``: redact secrets in given facts. One
-    event loop.
+    ``parameters``: answer-changing parameters. ``secrets``: redact secrets in facts. One event loop.
     """
 
     def __init__(
@@ -126,11 +120,10 @@ class JudgeClient:
         about: str = "",
         once: bool = False,
     ) -> V:
-        """Return the verdict; waits for an equal question in progress. Costs go to the first asker.
+        """Return the verdict. Equal concurrent questions share a call, paid by the first asker.
 
-        ``asker``: the metric. A permanent failure is raised once per asker without a call; a repeated or anonymous
-        request calls again. ``about``: the trace, with at most nine invalid replies. ``once``: no repair of an invalid
-        reply.
+        ``asker``: the metric, which gets a permanent failure once without a call. ``about``: the trace, limited to nine
+        invalid replies. ``once``: no repair.
         """
         spent.saw(pack)
         facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
@@ -182,7 +175,6 @@ class JudgeClient:
         count: ReplyCount,
         once: bool,
     ) -> tuple[V, str]:
-        """Return the cached verdict with its model; else call, and retry once with the error of an invalid reply."""
         remembered = None if self._memory is None else self._memory.recall(key)
         if remembered is not None:
             try:
@@ -209,7 +201,6 @@ class JudgeClient:
         count: ReplyCount,
         once: bool,
     ) -> tuple[V, ModelAnswer]:
-        """Ask, and unless ``once`` repairs an invalid reply once."""
         wrong = ""
         for is_last in (True,) if once else (False, True):
             if count.is_over:
@@ -229,8 +220,7 @@ class JudgeClient:
         raise NoVerdictError(Why.INVALID_VERDICT, f"no verdict: {wrong}" if once else f"twice no verdict: {wrong}")
 
     async def _whole(self, call: ModelCall, spent: AnswerCost) -> tuple[ModelAnswer, ModelCall]:
-        """Return an answer that was not cut, with its call, which is made once more with more room if that helps.
-        Raises :class:`NoVerdictError` for an answer that is still cut, and what the caller raises."""
+        """Return a complete answer with its call; retries a cut answer once. Raises :class:`NoVerdictError`."""
         answer = await self._get(call, spent)
         if answer.cut and not call.more:
             call = replace(call, more=True)
@@ -251,9 +241,10 @@ class JudgeClient:
 
 
 class Judge:
-    """Answers a metric's questions about a trace. ``shorter``: makes a shorter pack for small windows. ``together``:
-    questions in one call. ``guidance``: rulings added to the metric's question. ``beside``: a turn for some of
-    ``together``.
+    """Answers a metric's questions about a trace.
+
+    ``shorter``: makes a shorter pack. ``together``: questions in one call. ``guidance``: rulings. ``beside``: a turn
+    for some of ``together``.
     """
 
     together: tuple[QuestionPart[Any], ...] = ()
@@ -281,14 +272,13 @@ class Judge:
 
     @property
     def pack(self) -> Pack:
-        """The record as it is shown now."""
         return self._pack
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None, once: bool = False) -> V:
-        """Return the verdict on the trace. ``given``: facts from code or extractions, fenced like the trace. ``once``:
-        no repair of an invalid reply.
+        """Return the verdict on the trace.
 
-        Raises :class:`NoVerdictError` for an invalid reply, or if the trace tries to instruct the judge.
+        ``given``: facts, fenced like the trace. ``once``: no repair. Raises :class:`NoVerdictError`, also if the trace
+        instructs the judge.
         """
         rubric = self._guidance.added_to(rubric)
         facts = dict(given or {})
@@ -307,8 +297,7 @@ class Judge:
         return verdict
 
     async def answer(self, part: QuestionPart[P], subject: Any) -> tuple[P, dict[str, Any]]:
-        """Return the answer to a question about the subject, and the facts that it needs: from the call that it shares
-        with others, or, as far as that does not hold, from calls of their own. Raises as :meth:`ask` does."""
+        """Return the answer to a question about the subject, preferably from the shared call. Raises as :meth:`ask`."""
         own = self._guidance.added_to(part) in self.together
         shared = await self._shared({part.level: subject, **self._subjects}) if own else None
         facts, lacking = self._facts(part, subject, shared)
@@ -328,7 +317,6 @@ class Judge:
     def _facts(
         self, part: QuestionPart[Any], subject: Any, shared: Verdict | None
     ) -> tuple[dict[str, Any], list[Extraction[Any]]]:
-        """Return the facts from code and the shared call, and the extractions that are still lacking."""
         facts: dict[str, Any] = {}
         lacking: list[Extraction[Any]] = []
         for needed in part.needs:
@@ -340,7 +328,6 @@ class Judge:
         return facts, lacking
 
     async def _again(self, parts: tuple[QuestionPart[Any], ...], subject: Any, facts: Facts) -> Any:
-        """Ask once more for the part, with the facts that it lacks, that did not hold in the shared call."""
         if self.is_test:
             raise NoVerdictError(Why.INVALID_VERDICT, "the shared call has no valid answer to this question")
         given: dict[str, Any] = {}
@@ -353,9 +340,6 @@ class Judge:
         return verdict if rubric.parts else SimpleNamespace(**{parts[0].name: verdict})
 
     async def _shared(self, subjects: Mapping[str, Any]) -> Verdict | None:
-        """Return the verdict of the shared call, made once; ``None`` if it is invalid or there is a single question.
-        ``subjects``: by level.
-        """
         facts: dict[str, Any] = {}
         asked: dict[QuestionPart[Any], None] = {}
         for needed in (each for part in self.together for each in part.needs):

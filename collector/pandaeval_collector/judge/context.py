@@ -1,6 +1,4 @@
-"""An agent's prior knowledge: instructions by agent, and the conversation as in the run's first model call. Context for
-a judge, not judged.
-"""
+"""An agent's prior knowledge: instructions, and the conversation in the first model call."""
 
 from __future__ import annotations
 
@@ -31,9 +29,10 @@ MOST_MESSAGES = 400
 
 @dataclass(frozen=True, slots=True)
 class EarlierTurns:
-    """An agent's knowledge before a run. ``instructions``: distinct system and developer messages, prefixed by agent
-    name if several. ``said``: the conversation, oldest first, a text per message, call and result. ``last_said``: the
-    agent's last message or ``""``. ``missing``: number of older messages not read.
+    """An agent's prior knowledge.
+
+    ``instructions``: distinct. ``said``: messages, calls and results, oldest first. ``last_said``: the agent's last
+    message or ``""``. ``missing``: unread older messages.
     """
 
     instructions: tuple[str, ...] = ()
@@ -43,12 +42,12 @@ class EarlierTurns:
 
 
 def opening(trace: Trace) -> Span | None:
-    """Return the run's first model call whose input was captured, if any."""
+    """Return the first model call with captured input, if any."""
     return next((span for span in trace.spans if span.kind is Kind.LLM and span.input), None)
 
 
 def before(trace: Trace) -> EarlierTurns:
-    """Read the conversation before the user's last words from the run's first model call. Never raises."""
+    """Read the conversation before the user's last words from the first model call. Never raises."""
     told, span = instructions(trace), opening(trace)
     if span is None or not span.input:
         return EarlierTurns(told)
@@ -65,8 +64,7 @@ def before(trace: Trace) -> EarlierTurns:
 
 
 def instructions(trace: Trace) -> tuple[str, ...]:
-    """Return the instructions that a trace's spans state, each once, in order. Where several agents ran, each text
-    begins with its agent's name, and agents without captured instructions are named at the end."""
+    """Return a trace's distinct instructions in order, prefixed by agent name if several."""
     acting = agents(trace.spans)
     owners: dict[str, str] = {}
     for span in trace.spans:
@@ -81,14 +79,13 @@ def instructions(trace: Trace) -> tuple[str, ...]:
 
 
 def instructions_of(span: Span) -> Iterator[str]:
-    """Yield the system prompt and the developer messages of a span."""
     if span.system:
         yield span.system
     yield from (message.text for message in span.input or () if message.role == "system" and message.text)
 
 
 def lines_of(trace: Trace) -> tuple[str, ...]:
-    """Return the messages, calls and results of a trace, in the form of :attr:`EarlierTurns.said`."""
+    """Return messages, calls and results as in :attr:`EarlierTurns.said`."""
     first, *others = trace.turns or (Turn(trace.input, trace.output),)
     # The turn of each call is not known, so all calls follow the first message.
     calls = (line for call in trace.tool_calls for line in _call_lines(call))
@@ -116,7 +113,7 @@ def _call_lines(call: ToolCall) -> Iterator[str]:
 
 
 def joined(known: EarlierTurns, earlier: Sequence[str]) -> EarlierTurns:
-    """Add the lines of the session's ``earlier`` traces, unless the run's own spans show the conversation."""
+    """Add lines of ``earlier`` session traces, unless the spans show the conversation."""
     if known.said or not earlier:
         return known
     agent = [line for line in earlier if line.startswith(AGENT)]
@@ -124,13 +121,12 @@ def joined(known: EarlierTurns, earlier: Sequence[str]) -> EarlierTurns:
 
 
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:
-    """Return the message with ``change`` applied to its words and thoughts."""
     parts = [replace(p, text=change(p.text)) if isinstance(p, Reasoning | Text) else p for p in message.parts]
     return replace(message, parts=tuple(parts))
 
 
 def media_asked(trace: Trace) -> list[str]:
-    """Return the kinds of the media in the user's last words, such as ``image``, ``""`` for unknown kinds."""
+    """Return the media kinds in the user's last words, such as ``image``; ``""`` if unknown."""
     span = opening(trace)
     heard = [] if span is None else [message for message in span.input or () if message.role != "system"]
     last = heard[_last_words_of_user(heard) :]
@@ -138,7 +134,6 @@ def media_asked(trace: Trace) -> list[str]:
 
 
 def _last_words_of_user(messages: list[Message]) -> int:
-    """Return the index of the first of the user's last messages in a row."""
     at = max((index for index, message in enumerate(messages) if _speaks(message)), default=0)
     while at and _speaks(messages[at - 1]):
         at -= 1
@@ -146,7 +141,6 @@ def _last_words_of_user(messages: list[Message]) -> int:
 
 
 def _speaks(message: Message) -> bool:
-    """Return whether a message holds words or media of the user: some frameworks send tools' results as the user's."""
     return message.role == "user" and any(isinstance(part, Text | Media) for part in message.parts)
 
 

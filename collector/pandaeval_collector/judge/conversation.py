@@ -21,9 +21,11 @@ _MOST_ITEMS = 100
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A session as metrics see it. ``trace``: with the turns and tool calls of all traces; ``missing``: traces that are
-    deleted, or too many to be shown; ``owners``: the trace of each span, of several traces; the rest as in
-    :class:`pandaeval_collector.judge.turns.TurnView`."""
+    """A session for metrics.
+
+    ``trace``: all turns and tool calls. ``missing``: omitted traces. ``owners``: trace by span. Others: see
+    :class:`pandaeval_collector.judge.turns.TurnView`.
+    """
 
     trace: Trace
     traces: int
@@ -35,7 +37,7 @@ class Conversation:
 
 
 def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conversation:
-    """Join the ``traces`` of a session (at least one), oldest first. ``digest``: of all of them."""
+    """Join a session's ``traces`` (at least one), oldest first. ``digest``: of all of them."""
     if len(traces) == 1 and not missing:  # the questions about it begin like those about the trace
         return Conversation(traces[0], 1, 0, *facts_of(traces[0], traces[0].spans))
     whole = replace(
@@ -59,8 +61,6 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
 
 
 def _spans(traces: Sequence[Trace]) -> Iterator[Span]:
-    """Yield the spans for the record: with instructions, retrieved documents, and for the first trace the model call
-    that shows the conversation before it; without thoughts."""
     first = opening(traces[0])
     for trace in traces:
         for span in trace.spans:
@@ -72,8 +72,6 @@ def _spans(traces: Sequence[Trace]) -> Iterator[Span]:
 
 
 def _turns(traces: Sequence[Trace]) -> Iterator[Turn]:
-    """Yield all turns. A turn without a start or span of its own gets those of its trace, so that calls and spans can
-    be assigned."""
     for trace in traces:
         for turn in trace.turns:
             start, span_id = turn.start_ns or trace.start_ns, turn.span_id or trace.root_span_id
@@ -81,7 +79,6 @@ def _turns(traces: Sequence[Trace]) -> Iterator[Turn]:
 
 
 def _tools(traces: Sequence[Trace]) -> tuple[ToolDefinition, ...]:
-    """Return the newest definition of each tool."""
     tools: dict[tuple[str, tuple[str, ...]], ToolDefinition] = {}
     for trace in traces:
         tools.update(((tool.name, tool.agents), tool) for tool in trace.tools)
@@ -93,8 +90,7 @@ def _unique(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
 
 
 def facts_of(trace: Trace, spans: Sequence[Span]) -> tuple[str, str, tuple[str, ...]]:
-    """Return the first goal and the first profile of the user that ``spans`` state, ``""`` without any; and what is
-    known, with the documents retrieved in ``trace``, each once, the first 100."""
+    """Return the first stated goal and user profile (or ``""``), and up to 100 facts and documents."""
     known = [text for span in spans for text in _items(span.attributes.get(PANDAEVAL_KNOWLEDGE))]
     known += [_text(document) for span in trace.spans for document in span.documents]
     return _first(spans, PANDAEVAL_GOAL), _first(spans, PANDAEVAL_PROFILE), tuple(dict.fromkeys(known))[:_MOST_ITEMS]
@@ -106,7 +102,6 @@ def _first(spans: Sequence[Span], key: str) -> str:
 
 
 def _items(stated: Any) -> Iterator[str]:
-    """Yield a text, the items of a list, or those of the JSON list in a text."""
     if isinstance(stated, str):
         held: Any = None
         if stated.lstrip().startswith("["):

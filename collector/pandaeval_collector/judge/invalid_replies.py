@@ -1,4 +1,4 @@
-"""Limits trials of a judge that cannot follow the format: at most nine invalid replies about a trace."""
+"""Limits a trace to nine invalid replies of a judge."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REMEMBERED = 1024
 
 @dataclass(slots=True)
 class ReplyCount:
-    """The replies about one trace. ``turn``: questions that are repeated alone wait for each other."""
+    """Replies about one trace. ``turn``: lock for repeated questions."""
 
     invalid: int = 0
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -24,13 +24,13 @@ class ReplyCount:
 
 
 class ReplyCounts:
-    """The trials of the latest traces, by an id. For a single event loop."""
+    """Counts of the latest traces, by ID. For a single event loop."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, ReplyCount] = OrderedDict()
 
     def of(self, about: str) -> ReplyCount:
-        """Return the count of a trace; a new count for ``""``."""
+        """Return a trace's count; a new count for ``""``."""
         count = self._known.pop(about, None) or ReplyCount()
         if about:
             self._known[about] = count

@@ -1,4 +1,4 @@
-"""What litellm's own list says of a model: prices, length of prompts and answers, whether it reasons."""
+"""Facts about models from litellm's list: prices, windows, reasoning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SURE = 0.75
 
 
 class Price(NamedTuple):
-    """Prices in US dollars per token: of a prompt, an answer, and a prompt from the provider's cache."""
+    """US dollars per token of prompts, answers and cached prompts."""
 
     into: float = 0.0
     out: float = 0.0
@@ -31,10 +31,11 @@ FREE = Price()
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """What is known of a model. ``price``: ``None`` if not listed; ``window``: tokens of prompt and answer together,
-    ``most_out``: of an answer, ``None`` if not known; ``reasons``: the model thinks, or may, before it answers;
-    ``marks``: its provider caches the beginning of a prompt only where the prompt marks it; ``keyed``: its provider
-    routes prompts with the same key to machines that have their beginning cached."""
+    """Facts about a model, ``None`` if unknown.
+
+    ``window``: tokens of prompt and answer. ``most_out``: of an answer. ``reasons``: may think first. ``marks``: only
+    marked prefixes are cached. ``keyed``: cache keys are used.
+    """
 
     price: Price | None = None
     window: int | None = None
@@ -45,7 +46,6 @@ class KnownModel:
 
 
 def known(litellm: Any, model: str) -> KnownModel:
-    """Look a model up in litellm's list, without the network."""
     try:
         info = litellm.get_model_info(model)
     except Exception:  # noqa: BLE001 - it raises a bare Exception for a model that it does not know
@@ -63,8 +63,10 @@ def known(litellm: Any, model: str) -> KnownModel:
 
 
 def record_budget(window: int | None, reply: int) -> int:
-    """Return the limit of a record: 32,000 tokens if the window has 128,000, else 12,000; in small windows, three
-    quarters of the rest. ``reply``: tokens that the answer may take."""
+    """Return a record's token limit: 32,000 for windows from 128,000, else up to 12,000.
+
+    ``reply``: tokens of the answer.
+    """
     if window is None:
         return USUAL_RECORD
     most = MOST_RECORD if window >= _LARGE_WINDOW else USUAL_RECORD

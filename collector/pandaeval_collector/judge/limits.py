@@ -1,4 +1,4 @@
-"""How fast a judge may be asked: concurrency that follows the provider, calls and tokens per minute, and money."""
+"""Limits of judge calls: adaptive concurrency, calls and tokens per minute, and money."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ _DEAREST_TOKEN = 0.01
 
 
 class AdaptiveLimit:
-    """Limits parallel calls between 1 and ``most``: plus 1 per successful round, half after congestion, at most once
-    per round (AIMD). For a single event loop.
+    """Limits parallel calls between 1 and ``most`` by AIMD: plus 1 per successful round, halved after congestion.
+
+    For a single event loop.
     """
 
     def __init__(self, most: int) -> None:
@@ -53,17 +54,15 @@ class AdaptiveLimit:
 
     @property
     def width(self) -> int:
-        """How many calls may be under way now."""
         return int(self._width)
 
     def resize(self, most: int) -> None:
-        """Set the largest number of calls at a time; calls under way go on."""
         self._most = most
         self._width = min(self._width, float(most))
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[None]:
-        """Wait for a place, in order of arrival, and hold it."""
+        """Wait in order of arrival, and hold a place."""
         async with self._left:
             await self._left.wait_for(lambda: self._inside < self.width)
             self._inside += 1
@@ -78,15 +77,17 @@ class AdaptiveLimit:
         self._width = min(float(self._most), self._width + 1.0 / self._width)
 
     def congested(self, began: float, now: float) -> None:
-        """Halve the width after a call that failed; ignores calls that began before the last halving."""
+        """Halve the width after a failed call, unless the call began before the last halving."""
         if began > self._narrowed_at:
             self._narrowed_at = now
             self._width = max(1.0, self._width / 2)
 
 
 class PerMinute:
-    """A leaky bucket: at most ``limit`` units in any window of ``seconds``; ``None``: no limit. The bucket begins full:
-    an earlier process may have used up the limit just now. On one event loop."""
+    """A leaky bucket, full at first: at most ``limit`` units in any window of ``seconds``; ``None``: no limit.
+
+    On one event loop.
+    """
 
     def __init__(self, limit: float | None, seconds: float = 60.0) -> None:
         self._owed = self._capacity = 0.0
@@ -98,7 +99,7 @@ class PerMinute:
             self._bucket = AsyncLimiter(self._capacity, seconds * self._capacity / (limit * _STEADY))
 
     async def take(self, amount: float) -> None:
-        """Wait until ``amount`` fits; take more than the bucket holds in several parts."""
+        """Wait until ``amount`` fits; splits larger amounts."""
         amount, self._owed = amount + self._owed, 0.0
         while self._bucket is not None and amount > 0:
             draught = min(amount, self._capacity)
@@ -106,26 +107,24 @@ class PerMinute:
             amount -= draught
 
     def owe(self, amount: float) -> None:
-        """Add ``amount`` to the next :meth:`take`: by so much an earlier amount was too small."""
+        """Add ``amount`` to the next :meth:`take`, to correct an earlier estimate."""
         self._owed += max(0.0, amount)
 
 
 class Purse(Protocol):
-    """Keeps account of the day's budget."""
-
     async def reserve(self, usd: float) -> float | None:
-        """Reserve US dollars; return when (Unix seconds), or ``None`` if the budget does not suffice."""
+        """Reserve US dollars; return the time in Unix seconds, or ``None`` without budget."""
         ...
 
     async def settle(self, reserved: float, spent: float, reserved_at: float) -> None: ...
 
     def share(self, part: float) -> None:
-        """Limit this purse to a part, 0..1, of the day's budget from now on."""
+        """Limit this purse to a part, 0..1, of the day's budget."""
         ...
 
 
 class Provider(Protocol):
-    """Makes the calls, and knows their list prices. ``timeout``: seconds for one try."""
+    """Makes the calls, and knows list prices. ``timeout``: seconds per try."""
 
     prices: dict[str, Price]
 
@@ -136,7 +135,7 @@ class Provider(Protocol):
 
 
 class LimitedCaller:
-    """Makes calls within the limits, and counts every try of a call before it is made. On one event loop."""
+    """Makes calls within the limits, counting every try in advance. On one event loop."""
 
     def __init__(
         self,
@@ -154,8 +153,7 @@ class LimitedCaller:
         self._calls, self._tokens = PerMinute(rpm, minute), PerMinute(tpm, minute)
 
     def share(self, part: float) -> None:
-        """Use only this part, 0..1, of every limit from now on, but at least a call at a time: others use the
-        rest."""
+        """Use only this part, 0..1, of every limit, but at least one call at a time."""
         concurrency, rpm, tpm, minute = self._limits
         self.gate.resize(max(1, int(concurrency * part)))
         self._calls = PerMinute(None if rpm is None else rpm * part, minute)
@@ -164,8 +162,10 @@ class LimitedCaller:
             self._purse.share(part)
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
-        """Ask the model within the limits. Raises :class:`CallFailedError`, or :class:`OverBudgetError` before
-        anything is sent."""
+        """Call the model within the limits.
+
+        Raises :class:`CallFailedError`, or :class:`OverBudgetError` before sending.
+        """
         async with self.gate.entered():
             await self._provider.start()
             expected = estimated(call, FREE).prompt_tokens
@@ -197,7 +197,7 @@ class LimitedCaller:
 
 
 class Bill:
-    """Reserves an amount for each try of one call, and replaces each by its real cost after the last."""
+    """Reserves an amount per try, and replaces all by the real cost."""
 
     def __init__(self, purse: Purse | None, timeout: float) -> None:
         self._purse, self._timeout = purse, timeout
@@ -206,9 +206,10 @@ class Bill:
         self._began = 0.0
 
     async def another(self, most: float, answered: bool = False) -> None:
-        """Reserve ``most`` US dollars for another try. ``answered``: the previous try got an unreadable answer.
+        """Reserve ``most`` US dollars for another try.
 
-        Raises :class:`OverBudgetError`."""
+        ``answered``: the previous answer was unreadable. Raises :class:`OverBudgetError`.
+        """
         self.failed(maybe_billed=answered or time.monotonic() - self._began >= self._timeout)
         if self._purse is not None:
             at = await self._purse.reserve(most)
@@ -218,18 +219,16 @@ class Bill:
         self._began = time.monotonic()
 
     def failed(self, *, maybe_billed: bool) -> None:
-        """Note that the latest try failed. Providers bill for answers that came too late or were unreadable."""
+        """Record a failed try. Providers bill late or unreadable answers."""
         if not maybe_billed:
             self.answered(0.0)
 
     def answered(self, cost: float) -> None:
-        """Note the cost of the latest try."""
         if self._tries:
             most, _, at = self._tries[-1]
             self._tries[-1] = most, cost, at
 
     async def settle(self) -> None:
-        """Replace the reserved amounts by the spent amounts."""
         for each in self._tries:
             assert self._purse is not None
             await self._purse.settle(*each)
@@ -237,7 +236,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class AnswerUsage:
-    """Tokens and US dollars of one answer. ``cached_tokens``: of the prompt's; the provider's word only."""
+    """Tokens and US dollars of an answer. ``cached_tokens``: part of the prompt's, as reported."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -246,16 +245,15 @@ class AnswerUsage:
 
 
 def estimated(call: ModelCall, price: Price) -> AnswerUsage:
-    """Estimate the most that an answer to a call can cost, which is reserved for it."""
     sent = sum(tokens(message["content"]) for message in call.messages)
     return AnswerUsage(sent, call.max_tokens, sent * price.into + call.max_tokens * price.out)
 
 
 def believed(stated: Mapping[str, Any], call: ModelCall, text: str, price: Price) -> AnswerUsage:
-    """Return the usage of an answer. ``stated``: its ``prompt_tokens``, ``completion_tokens``, ``cached_tokens`` and
-    ``cost_usd`` as the provider gave them, each of any type or missing; ``text``: of the answer. An implausible count
-    of tokens replaces both counts by the estimate; an implausible cost becomes the list price, with cached tokens at
-    their own price; an implausible count of cached tokens becomes 0."""
+    """Return an answer's usage.
+
+    ``stated``: the provider's counts and cost, replaced by estimates if implausible. ``text``: of the answer.
+    """
     estimate = estimated(call, price)
     # No tokenizer makes two tokens of one byte.
     shape = json.dumps(call.response_format) if call.response_format else ""  # sent or not

@@ -1,8 +1,7 @@
 """A trace as a judge sees it: deterministic, within a token budget, evidence before prose.
 
-Text of the trace is inside fences; facts that code counted are outside. The code of a fence is an HMAC of the
-section's title under a secret of this store and day. Content cannot know the code, so it cannot close a fence. All runs
-of an agent share it, so prompts about them begin with the same bytes and providers' prompt caches hit.
+Trace text is inside fences. A fence's code is an HMAC of the section title under a secret of this store and day, so
+content cannot close a fence.
 """
 
 from __future__ import annotations
@@ -70,13 +69,10 @@ _SUSPECT = re.compile(
 class Pack:
     """A trace as text for a judge.
 
-    ``text``: part of the prompt. ``nonce``: a code only this store can compute. ``digest``: 16 hex digits of the
-    content without codes. ``tokens``: estimate within the budget. ``truncated``: titles of shortened parts.
-    ``last_said``: the agent's last message before the run, sanitized. ``shown``: share of the events shown, 0..1.
-    ``suspected``: the record addresses a judge (:func:`suspected`). ``captured``: which of ``instructions``, ``tools``
-    and ``history`` exist, and ``pending`` if an unanswered call ends the record; ``None`` if irrelevant. ``suspects``:
-    ungrounded values with surrounding ``text``, ``trace_id`` and ``span_id``. ``head``: shared leading characters of
-    the agent's runs. ``codes``: of the fences. ``agent_key``: the agent's cache key.
+    ``nonce``: a code only this store can compute. ``digest``: 16 hex digits of the content. ``tokens``: estimate.
+    ``truncated``: shortened parts. ``last_said``: the agent's last earlier message. ``shown``: share of events, 0..1.
+    ``captured``: which of ``instructions``, ``tools``, ``history`` and ``pending`` apply; ``None`` if irrelevant.
+    ``suspects``: ungrounded values. ``head``: length of the prefix shared by the agent's runs. ``codes``: of fences.
     """
 
     text: str
@@ -94,23 +90,23 @@ class Pack:
     agent_key: str = ""
 
     def without_codes(self, text: str) -> str:
-        """Return a text, such as a reply, without the codes of the fences: senders of traces never learn them."""
+        """Remove fence codes from a text such as a reply, to keep them secret."""
         return re.sub("|".join(self.codes), "[…]", text, flags=re.IGNORECASE) if self.codes else text
 
 
 def fence(secret: bytes, title: str) -> str:
-    """Return the code of the fences of the sections with this title."""
     return nonce(secret, "fence", title)
 
 
 def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
-    """Return hex digits that only this store can compute for this trace and evidence."""
+    """Return hex digits for this trace and evidence that only this store can compute."""
     return hmac.new(secret, f"{trace_id}:{evidence}".encode(), hashlib.sha256).hexdigest()[:NONCE_DIGITS]
 
 
 def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[str] = ()) -> Pack:
-    """Make a trace's pack within ``budget`` estimated tokens. ``earlier``: prior session content, oldest first, if the
-    spans lack it. Pure. Raises ``ValueError`` for a budget below 400.
+    """Make a trace's pack within ``budget`` estimated tokens.
+
+    ``earlier``: session content, if the spans lack it. Raises ``ValueError`` below 400.
     """
     if budget < 400:
         raise ValueError(f"a pack needs at least 400 tokens, not {budget}")
@@ -162,16 +158,12 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
 
 
 def _size(shown: Sequence[PromptSection]) -> int:
-    """Estimate the tokens of sections with their fences."""
     return tokens(_render(shown, dict.fromkeys((section.title for section in shown), _ANY_CODE), _ANY_CODE))
 
 
 def _fitted(
     whole: list[PromptSection], make: Callable[[StepLimits], list[PromptSection]], budget: int
 ) -> tuple[list[PromptSection], float]:
-    """Return ``whole`` if it fits; else sections with the longest fitting values; else with the shortest, squeezed.
-    Also returns the share of events shown.
-    """
     if _size(whole) <= budget:
         return whole, 1.0
     found, least, most = make(_limits(_LEAST_VALUE, budget, make)), _LEAST_VALUE, _LONGER * budget
@@ -188,8 +180,6 @@ def _fitted(
 
 
 def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSection]]) -> StepLimits:
-    """Return limits with values of ``value`` characters. The earlier conversation gets the rest of the budget, at
-    least its share."""
     text, tool = max(value, 200, int(budget * _TEXT_SHARE)), max(_LEAST_TOOL, value)
     limits = StepLimits(value, text, tool, _LISTED, 0)
     left = budget - _size(make(limits)) - 8
@@ -197,9 +187,6 @@ def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSec
 
 
 def _squeezed(shown: Sequence[PromptSection], budget: int) -> tuple[list[PromptSection], float]:
-    """Squeeze each section into a block within its share; short sections leave room to long sections. Also returns the
-    share of event blocks shown.
-    """
     told = 1.0
     room = budget - _size([replace(each, blocks=("",)) for each in shown]) - len(shown)
     shares, found = sum(each.share for each in shown), dict[int, PromptSection]()
@@ -213,9 +200,6 @@ def _squeezed(shown: Sequence[PromptSection], budget: int) -> tuple[list[PromptS
 
 
 def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
-    """Return the first and last block, fitting others and an index of omitted blocks; and the share shown. Kept first:
-    calls that change or read back state, then failed calls, then calls whose results are used, then the latest.
-    """
     joined = "\n\n".join(blocks)
     if len(blocks) < 3 or tokens(joined) <= most:
         return fitting(joined, most), min(1.0, most / tokens(joined))
@@ -250,7 +234,6 @@ def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
 
 
 def _render(shown: Sequence[PromptSection], codes: Mapping[str, str], own: str) -> str:
-    """Write the sections with each text of the trace between two fences, whose code cannot occur inside."""
     parts = []
     for number, section in enumerate(shown, 1):
         blocks = ("\n\n".join(section.blocks),) if section.together else section.blocks
@@ -272,6 +255,5 @@ def _free(text: str, codes: Mapping[str, str], own: str) -> str:
 
 
 def suspected(texts: Iterable[str]) -> bool:
-    """Return whether any text names fields of our verdicts, addresses a judge, or proposes a verdict. A
-    hint for people, no proof: it changes no verdict."""
+    """Return whether a text addresses a judge or proposes a verdict. A hint only."""
     return any(_SUSPECT.search(text) for text in texts)

@@ -1,8 +1,6 @@
-"""Redacts personal data: e-mail addresses, phone, card and account numbers.
+"""Redacts e-mail addresses, phone, card and account numbers, with Presidio's pattern recognisers.
 
-Uses only Presidio's pattern recognisers, without a language model, so people's names and addresses remain. Card
-numbers, IBANs and phone numbers are validated. Numbers without separators remain, because most are ids, which a judge
-must distinguish.
+Names and addresses remain.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ _DATE = re.compile(r"\d{4}[.-]\d{1,2}[.-]\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4}")
 
 
 def check_installed() -> None:
-    """Raise ``UserError`` when the packages are missing, without importing them."""
+    """Raise ``UserError`` if packages are missing, without importing them."""
     if find_spec("presidio_analyzer") is None:
         raise UserError(
             f"redact.pii is set, and presidio-analyzer is not installed; install it with: {installation('pii')}"
@@ -36,14 +34,14 @@ def check_installed() -> None:
 
 
 class PersonalData:
-    """Removes personal data from texts. Creating one imports Presidio (seconds, 100 MB). One thread."""
+    """Removes personal data. Creation imports Presidio (seconds, 100 MB). One thread."""
 
     def __init__(self) -> None:
         from presidio_analyzer import predefined_recognizers as known
 
         class Mail(known.EmailRecognizer):
             def validate_result(self, pattern_text: str) -> bool:
-                """Accept any domain: the list of top-level domains would be downloaded."""
+                """Accept any domain, to avoid a download."""
                 return True
 
         self._everywhere: list[Any] = [
@@ -55,7 +53,6 @@ class PersonalData:
         self._phones: Any = known.PhoneRecognizer()
 
     def __call__(self, text: str) -> str:
-        """Return the text with personal data replaced by ``[personal: kind]``."""
         places = [place for recognizer in self._everywhere for place in _places(recognizer, text, 0)]
         for maybe in _MAYBE_PHONE.finditer(text):
             if _SIGNS.search(maybe[0]) and not _DATE.fullmatch(maybe[0]):
@@ -69,7 +66,6 @@ class PersonalData:
 
 
 def _places(recognizer: Any, text: str, offset: int) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and kind of a recogniser's matches."""
     for each in recognizer.analyze(text, recognizer.supported_entities, None) or ():
         if each.score >= _SURE and each.entity_type in _SAID:
             yield offset + each.start, offset + each.end, each.entity_type

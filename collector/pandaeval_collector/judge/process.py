@@ -1,4 +1,4 @@
-"""The collector's side of the worker process: started at the first call, and again after it died."""
+"""The collector's side of the judge worker process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OWN_ENVIRONMENT = {
 
 
 class WorkerProcess:
-    """Implements :class:`pandaeval_collector.judge.call.Caller` by a process of its own. On one event loop."""
+    """:class:`pandaeval_collector.judge.call.Caller` in a separate process. On one event loop."""
 
     def __init__(self, setup: JudgeConfig, environ: Mapping[str, str] | None = None) -> None:
         environ = os.environ if environ is None else environ
@@ -54,25 +54,27 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        """The id of the process, ``None`` while none runs."""
         return self._calls.pid
 
     async def start(self) -> None:
-        """Start the process unless it runs. Raises :class:`CallFailedError` when that fails."""
         if self._calls.pid is None or not self._budgets:
             known: dict[str, Any] = await self._asked("known")
             self.prices = {model: Price(*each["price"]) for model, each in known.items() if each["price"] is not None}
             self._budgets = {model: each["budget"] for model, each in known.items()}
 
     async def record_budget(self, model: str) -> int:
-        """Return how many tokens of a record fit into the windows of a model and its fallbacks, at most 32,000. Raises
-        :class:`CallFailedError` when the process does not start."""
+        """Return a record's token limit for a model and its fallbacks, at most 32,000.
+
+        Raises :class:`CallFailedError`.
+        """
         await self.start()
         return self._budgets.get(model, USUAL_RECORD)
 
     async def complete(self, call: ModelCall, permit: Permit | None = None) -> ModelAnswer:
-        """Ask the model in the judge's process. Raises :class:`CallFailedError` (``CRASHED`` when the process died
-        meanwhile), and what ``permit`` raises."""
+        """Call the model.
+
+        Raises :class:`CallFailedError` (``CRASHED`` if the process died), and errors of ``permit``.
+        """
 
         async def permitted(attempt: tuple[str, bool, int]) -> None:
             if permit is not None:
@@ -106,5 +108,4 @@ class WorkerProcess:
             raise CallFailedError(CallFailure.TIMEOUT if error.hung else CallFailure.CRASHED, str(error)) from error
 
     async def close(self) -> None:
-        """End the process, if it runs."""
         await self._calls.close()

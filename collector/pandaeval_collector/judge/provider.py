@@ -1,7 +1,7 @@
-"""Calls providers through litellm, with retries, fallbacks and rests after a run of failures.
+"""Calls providers through litellm, with retries, fallbacks and circuit breakers.
 
-litellm's Router counts no refused connection as a failure, and ignores a limit that equals its default. For the
-worker's process alone (:mod:`pandaeval_collector.judge.worker`), on one event loop.
+litellm's Router ignores refused connections. Only for the worker process (:mod:`pandaeval_collector.judge.worker`), on
+one event loop.
 """
 
 from __future__ import annotations
@@ -54,8 +54,6 @@ _REFUSED = frozenset({"content_filter", "safety", "refusal", "recitation"})
 
 
 class ProviderCaller:
-    """Calls models through one function of litellm, with retries, Retry-After, fallbacks and breakers."""
-
     def __init__(self, setup: JudgeConfig) -> None:
         litellm: Any = importlib.import_module("litellm")
         litellm.telemetry = False
@@ -71,8 +69,7 @@ class ProviderCaller:
         self._routes = {model: Route.of(litellm, setup, model) for model in self.models}
 
     def known(self) -> dict[str, Any]:
-        """Return for each model its US dollars per token (in, out, in from the cache), if listed, and how many tokens
-        of a record it and its fallbacks can be shown."""
+        """Return US dollars per token (in, out, cached), if listed, and the record budget per model."""
         return {
             model: {
                 "price": self._routes[model].known.price,
@@ -82,17 +79,15 @@ class ProviderCaller:
         }
 
     def _in_order(self, model: str) -> list[str]:
-        """Return the model and its fallbacks."""
         return [model] if model in self._fallbacks else [model, *self._fallbacks]
 
     async def warm_up(self) -> None:
-        """Has litellm do the imports of its first call, which its timeout would count. Sends nothing."""
+        """Run litellm's lazy imports, outside of a call's timeout. Sends nothing."""
         asked = [{"role": "user", "content": "x"}]
         with contextlib.suppress(self._litellm.BadRequestError):  # a name that is none: whoever asks it will hear of it
             await self._litellm.acompletion(model=self.models[0], messages=asked, mock_response="x")
 
     async def answer(self, call: Mapping[str, Any], allowed: Allowed) -> Reply:
-        """Return the reply of the call's model, or of the first fallback that answers."""
         failures: list[Reply] = []
         unread = False
         for model in self._in_order(call["model"]):
@@ -107,7 +102,6 @@ class ProviderCaller:
         return {**tried[0], "answered": unread}
 
     async def _tried(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
-        """Return the reply of a model after its retries; report the outcome of each try to the breaker."""
         if route.keyless:
             return failed("denied", f"{route.keyless} is not set", answered=unread)
         reply: Reply | None = None
@@ -135,7 +129,6 @@ class ProviderCaller:
         return reply
 
     async def _once(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
-        """Make a try; repeat it in another form if the provider may not accept the first."""
         form = wanted = route.form(call)
         while True:
             request = route.request(call, form)
@@ -168,10 +161,6 @@ class ProviderCaller:
         return reply
 
     def _other_form(self, route: Route, form: str, error: Exception, reply: Reply) -> str | None:
-        """Return the form to try after an error; ``None`` if the form cannot be the reason for it.
-
-        Some servers report errors of their chat templates as their own.
-        """
         of_content = isinstance(error, self._litellm.ContentPolicyViolationError)
         if of_content or not isinstance(error, self._of_form) or reply["failure"] not in _MAY_BE_FORM:
             return None
@@ -181,7 +170,6 @@ class ProviderCaller:
 
 
 def _pause(number: int, reply: Reply) -> float | None:
-    """Return the seconds until the next try after this many; ``None``: no other try."""
     if reply["ok"] or reply["failure"] not in _AGAIN:
         return None
     asked = float(reply["retry_after"] or 0.0)
@@ -190,13 +178,15 @@ def _pause(number: int, reply: Reply) -> float | None:
 
 
 def failed(kind: str, message: str, retry_after: float | None = None, answered: bool = False) -> Reply:
-    """Make the reply of a failed call. ``kind``: a :class:`pandaeval_collector.judge.call.CallFailure`; ``answered``:
-    the provider sent something unreadable, and may bill for it."""
+    """Make a failed call's reply.
+
+    ``kind``: a :class:`pandaeval_collector.judge.call.CallFailure`. ``answered``: unreadable, but may be billed.
+    """
     return {"ok": False, "failure": kind, "message": message, "retry_after": retry_after, "answered": answered}
 
 
 def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Reply:
-    """Turn an exception of litellm into a failed reply, whose message contains none of ``secrets``."""
+    """Convert a litellm exception to a failed reply, without ``secrets``."""
     said, message = str(error).lower(), explained(error, secrets)
     # Some servers have error classes of their own for a prompt that is too long.
     of_request = isinstance(error, litellm.BadRequestError | litellm.APIError | litellm.InternalServerError)
@@ -219,7 +209,7 @@ def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Repl
 
 
 def unreadable(error: BaseException | None) -> bool:
-    """Return whether a try failed over the content of the answer: no network error, no status code."""
+    """Return whether a try failed over the answer's content: no network error, no status code."""
     link = error
     while link is not None:
         if isinstance(link, OSError | httpx.HTTPError):
@@ -231,8 +221,7 @@ def unreadable(error: BaseException | None) -> bool:
 
 
 def answered(response: Any, model: str, max_tokens: int) -> Reply:
-    """Turn litellm's response into a reply. ``cut``: it ended at its limit of tokens. An answer that the provider or
-    the model broke off or refused is a failure, even where its words look like a verdict."""
+    """Convert litellm's response to a reply. ``cut``: ended at its token limit. Refused answers are failures."""
     choice = response.choices[0] if response.choices else None
     message = getattr(choice, "message", None)
     reasons = {str(each).lower() for each in (getattr(choice, "finish_reason", None), _own(choice, _NATIVE)) if each}
@@ -252,13 +241,10 @@ def answered(response: Any, model: str, max_tokens: int) -> Reply:
 
 
 def _own(part: Any, name: str) -> Any:
-    """Return a field of the provider's own that litellm passes on."""
     return (getattr(part, "provider_specific_fields", None) or {}).get(name)
 
 
 def _usage(response: Any) -> dict[str, Any]:
-    """Return tokens and US dollars as the provider reports them; ``None`` if the report is no number, also as a
-    text."""
     usage = getattr(response, "usage", None)
     stated = {
         "prompt_tokens": getattr(usage, "prompt_tokens", None),

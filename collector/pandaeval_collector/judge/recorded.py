@@ -1,7 +1,4 @@
-"""A judge that plays back recorded replies, such as those of ``pandaeval demo``: no model is asked, nothing is paid.
-
-For the worker's process alone.
-"""
+"""A judge that replays recorded replies, as for ``pandaeval demo``. Only for the worker process."""
 
 from __future__ import annotations
 
@@ -20,8 +17,10 @@ _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})\.')
 
 
 class RecordedReplies:
-    """Answers in place of :class:`pandaeval_collector.judge.provider.ProviderCaller`. A reply belongs to the question
-    that it names, about the run that holds all of its ``messages``: so it outlives a change of the prompt's words."""
+    """Replaces :class:`pandaeval_collector.judge.provider.ProviderCaller`.
+
+    A reply matches by question and by a run with all its ``messages``.
+    """
 
     def __init__(self, setup: JudgeConfig) -> None:
         assert setup.api_base is not None, "the name of the file"
@@ -29,14 +28,13 @@ class RecordedReplies:
         self._replies, self._models = held["replies"], setup.models
 
     async def warm_up(self) -> None:
-        """There is nothing to import."""
+        """No effect."""
 
     def known(self) -> dict[str, Any]:
         return {model: {"price": None, "budget": USUAL_RECORD} for model in self._models}
 
     async def answer(self, call: Mapping[str, Any], allowed: Allowed) -> Reply:
-        """Return the recorded reply with this question's code, and the tokens that the call would take of a model; a
-        refusal where none is recorded."""
+        """Return the recorded reply with this question's code and estimated tokens, else a refusal."""
         texts = [message["content"] for message in call["messages"]]
         _, _, record, question, *_ = texts
         name, model, most = call["response_format"]["json_schema"]["name"], call["model"], call["max_tokens"]

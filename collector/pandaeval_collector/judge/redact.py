@@ -1,4 +1,4 @@
-"""Secrets taken out of all that a judge may be shown of a trace."""
+"""Removes secrets from trace content for a judge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REMEMBER = 256
 
 
 def redact_value(value: Any, hide: Hide = redact) -> Any:
-    """Redact the texts in a JSON value, and the values of fields with names of secrets."""
+    """Redact texts in a JSON value, and values of secret-named fields."""
     match value:
         case str():
             return hide(value)
@@ -33,7 +33,6 @@ def redact_value(value: Any, hide: Hide = redact) -> Any:
 
 
 def _redact_fields(fields: Mapping[Any, Any], hide: Hide) -> dict[str, Any]:
-    """Redact an object. Of a pair ``{name, value}`` the name may be that of a secret."""
     name = fields.get("name", fields.get("key"))
     redacted: dict[str, Any] = {}
     for key, value in fields.items():
@@ -45,7 +44,6 @@ def _redact_fields(fields: Mapping[Any, Any], hide: Hide) -> dict[str, Any]:
 
 
 def _withheld(value: Any) -> Any:
-    """Redact the value of a field that is named like a secret, except for small numbers, which count something."""
     match value:
         case str():
             return "[secret: password]" if value and not value.startswith("[secret") else value
@@ -58,7 +56,7 @@ def _withheld(value: Any) -> Any:
 
 
 def redacted(trace: Trace, hide: Hide = redact) -> Trace:
-    """Return the trace with ``hide`` applied to all that a judge may be shown of it, also beside its pack."""
+    """Return the trace with ``hide`` applied to everything a judge may see."""
     hide, first = lru_cache(_REMEMBER)(hide), opening(trace)  # what many model calls are told alike is read once
 
     def some(text: str | None) -> str | None:
@@ -84,8 +82,6 @@ def redacted(trace: Trace, hide: Hide = redact) -> Trace:
 
 
 def _span(span: Span, hide: Hide, is_first: bool) -> Span:
-    """Redact the shown parts of a span: instructions, retrieved documents, a model's thoughts and its words beside
-    tool calls, and all input of the first model call."""
     if is_first or any(True for _ in instructions_of(span)):
         system = None if span.system is None else hide(span.system)
         span = replace(span, system=system, input=_input(span.input, hide, is_first))
@@ -97,7 +93,6 @@ def _span(span: Span, hide: Hide, is_first: bool) -> Span:
 
 
 def _input(messages: tuple[Message, ...] | None, hide: Hide, is_first: bool) -> tuple[Message, ...] | None:
-    """Redact all messages of the first model call, and the instructions of the others."""
     if messages is None:
         return None
     if is_first:
@@ -110,8 +105,6 @@ def _thinks(message: Message) -> bool:
 
 
 def _whole(message: Message, hide: Hide) -> Message:
-    """Redact all texts and values of a message that a judge may be shown of the time before a run."""
-
     def hidden(part: Part) -> Part:
         match part:
             case Text():

@@ -1,4 +1,4 @@
-"""From a model's words to a verdict, or to why there is none. A reply that does not hold is never a score."""
+"""Validates a model's reply as a verdict. An invalid reply is never a score."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ _MOST_STARTS = 100
 
 
 class InvalidReplyError(Exception):
-    """The reply is not a verdict; the message says what is wrong with it, for a repair and for the result."""
+    """The reply is no verdict. The message is used for repair and result."""
 
 
 class _Envelope(Verdict):
-    """What every reply of several parts holds beside them; whatever else it holds is ignored."""
+    """Common fields of multi-part replies; others are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True, given: Mapping[str, Any] | None = None) -> V:
-    """Read the verdict in a reply. Raises :class:`InvalidReplyError` for cut replies, invalid JSON, duplicate fields,
-    wrong shapes or types (``true`` or ``"1.0"`` for a number), values out of bounds, a wrong echo or an empty reason.
-    Unless ``sure`` after a retry, also for ``1.0`` on a scale that starts at 1, which may mean the best of 0 to 1. With
-    ``given``, applies the rubric's check. In a reply of several parts, invalid parts are ``None``; if all are, it is
-    rejected.
+    """Read the verdict in a reply. Raises :class:`InvalidReplyError`.
+
+    Unless ``sure``, rejects ``1.0`` on a scale from 1, which may mean the best of 0 to 1. ``given``: facts for the
+    rubric's check. Invalid parts are ``None``, unless all are invalid.
     """
     if len(text) > MAX_REPLY_CHARS:
         raise InvalidReplyError(f"the reply has {len(text)} characters")
@@ -66,7 +65,6 @@ def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True, given
 
 
 def _valid(document: str, shape: type[B], sure: bool) -> B:
-    """Read a document of a shape; raise :class:`InvalidReplyError`."""
     try:
         found = shape.model_validate_json(document, strict=True)
     except ValidationError as error:
@@ -93,7 +91,6 @@ def _agrees(answer: Any, check: Callable[[Any, Mapping[str, Any]], str | None] |
 
 @cache
 def _from_one(verdict: type[BaseModel]) -> tuple[str, ...]:
-    """Return the names of a verdict's numbers, also nested numbers, whose scale begins at 1."""
     schema = verdict.model_json_schema()
     parts = (schema, *schema.get("$defs", {}).values())
     fields = (pair for part in parts for pair in part.get("properties", {}).items())
@@ -102,9 +99,6 @@ def _from_one(verdict: type[BaseModel]) -> tuple[str, ...]:
 
 
 def _document(text: str, echo: str) -> str:
-    """Return a reply's JSON: all, or the object with the question's code. Small models add prose, fences or thoughts;
-    the record cannot know the code.
-    """
     said = text.rpartition("</think>")[2].strip()
     try:
         json.loads(said)
@@ -125,7 +119,6 @@ def _document(text: str, echo: str) -> str:
 
 
 def _objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the outermost JSON objects in a text."""
     decoder, at = json.JSONDecoder(), 0
     for _ in range(_MOST_STARTS):
         at = text.find("{", at)

@@ -1,7 +1,4 @@
-"""The way to one model: where it is, with which parameters it is asked, and whether it may be asked just now.
-
-For the worker's process alone.
-"""
+"""The route to a model: address, parameters and availability. Only for the worker process."""
 
 from __future__ import annotations
 
@@ -49,7 +46,7 @@ _PROBING_S = 1.0
 
 
 class Route:
-    """How the worker reaches one model. ``keyless``: the variable that should hold its key, if that is not set."""
+    """The route to a model. ``keyless``: the missing variable of its key."""
 
     def __init__(self, setup: JudgeConfig, model: str, known: KnownModel) -> None:
         self.model, self.timeout, self.known = model, setup.timeout, known
@@ -66,21 +63,18 @@ class Route:
 
     @classmethod
     def of(cls, litellm: Any, setup: JudgeConfig, model: str) -> Route:
-        """Make the route to a model with litellm's facts about it."""
         route = cls(setup, model, known(litellm, model))
         route.keyless = "" if "api_key" in route._reached else missing_key(litellm, model)
         return route
 
     @property
     def budget(self) -> int:
-        """Return the tokens of a record that the model is shown."""
         if self._context_tokens is not None:
             return self._context_tokens
         return record_budget(self.known.window, room(_SHORT_ANSWER, self._parameters, self._reasons, None))
 
     def form(self, call: Mapping[str, Any]) -> str:
-        """Return the form that the provider is to enforce, as OpenAI names it, ``""``: none. Repairs ask for the
-        schema, if possible; all other calls about a trace are alike up to the question."""
+        """Return the OpenAI name of the enforced form, or ``""``. Only repairs use the schema."""
         form: str = (self._parameters.get("response_format") or {"type": "json_object"})["type"]
         if call.get("response_format") is None or form == "text":
             return ""
@@ -88,16 +82,14 @@ class Route:
         return self._accepted.get(form, form)
 
     def weaker(self, form: str) -> str | None:
-        """Return the form to try after a refusal; ``None`` where the form cannot be the reason for it."""
         return None if form in self._accepted.values() else _WEAKER.get(form)
 
     def took(self, wanted: str, form: str) -> None:
-        """Note that the provider accepted ``form`` in place of the ``wanted`` form, or ``wanted`` itself."""
+        """Record the accepted ``form`` in place of ``wanted``."""
         self._accepted[wanted] = form
 
     def adapt(self, refusal: str) -> bool:
-        """Return whether a refusal suggests another way to ask, and adopt it for good: all messages as one, or
-        without a parameter that the refusal names."""
+        """Adapt permanently to a refusal. Returns whether it changed."""
         said = refusal.lower()
         if not self._merged and _TEMPLATE.search(said):
             self._merged = True
@@ -110,12 +102,11 @@ class Route:
         return named is not None
 
     def thought(self, reply: Mapping[str, Any]) -> None:
-        """Note whether the model thought before its answer: later answers then get the room for it."""
+        """Record whether the model thinks first, so that answers get room."""
         hidden = reply["usage"].get("reasoning_tokens")
         self._reasons = self._reasons or bool(hidden and hidden > _LEAST_ANSWER)
 
     def request(self, call: Mapping[str, Any], form: str) -> dict[str, Any]:
-        """Return litellm's arguments for a try."""
         own, sent = self._parameters, sum(tokens(message["content"]) for message in call["messages"])
         most = room(call["max_tokens"], own, self._reasons, self.known.most_out, bool(call.get("more")))
         if self.known.window is not None:
@@ -144,20 +135,17 @@ class Route:
         return {name: value for name, value in asked.items() if value is not None}
 
     def _messages(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the messages; joined if the model's template takes only a single message."""
         if self._merged:
             return [{"role": "user", "content": "\n\n".join(message["content"] for message in messages)}]
         return messages
 
     def _marked(self, messages: list[dict[str, Any]]) -> bool:
-        """Return whether the ends of the beginnings that calls share are marked for the provider's cache."""
         if not self.known.marks or self._merged or len(messages) <= max(_MARKED):
             return False
         return sum(tokens(message["content"]) for message in messages[: max(_MARKED) + 1]) >= _LEAST_MARKED
 
 
 def _reached(setup: JudgeConfig, model: str) -> dict[str, Any]:
-    """Return address and key, if the model is of the provider that they belong to."""
     if setup.home not in (None, model.partition("/")[0]):
         return {}
     given = {"api_base": setup.api_base, "api_key": os.environ.get(setup.api_key_env or "")}
@@ -165,8 +153,7 @@ def _reached(setup: JudgeConfig, model: str) -> dict[str, Any]:
 
 
 def missing_key(litellm: Any, model: str) -> str:
-    """Return the variable that should hold the key of ``model``, or several with "or"; ``""`` where a key may be set.
-    Called before anything is sent: some clients report a missing key as a server's fault, which is retried for long."""
+    """Return the missing key variables of ``model``, joined by "or", or ``""``."""
     try:
         provider = litellm.get_llm_provider(model)[1]
     except litellm.BadRequestError:
@@ -178,8 +165,8 @@ def missing_key(litellm: Any, model: str) -> str:
 
 
 class Breaker:
-    """A provider's circuit breaker. *Closed*: calls allowed. *Open* for ``rest`` seconds after three consecutive
-    failures. *Half open* then: one test call closes or opens it. ``clock``: seconds. One event loop.
+    """A provider's circuit breaker: open for ``rest`` seconds after three consecutive failures, then a test call
+    decides. ``clock``: seconds. One event loop.
     """
 
     def __init__(self, rest: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -193,9 +180,7 @@ class Breaker:
         return self._open_until is None
 
     def closed_in(self) -> float:
-        """Request permission for a call. Returns 0 if allowed, also for the test call; report its outcome. Else returns
-        seconds to wait.
-        """
+        """Request a call. Returns 0 if allowed (then report its outcome), else seconds to wait."""
         if self._open_until is None:
             return 0.0
         left = self._open_until - self._clock()
@@ -207,16 +192,15 @@ class Breaker:
         return 0.0
 
     def succeeded(self) -> None:
-        """Report that the provider answered, with any content."""
         self._failures, self._open_until, self._probing = 0, None, False
 
     def failed(self, rest: float | None = None) -> None:
-        """Report a call that failed over the provider. ``rest``: seconds that the provider asked to wait, if any."""
+        """Report a provider failure. ``rest``: seconds requested by the provider."""
         self._failures += 1
         if self._probing or self._failures >= _FAILS:
             self._open_until = self._clock() + max(self._rest, rest or 0.0)
         self._probing = False
 
     def left(self) -> None:
-        """Report a call that ended without evidence about the provider: cancelled, or not allowed."""
+        """Report a call without evidence: cancelled, or not allowed."""
         self._probing = False

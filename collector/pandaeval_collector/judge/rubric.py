@@ -1,4 +1,4 @@
-"""What a judge is asked: a question with its criteria, and the shape that the answer must have."""
+"""A judge's question, its criteria and the answer's shape."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ Reason = Annotated[str, Field(max_length=1200)]
 
 
 class Verdict(BaseModel):
-    """Base of all answers. Fields stand in the order in which a judge should think: reason, choice, then number; each
-    may say that it is unknown. What a class says of itself here is for developers, and is not sent.
+    """Base of all answers, with strict types.
 
-    Types are strict: no text and no ``true`` is taken for a number, but 1 is one.
+    Field order guides the judge: reason, choice, then number. Class docstrings are not sent.
 
-    ``instructed``: did the content of the trace try to instruct the judge? ``echo``: the code that the question asks
-    to be repeated; a reply without it did not come from reading our question.
+    ``instructed``: the trace tried to instruct the judge. ``echo``: the code that a valid reply repeats.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -45,10 +43,10 @@ V = TypeVar("V", bound=Verdict)
 
 @dataclass(frozen=True, slots=True)
 class Rubric(Generic[V]):
-    """A judge question. ``version`` changes with ``text`` or ``verdict``, so result ids differ. ``text`` contains
-    nothing from traces; ``given`` of :meth:`Judge.ask` is fenced like the trace. ``check``: returns the error in a
-    verdict for the given facts, which is repaired like a wrong shape. ``parts``: of a shared call, see
-    :func:`rubric_of`.
+    """A judge question.
+
+    ``version``: change it with ``text`` or ``verdict``. ``text``: no trace content. ``check``: returns a verdict's
+    error for the given facts, for repair. ``parts``: see :func:`rubric_of`.
 
     >>> Rubric("tone", "1", "Is the answer polite?", Verdict).max_tokens
     900
@@ -64,17 +62,18 @@ class Rubric(Generic[V]):
 
 
 class Answer(BaseModel):
-    """Base of the shapes of answers to questions that may share a call; strict like a :class:`Verdict`."""
+    """Strict base of answers to questions that may share a call."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPart(Generic[P]):
-    """A question that may share a call within its ``level`` (``trace`` or ``turn``). ``name``: of its metric.
-    ``about``: the judged subject, equal in all parts of a call. ``text``: criteria. ``answer``: shape of its verdict
-    part. ``check``: as in :class:`Rubric`. ``tokens``: estimated answer length. ``needs``: required extractions.
-    ``given``: facts from the subject and extractions. ``of_pack``: facts from the pack.
+    """A question that may share a call within its ``level`` (``trace`` or ``turn``).
+
+    ``name``: of its metric. ``about``: the subject, equal in all parts. ``text``: criteria. ``check``: as in
+    :class:`Rubric`. ``tokens``: estimated answer length. ``needs``: extractions. ``given``: facts from subject and
+    extractions. ``of_pack``: facts from the pack.
     """
 
     name: str
@@ -92,9 +91,7 @@ class QuestionPart(Generic[P]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction(QuestionPart[P]):
-    """An extraction whose facts other questions need. ``known``: facts that code can derive without a call. ``facts``:
-    facts in an answer.
-    """
+    """An extraction of facts. ``known``: by code. ``facts``: from an answer."""
 
     facts: Callable[[P, Any], Facts] = field(compare=False)
     known: Callable[[Any, Any], Facts | None] = field(default=lambda subject, pack: None, compare=False)
@@ -103,9 +100,7 @@ class Extraction(QuestionPart[P]):
 
 @lru_cache(maxsize=256)
 def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
-    """Make the rubric of one or several parts. A shared verdict has a field per part, ``None`` if that part is
-    invalid.
-    """
+    """Make the rubric of some parts. A shared verdict has a field per part."""
     first, *others = parts
     if not others:
         alone = create_model(first.answer.__name__, __base__=(first.answer, Verdict))
@@ -126,7 +121,6 @@ def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
 
 
 def _texts(parts: Sequence[QuestionPart[Any]]) -> Iterator[str]:
-    """Yield the texts of a shared question: those of each level below its introduction."""
     level = ""
     for part in parts:
         if part.level != level:

@@ -1,8 +1,4 @@
-"""Rulings: sentences by which an agent's owner settles an interpretation for the judge.
-
-A ruling applies to a metric, and an agent or all agents. It follows the criteria and changes the version of question
-and results.
-"""
+"""Rulings: an owner's interpretations for the judge, per metric and agent. They change the version of results."""
 
 from __future__ import annotations
 
@@ -23,15 +19,15 @@ _HEAD = "Rulings of the agent's owner. If a ruling differs from the criteria abo
 
 
 class Ruling(BaseModel):
-    """A ruling as it is in the file (YAML), which people and ``pandaeval judge align`` write::
+    """A ruling in the YAML file, written by people and ``pandaeval judge align``::
 
     - text: A refund is done only if the result of a call confirms it.
       agent: helpdesk                    # default: all agents
       metric: trace.task_completion      # default: correctness of traces and sessions
       state: candidate                   # adopted (default), candidate, rejected or withdrawn
 
-    A judge reads ``text`` of the adopted rulings. It never reads ``question``, whose words another model chose.
-    ``figures``: the effect of a ruling that ``judge align`` tried.
+    A judge reads ``text`` of adopted rulings, never ``question``, which a model worded. ``figures``: the effect that
+    ``judge align`` measured.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -50,32 +46,29 @@ class Ruling(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _with_id(cls, given: Any) -> Any:
-        """Add the ID that follows from metric, agent and text, if there is none."""
         if not isinstance(given, Mapping) or "id" in given:
             return given
         about = "\n".join(str(given.get(name, "")) for name in ("metric", "agent", "text"))
         return {**given, "id": hashlib.blake2b(about.encode(), digest_size=4).hexdigest()}
 
     def concerns(self, keys: Collection[str], agent: str) -> bool:
-        """Return whether the ruling applies to questions of these metrics about a run of this agent."""
         names = {*keys, *(key.partition(".")[2] for key in keys)}
         return self.state == "adopted" and self.metric in names and self.agent in ("", agent)
 
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """The rulings for a question. ``rubric``: the name of the rubric that gives the metric's verdict."""
+    """The rulings for a question. ``rubric``: its name."""
 
     rubric: str = ""
     texts: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
-        """A suffix for versions that identifies the rulings; ``""`` without any."""
         return "+" + hashlib.blake2b("\n".join(self.texts).encode(), digest_size=3).hexdigest() if self.texts else ""
 
     def added_to(self, asked: Q) -> Q:
-        """Return the question with the rulings, if they belong to it; else unchanged."""
+        """Return the question with its rulings, or unchanged."""
         if not self.texts or asked.name != self.rubric:
             return asked
         text = "\n".join([asked.text.strip(), "", _HEAD, *(f"- {text}" for text in self.texts)])
@@ -83,5 +76,5 @@ class Guidance:
 
 
 def guidance(rulings: Iterable[Ruling], keys: Collection[str], rubric: str, agent: str) -> Guidance:
-    """Return the rulings that concern a question, in their order. ``keys``: the metrics that it answers."""
+    """Return a question's rulings in order. ``keys``: its metrics."""
     return Guidance(rubric, tuple(each.text for each in rulings if each.concerns(keys, agent)))

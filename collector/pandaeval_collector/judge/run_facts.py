@@ -1,4 +1,4 @@
-"""Counts facts of a run for the judge, in our own words: a text of the run could add facts of its own."""
+"""Facts of a run, counted by code in our own words."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ THOUGHT, SAID = "thought", "said"
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """Facts about calls, by 1-based position. ``failed``, ``changing``: failed and state-changing calls. ``text``: all
-    facts as lines. ``used``: names that a cut result keeps for later steps. ``checks``: calls that read back a change.
-    ``same``: an earlier call with the same long result.
+    """Facts about calls, by 1-based position.
+
+    ``text``: as lines. ``used``: names that a cut result keeps. ``checks``: calls that read back a change. ``same``: an
+    earlier equal result.
     """
 
     failed: tuple[int, ...]
@@ -40,10 +41,7 @@ class CallFacts:
 
 
 def facts(trace: Trace) -> CallFacts:
-    """Count the facts of a trace as metrics see it, with results neither cut nor sanitized.
-
-    The predicate that limits verdicts also decides which calls failed.
-    """
+    """Count the facts of a trace, from complete results. Shares the failure predicate with verdict limits."""
     signs = [*enumerate(map(tells, trace.tool_calls), 1)]
     failed = tuple(number for number, sign in signs if sign is FailureSign.FAILED)
     unsure = tuple(number for number, sign in signs if sign is FailureSign.UNSURE)
@@ -54,7 +52,6 @@ def facts(trace: Trace) -> CallFacts:
 
 
 def _uses(trace: Trace, changing: frozenset[int]) -> tuple[dict[int, frozenset[str]], frozenset[int], dict[int, int]]:
-    """Return the fields ``used``, ``checks`` and ``same`` of :class:`CallFacts`."""
     said = [text for turn in trace.turns for text in (turn.user, turn.assistant) if text]
     results = [as_text(call.result)[:_READ] if call.has_result else "" for call in trace.tool_calls]
     given = [frozenset(_NAME.findall(as_text(call.arguments))) for call in trace.tool_calls]
@@ -102,7 +99,6 @@ def _calls(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], decli
 
 
 def _strange(trace: Trace) -> list[int]:
-    """Return the positions of calls of tools that the agent did not have, if its tools are known."""
     names = {tool.name for tool in trace.tools}
     return [number for number, call in enumerate(trace.tool_calls, 1) if names and call.name not in names]
 
@@ -145,16 +141,11 @@ def _named(numbers: Iterable[int]) -> str:
 
 
 def said_on_the_way(trace: Trace) -> tuple[str, ...]:
-    """Return the agent's words beside its tool requests, each text once: some plans appear only there."""
     return tuple(text for _, kind, text in _spoken(trace) if kind == SAID)
 
 
 def thoughts(trace: Trace) -> list[tuple[int, str, str]]:
-    """Return ``(time, THOUGHT or SAID, text)`` of each distinct thought and remark, in order.
-
-    Time is the model call's start, before its tools. A thought only in a later history precedes the next known time, or
-    the last model call.
-    """
+    """Return ``(time, THOUGHT or SAID, text)`` of distinct thoughts and remarks, in order."""
     spoken = [*_spoken(trace)]
     times = {text: time for time, kind, text in spoken if kind == THOUGHT}
     time = max((span.start_ns for span in trace.spans if span.kind is Kind.LLM), default=0)
@@ -178,7 +169,6 @@ def _spoken(trace: Trace) -> Iterator[tuple[int, str, str]]:
 
 
 def _outputs(span: Span) -> Iterator[tuple[int, str, str]]:
-    """Yield thoughts and words of a model call. Calls that a provider ran within it lie between its words."""
     time = span.start_ns
     for message in span.output or ():
         yield from ((time, THOUGHT, text) for text in _reasoning(message))

@@ -1,4 +1,4 @@
-"""Makes trace content harmless for a prompt: nothing in it can pass for our own words, and nothing is fetched."""
+"""Makes trace content harmless for a prompt."""
 
 from __future__ import annotations
 
@@ -34,12 +34,7 @@ _MAX_URL = 200
 
 
 def neutral(text: str) -> str:
-    """Sanitize text: removes invisible and control characters, blobs, links, and text that imitates fences or message
-    ends.
-
-    A note replaces removals. Readable text stays, except for brackets of fences and a space in template tokens.
-    Invisible characters are removed first, because they could hide patterns.
-    """
+    """Remove invisible and control characters, blobs, links, and imitations of fences, with a note."""
     text = _UNPRINTABLE.sub(" ", UNSEEN.sub("", text))
     text = _DATA_URI.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
     text = _BASE64.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
@@ -49,10 +44,9 @@ def neutral(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text without line breaks, so that no part of it can pass for a line of ours."""
     return " ".join(text.split())
 
 
 def escaped(text: str) -> str:
-    """Return the text on a single line with its spaces, so that code keeps its indentation."""
+    """Return the text on one line, with spaces kept for code."""
     return "\\n".join(text.splitlines())

@@ -1,5 +1,4 @@
-"""JSON schemas in a few words: of the answers that a judge gives, and of the parameters of an agent's tools. A schema
-itself takes three times as many tokens, and small models copy it."""
+"""Short descriptions of JSON schemas, for verdicts and tool parameters."""
 
 from __future__ import annotations
 
@@ -34,16 +33,14 @@ _LIMITS = {
 
 
 def field(name: str, schema: Any, whole: Mapping[str, Any], more: str = "", depth: int = 0) -> str:
-    """Describe a field or parameter: its values, ``more``, and its schema's description. ``whole``: the schema with
-    the definitions that are referred to."""
+    """Describe a field: values, ``more`` and description. ``whole``: the schema with definitions."""
     about = schema.get("description") if isinstance(schema, Mapping) else None
     told = f". {one_line(about).rstrip('.')}" if isinstance(about, str) and about.strip() else ""
     return f"{name}: {_kind(schema, whole, depth)}{more}{told}"
 
 
 def signature(schema: Any, most: int = _LONGEST) -> str:
-    """Describe the parameters in a tool's JSON schema, ``""`` without any: at most about ``most`` characters, neutral
-    and on one line, as names and values are the trace's words."""
+    """Describe a tool's parameters, ``""`` without any: sanitized, on one line, about ``most`` characters."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping) or not properties:
         return ""

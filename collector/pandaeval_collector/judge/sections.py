@@ -1,4 +1,4 @@
-"""Writes the sections of the record that a judge reads: evidence before prose, claims named as claims."""
+"""Sections of a judge's record: evidence before prose, claims named as claims."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from pandaeval_otel.model import Trace
 
 @dataclass(frozen=True, slots=True)
 class PromptSection:
-    """A titled part of the record. ``blocks`` are fenced one by one; ``together``: all in one fence; ``ours``: not at
-    all, as they hold no word of the trace. ``share``: its weight in a budget that is too small for all. ``outset``: it
-    describes the time before the agent acted."""
+    """A titled part of the record.
+
+    ``blocks``: fenced separately, or ``together``. ``ours``: unfenced, without trace text. ``share``: weight in a small
+    budget. ``outset``: precedes the agent's actions.
+    """
 
     title: str
     blocks: tuple[str, ...]
@@ -28,7 +30,7 @@ class PromptSection:
 
 
 def agent_sections(trace: Trace, known: EarlierTurns, limits: StepLimits) -> list[PromptSection]:
-    """Make the sections that an agent's runs have in common, in sanitized words: instructions and tools."""
+    """Make the sections shared by an agent's runs: instructions and tools, sanitized."""
     return [
         _instructions(known, limits),
         PromptSection("TOOLS THAT THE AGENT HAD", (_tools(trace, limits),), 5, outset=True),
@@ -36,11 +38,7 @@ def agent_sections(trace: Trace, known: EarlierTurns, limits: StepLimits) -> lis
 
 
 def run_sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLimits) -> list[PromptSection]:
-    """Make the sections of a run, its ``facts`` and the ``known`` context, sanitized.
-
-    Task, steps and answer have the largest shares. With several turns, steps contain all messages. The date is last, so
-    records of a growing session share a prefix.
-    """
+    """Make a run's sections, ``facts`` and ``known`` context, sanitized. The date is last, for prompt caches."""
     found = [*_context(known, limits)]
     several = len(trace.turns) > 1
     if not several:
@@ -97,8 +95,7 @@ def _tools(trace: Trace, limits: StepLimits) -> str:
 
 
 def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list[str]:
-    """Return the newest texts that ``room`` tokens hold, each of at most ``limit`` characters, after a note of how
-    many are missing; ``missing``: how many already were."""
+    """Return the newest texts within ``room`` tokens, each up to ``limit`` characters, after a note of omissions."""
     kept: list[str] = []
     for each in reversed(said):
         shown = elided(each, limit)

@@ -1,4 +1,4 @@
-"""Selects traces for judging with known probabilities, so that rates are unbiased."""
+"""Selects traces for judging with known probabilities, for unbiased rates."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pandaeval_otel.base.semconv import AGENT_NAME
 
 
 def included(id_: str, share: float) -> bool:
-    """Return whether a session (or a trace without a session) is in a sample of this share, 0..1, by a hash: a larger
-    sample holds every smaller one, and all collectors and runs pick the same ones."""
+    """Return whether a session or trace is in a sample of this share, 0..1, by hash. Samples are nested."""
     if share >= 1.0:
         return True
     digest = hashlib.blake2b(id_.encode(), digest_size=8, person=b"judge sample").digest()
@@ -21,8 +20,9 @@ def included(id_: str, share: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Whether a metric's judge is called for a trace. ``probability``: of being judged, 0..1. ``in_sample``: the whole
-    session is judged. ``selected``: chosen because of a verdict or finding, so excluded from rates.
+    """Whether a metric's judge is called.
+
+    ``probability``: 0..1. ``in_sample``: the whole session is judged. ``selected``: excluded from rates.
     """
 
     included: bool = True
@@ -33,10 +33,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which traces are judged.
+    """Selection of traces.
 
-    ``share``: of the sessions, 0..1, each whole or not at all. ``when``: with ``suspicious`` every trace that looks
-    suspicious is judged, and the share is of the others. ``only``: a trace needs one of these values of each attribute.
+    ``share``: of whole sessions, 0..1. ``when``: ``suspicious`` also judges every suspicious trace. ``only``: required
+    values by attribute.
     """
 
     share: float = 1.0
@@ -44,7 +44,7 @@ class Selection:
     only: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def concerns(self, agent: str, attributes: Iterable[Mapping[str, Any]]) -> bool:
-        """Return whether a trace of ``agent`` is judged at all. ``attributes``: of its spans and their resources."""
+        """Return whether a trace of ``agent`` may be judged. ``attributes``: of spans and resources."""
         missing = {key for key, values in self.only.items() if key != AGENT_NAME or agent not in values}
         for some in attributes:
             if not missing:
@@ -61,5 +61,4 @@ class Selection:
 
 
 def _text(value: Any) -> str:
-    """Return a value as a configuration writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

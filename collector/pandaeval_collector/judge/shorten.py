@@ -1,4 +1,4 @@
-"""Counts tokens of a text, and shortens it."""
+"""Estimates a text's tokens and shortens it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ _NEAR, _LEAST_NEAR, _MOST_NAMES = 120, 20, 40
 
 
 def elided(text: str, limit: int, names: Collection[str] = ()) -> str:
-    """Shorten a text to about ``limit`` characters of its beginning and end, with a note of the missing length.
-    ``names``: words whose first places are kept as well, with their surroundings."""
+    """Shorten a text to beginning and end, about ``limit`` characters. ``names``: words to keep."""
     if len(text) <= limit:
         return text
     head = max(1, limit * 2 // 3)
@@ -30,7 +29,7 @@ def elided(text: str, limit: int, names: Collection[str] = ()) -> str:
 
 
 def fitting(text: str, most: int) -> str:
-    """Shorten a text to at most ``most`` tokens of its beginning and end; to its beginning where ``most`` is tiny."""
+    """Shorten a text to beginning and end, at most ``most`` tokens."""
     if tokens(text) <= most:
         return text
     low = _longest(lambda length: elided(text, length), len(text), most)
@@ -38,7 +37,6 @@ def fitting(text: str, most: int) -> str:
 
 
 def _longest(cut: Callable[[int], str], length: int, most: int) -> int:
-    """Return the greatest length up to ``length`` for which ``cut`` gives at most ``most`` tokens."""
     low, high = 0, length
     while low < high:
         middle = (low + high + 1) // 2
@@ -47,7 +45,6 @@ def _longest(cut: Callable[[int], str], length: int, most: int) -> int:
 
 
 def tokens(text: str) -> int:
-    """Estimate, rather high, how many tokens a text has: a quarter of the ASCII characters, and a token for each other
-    character (high for most scripts, about right for Chinese, Japanese and Korean)."""
+    """Estimate tokens, rather high: a quarter of ASCII characters, and one per other character."""
     plain = len(text.encode("ascii", "ignore"))
     return plain // 4 + (len(text) - plain) + 1

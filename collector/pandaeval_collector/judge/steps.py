@@ -1,4 +1,4 @@
-"""Writes the steps of a run for the judge, in order: messages, thoughts, calls with results, retrieved documents."""
+"""A run's steps for the judge in order: messages, thoughts, calls with results, documents."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _MESSAGE, _THOUGHT, _STEP = range(3)
 
 
 class OwnWords(str):
-    """A block of our own words, which needs no fence. No text of a trace becomes one."""
+    """An unfenced block of our own words, never trace text."""
 
     __slots__ = ()
 
 
 class KeptBlock(str):
-    """A block of a call that changed something, or that read the change back: it is cut last."""
+    """A call that changed state, or its read-back; cut last."""
 
     __slots__ = ()
 
 
 class UsedBlock(str):
-    """A block of a call whose result later steps use."""
+    """A call whose result later steps use."""
 
     __slots__ = ()
 
@@ -51,10 +51,11 @@ class _Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """How much of each part is shown, sanitized by ``clean``. ``value``: most characters of an argument, a result or a
-    thought; ``text``: of a user's message, an answer, an error and instructions; ``tool``: of a tool's description and
-    of its parameters; ``listed``: most tools, and documents of one retrieval; ``context``: tokens of the earlier
-    conversation."""
+    """Limits of each part, sanitized by ``clean``.
+
+    In characters: ``value``, ``text``, ``tool``. ``listed``: tools, and documents per retrieval. ``context``: tokens of
+    the earlier conversation.
+    """
 
     value: int
     text: int
@@ -64,27 +65,24 @@ class StepLimits:
     clean: Callable[[str], str] = neutral
 
     def shown(self, value: object, most: int = 0) -> str:
-        """Return a value, or a text of at most ``most`` characters."""
         return elided(self.clean(as_text(value)), most or self.value)
 
     def line(self, value: object, most: int = 0) -> str:
-        """Return the same on a single line, so that none of its lines passes for another part of a step."""
         return elided(one_line(self.clean(as_text(value))), most or self.value)
 
     def code(self, value: object) -> str:
-        """Return the same with its spaces: code keeps its indentation."""
         return elided(escaped(self.clean(as_text(value))), self.value)
 
 
 def clock(nanoseconds: int) -> str:
-    """Write day of the week, date and time in UTC, to the minute; ``""`` for a number that is no time of a clock."""
+    """Format weekday, date and time in UTC, to the minute; ``""`` for an invalid time."""
     if nanoseconds < _CLOCKS_SINCE:
         return ""
     return f"{datetime.fromtimestamp(nanoseconds // 10**9, UTC):%A, %Y-%m-%d %H:%M} UTC"
 
 
 def message(prefix: str, text: str | None, limits: StepLimits, media: bool = False) -> str:
-    """Write a message behind its ``prefix``, in our own words if it has no text."""
+    """Write a message after ``prefix``; in our own words if empty."""
     if text is not None and text.strip():
         return prefix + limits.shown(text, limits.text)
     if media:
@@ -93,10 +91,7 @@ def message(prefix: str, text: str | None, limits: StepLimits, media: bool = Fal
 
 
 def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
-    """Write the blocks of a run's steps.
-
-    Words and thoughts are lines before the call that they led to. Each message of several turns is a block.
-    """
+    """Write the blocks of a run's steps. Thoughts precede their call."""
     turns = trace.turns if len(trace.turns) > 1 else ()
     pieces = [*_messages(turns, limits)]
     pieces += [_Piece(time, _THOUGHT, f"{kind}: {limits.code(text)}") for time, kind, text in thoughts(trace)]
@@ -108,7 +103,6 @@ def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
 
 
 def last_answer(trace: Trace) -> str | None:
-    """Return the answer of the last turn; an answer of the trace that is empty if the turn has none."""
     last = trace.turns[-1].assistant if trace.turns else None
     if last is None and trace.output is not None and not trace.output.strip():
         return trace.output
@@ -116,7 +110,6 @@ def last_answer(trace: Trace) -> str | None:
 
 
 def _messages(turns: Sequence[Turn], limits: StepLimits) -> Iterator[_Piece]:
-    """Yield the user's message of each turn, after the answer of the turn before."""
     since, answer = 0, None
     for number, turn in enumerate(turns, 1):
         if number > 1:
@@ -130,7 +123,6 @@ def _messages(turns: Sequence[Turn], limits: StepLimits) -> Iterator[_Piece]:
 
 
 def _blocks(pieces: Iterable[_Piece]) -> Iterator[str]:
-    """Join thoughts with the step that follows; a result may have several lines, so it ends its block."""
     lines: list[str] = []
     for piece in pieces:
         if piece.order == _THOUGHT:
@@ -167,7 +159,6 @@ def _documents(span: Span, limits: StepLimits) -> str:
 
 
 def _calls(trace: Trace, turns: Sequence[Turn], facts: CallFacts, limits: StepLimits) -> Iterator[_Piece]:
-    """Yield each call; calls in a row that are like an earlier call as a single line."""
     calls = trace.tool_calls
     several = len({call.agent for call in calls}) > 1
     parents = {span.span_id: span.parent_id for span in trace.spans}
@@ -182,8 +173,6 @@ def _calls(trace: Trace, turns: Sequence[Turn], facts: CallFacts, limits: StepLi
 
 
 def _folded(calls: Sequence[ToolCall], turns: Sequence[Turn]) -> Iterator[tuple[int, int, int]]:
-    """Yield the first and the last index of calls in a row, within a turn, that are like an earlier call, and its
-    index; the own index three times for a call that is like none."""
     known: dict[str, int] = {}
 
     def kind(index: int) -> tuple[int, int, bool]:
@@ -205,8 +194,6 @@ def _call(
     facts: CallFacts,
     parents: Mapping[str, str],
 ) -> str:
-    """Write a call. ``several``: several agents made calls; ``parents``: by span. The result comes last. It is whole
-    if the call was to change something; cut results keep the names that later steps use."""
     call, number = calls[index], index + 1
     head = f"call {number}: {limits.line(call.name, limits.text)}"
     if call.agent and several:
@@ -239,7 +226,6 @@ def _result(result: str, number: int, facts: CallFacts, limits: StepLimits) -> s
 
 
 def _is_parallel(call: ToolCall, near: Sequence[ToolCall], parents: Mapping[str, str]) -> bool:
-    """Return whether a call overlaps one of those ``near``, and neither was made within the other."""
     for other in near:
         overlaps = other is not call and other.start_ns < call.end_ns and call.start_ns < other.end_ns
         if overlaps and not (_is_below(other, call, parents) or _is_below(call, other, parents)):
@@ -248,7 +234,6 @@ def _is_parallel(call: ToolCall, near: Sequence[ToolCall], parents: Mapping[str,
 
 
 def _is_below(inner: ToolCall, outer: ToolCall, parents: Mapping[str, str]) -> bool:
-    """Return whether a call was made within another, which delegated to an agent."""
     span_id = inner.span_id
     for _ in range(_DEEPEST_CALL):
         span_id = parents.get(span_id, "")

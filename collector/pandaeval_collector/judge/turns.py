@@ -1,4 +1,4 @@
-"""Shows metrics of level turn one turn, with all that came before it; after Agentest's ``ScoreInput``."""
+"""Shows turn metrics a turn with the prior conversation; after Agentest's ``ScoreInput``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ Hide = Callable[[Trace], Trace]
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """A turn for turn metrics. ``trace``: as if only this turn existed. ``said``: the prior conversation, oldest first.
-    ``turn_index``: 0-based among known turns. ``goal``, ``profile``: ``""`` if not stated. ``knowledge``: stated
-    knowledge and this turn's documents. ``record``: the whole trace with the turn's number, if the judge receives it.
+    """A turn for turn metrics.
+
+    ``trace``: as if only this turn existed. ``said``: prior conversation, oldest first. ``turn_index``: 0-based.
+    ``goal``, ``profile``: ``""`` if not stated. ``knowledge``: with this turn's documents. ``record``: the whole trace,
+    if the judge receives it.
     """
 
     trace: Trace
@@ -32,37 +34,35 @@ class TurnView:
 
     @property
     def shown_calls(self) -> tuple[ToolCall, ...]:
-        """The calls by whose numbers a judge names them."""
+        """The calls, as numbered for the judge."""
         return self.tool_calls if self.record is None else self.record[0].tool_calls
 
     @property
     def user_message(self) -> str | None:
-        """What the user said; ``None``: not captured."""
+        """The user's message; ``None``: not captured."""
         return self.trace.turns[0].user
 
     @property
     def agent_message(self) -> str | None:
-        """What the agent answered; ``None``: not captured, or there is none."""
+        """The agent's answer; ``None``: not captured or missing."""
         return self.trace.turns[0].assistant
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls of this turn in order, with ``name``, ``arguments`` and ``result``."""
+        """This turn's calls in order, with ``name``, ``arguments`` and ``result``."""
         return self.trace.tool_calls
 
     @property
     def span_id(self) -> str:
-        """The id of the span that answers."""
         return self.trace.turns[0].span_id or self.trace.root_span_id
 
     @property
     def history(self) -> tuple[tuple[str, str], ...]:
-        """The user's message and the agent's answer of each earlier turn, oldest first."""
+        """User message and answer of each earlier turn, oldest first."""
         return tuple(_exchanges(self.said))
 
     @property
     def has_results(self) -> bool:
-        """Whether any tool's result is known, in this turn or an earlier one."""
         if any(call.has_result and call.result is not None for call in self.tool_calls):
             return True
         return any(line.startswith(_RESULT) and line != _HIDDEN for line in self.said)
@@ -71,8 +71,10 @@ class TurnView:
 def turn_view(
     trace: Trace, index: int, earlier: Sequence[str] = (), base: int | None = None, hide: Hide = lambda trace: trace
 ) -> TurnView:
-    """Make the view of a trace's ``index``-th turn. ``earlier``: the conversation before it in the session, already
-    redacted, for a trace whose spans do not show it; ``base``: the number of turns there, ``None``: unknown."""
+    """Make the view of a trace's ``index``-th turn.
+
+    ``earlier``: redacted session conversation. ``base``: its turns, ``None``: unknown.
+    """
     one = hide(_with_instructions(of_turn(trace, index), trace))
     told = before(one).said
     own = told or (*earlier, *(line for at in range(index) for line in lines_of(hide(of_turn(trace, at)))))
@@ -82,7 +84,6 @@ def turn_view(
 
 
 def _with_instructions(one: Trace, trace: Trace) -> Trace:
-    """Add to a turn the spans around it that state instructions: an agent's span begins with its first turn."""
     own, by_id = {span.span_id for span in one.spans}, {span.span_id: span for span in trace.spans}
     around: dict[str, Span] = {}
     for span in one.spans:
@@ -95,7 +96,6 @@ def _with_instructions(one: Trace, trace: Trace) -> Trace:
 
 
 def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs the user's messages, those in a row as one, with the last answer to each."""
     found: list[tuple[str, str]] = []
     open_ = False
     for line in said:
@@ -114,8 +114,6 @@ def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def stated(view: TurnView | Conversation) -> dict[str, str]:
-    """Return the facts of a question beside the record, by name, as far as it is known: goal, profile and
-    knowledge."""
     knowledge = "\n".join(f"- {each}" for each in view.knowledge)
     held = {"goal": view.goal, "profile": view.profile, "knowledge": knowledge}
     return {name: text for name, text in held.items() if text}

@@ -1,8 +1,6 @@
 """The process that calls models: ``python -m pandaeval_collector.judge.worker``.
 
-Only this process imports litellm (4 s, 165 MB). It is stateless; messages are JSON. Before each attempt it requests
-permission with the model, whether the previous reply was unreadable, and the maximum answer length, so the collector
-enforces limits and budget.
+Only this process imports litellm (4 s, 165 MB). Each attempt requests permission from the collector.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clients of Kafka: their settings, the library where it is installed, and delivery of messages."""
+"""Kafka clients: settings, optional library and delivery."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ _log = logging.getLogger(__name__)
 
 
 def library() -> ModuleType:
-    """Import confluent-kafka. Raises :class:`UserError` where it is missing."""
     try:
         import confluent_kafka
     except ImportError as error:
@@ -28,7 +27,6 @@ def library() -> ModuleType:
 
 
 def client(kafka: Kafka, environ: Mapping[str, str]) -> dict[str, object]:
-    """Return the settings of every client. Raises :class:`UserError` where the password is not set."""
     settings: dict[str, object] = {"bootstrap.servers": kafka.brokers, "logger": _log, **kafka.options}
     if kafka.password_env is not None:
         password = environ.get(kafka.password_env, "").strip()
@@ -39,16 +37,14 @@ def client(kafka: Kafka, environ: Mapping[str, str]) -> dict[str, object]:
 
 
 def producer(kafka: Kafka, environ: Mapping[str, str]) -> dict[str, object]:
-    """Return the settings of producers: they lose and reorder nothing, and put keys where Java's clients put them."""
+    """Return lossless, ordered producer settings, with Java's key partitioning."""
     sure = {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random", "delivery.timeout.ms": 20_000}
     settings = {"linger.ms": 10, "compression.type": "zstd", **client(kafka, environ), **sure}
     return {name: value for name, value in settings.items() if name not in _OF_CONSUMERS}
 
 
 def deliver(producer: Any, topic: str, messages: Iterable[Mapping[str, object]]) -> str:
-    """Write messages (``key``, ``value``, ``headers``) and wait for the brokers. Returns their error, or ``""``. On a
-    thread.
-    """
+    """Write messages (``key``, ``value``, ``headers``) and wait. Returns the brokers' error, or ``""``. On a thread."""
     failures: list[str] = []
 
     def done(error: Any, _: Any) -> None:

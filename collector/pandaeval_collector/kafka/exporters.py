@@ -1,4 +1,4 @@
-"""Results, and members of shared sessions, to Kafka topics: what is sent twice is one record after compaction."""
+"""Results and session members to Kafka topics. Duplicates have equal keys, so compaction removes them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ SETTINGS = KafkaResults
 
 
 def exporters(settings: KafkaResults, around: Surroundings) -> Iterator[KafkaExporter]:
-    """Make the exporters of results and of members of sessions. Raises ``UserError`` where the client is missing."""
     kafka: Kafka = around.config.kafka
     if settings.topic is not None:
         yield KafkaExporter(library().Producer(producer(kafka, around.environ)), settings.topic)
@@ -44,8 +43,7 @@ def _result_message(body: bytes) -> tuple[str, bytes]:
 
 
 class KafkaExporter:
-    """Exports each row at least once, in order: after a crash the last batch is written again, under the same keys.
-    ``message`` makes key and value of a row; on a thread."""
+    """Exports rows in order, at least once. ``message``: makes a row's key and value; on a thread."""
 
     off = False
 

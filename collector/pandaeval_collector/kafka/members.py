@@ -1,4 +1,4 @@
-"""Messages about decided traces, for the collectors that score their sessions."""
+"""Messages about decided traces, for collectors that score their sessions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Contents = Callable[[bytes], Sequence[tuple[bool, bytes]]]
 
 
 def member_message(contents: Contents) -> Callable[[bytes], tuple[str, bytes]]:
-    """Return the maker of the key and the value of a packed member's message."""
+    """Return the function that makes a packed member's key and value."""
 
     def message(member: bytes) -> tuple[str, bytes]:
         return Member.FromString(member).session_id, with_contents(member, contents, _MOST_CONTENTS)
@@ -27,8 +27,7 @@ def member_message(contents: Contents) -> Callable[[bytes], tuple[str, bytes]]:
 
 
 def with_contents(message: bytes, read: Contents, most: int) -> bytes:
-    """Add to a packed member the stored content of its trace, if the scorer of its session may need it. Adds no more
-    than ``most`` bytes."""
+    """Add stored trace content, if the session's scorer may need it, at most ``most`` bytes."""
     member = Member.FromString(message)
     if not member.decided:
         return message

@@ -1,8 +1,7 @@
-"""Owned partitions: group claims, and a ledger of finished traces with the replay position for a successor.
+"""Owned partitions: claims, and a ledger of finished traces with the successor's replay position.
 
 Below offset ``settled``, every trace is finished or has no messages. ``replay`` is the earliest message of a trace that
-crosses ``settled``. A successor reads from ``replay``: traces seen below ``settled`` are done and ignored; others begin
-at or after it, so they are whole.
+crosses ``settled``. A successor reads from ``replay``, and ignores traces seen below ``settled``.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PartitionClaim:
-    """A partition's commit to Kafka: offset ``replay`` (-1: never committed), the offset below which all is
-    ``settled``, the committing collector, and the offset ``read``, up to which settled traces may have messages.
+    """A partition's commit: ``replay`` (-1: never), ``settled``, the collector, and ``read``, up to which settled
+    traces may have messages.
     """
 
     replay: int
@@ -36,7 +35,7 @@ class PartitionClaim:
 
     @classmethod
     def of(cls, offset: int | None, metadata: str | None) -> PartitionClaim:
-        """Read the committed offsets. A commit by anything but a collector settles all before its offset."""
+        """Read the committed offsets. A foreign commit settles everything before its offset."""
         if offset is None or offset < 0:
             return cls(-1, 0)
         owner, *offsets = (metadata or "").split(" ")
@@ -45,37 +44,33 @@ class PartitionClaim:
 
     @property
     def text(self) -> str:
-        """The metadata of the commit to Kafka."""
         return f"{self.owner} {self.settled} {self.read}"
 
 
 def taken_of(read: Consumed) -> list[bytes]:
-    """Return the ids of the traces of a partition that no other collector has decided."""
+    """Return IDs of a partition's traces that no other collector has decided."""
     return [trace_id for trace_id, extent in read.extents.items() if not extent.elsewhere]
 
 
 class PartitionLedger:
-    """The ledger of one partition. One thread at a time."""
+    """The ledger of a partition. One thread at a time."""
 
     def __init__(self, read: Consumed, until: int = 0) -> None:
-        """``read``: earlier state of the partition. ``until``: offset that the previous collector had read."""
+        """``read``: earlier state. ``until``: offset that the previous collector had read."""
         self._read, self._until = read, until
         self._changed: set[bytes] = set()
         self._told = read.next
 
     @property
     def next(self) -> int:
-        """The offset of the message that is to be read next."""
         return self._read.next
 
     @property
     def traces(self) -> list[bytes]:
-        """The ids of the traces that were taken, as far as they are remembered."""
         return taken_of(self._read)
 
     def takes(self, trace_id: bytes, offset: int) -> bool:
-        """Note a message about a trace. Returns whether it is to be taken: not if another collector has decided the
-        trace."""
+        """Record a trace's message. Returns ``False`` if another collector has decided the trace."""
         extent = self._extent(trace_id, offset)
         extent.elsewhere = extent.elsewhere or offset < self._read.settled_below
         return not extent.elsewhere
@@ -87,12 +82,11 @@ class PartitionLedger:
         return extent
 
     def passed(self, offset: int) -> None:
-        """Note that the message at an offset was dealt with."""
+        """Record that the message at an offset is done."""
         self._read.next = max(self._read.next, offset + 1)
 
     @property
     def has_news(self) -> bool:
-        """Whether anything has changed since the last :meth:`news`."""
         return bool(self._changed) or self._told != self._read.next
 
     def news(self) -> Consumed:
@@ -103,8 +97,9 @@ class PartitionLedger:
         return Consumed(self._read.partition, self._read.next, self._read.settled_below, extents)
 
     def mark(self, is_done: Callable[[bytes], bool]) -> PartitionClaim | None:
-        """Return the current claim; ``settled`` never decreases. ``is_done``: whether a trace is finished. ``None``
-        until the previous collector's range is read again.
+        """Return the current claim, or ``None`` until the previous collector's range is re-read.
+
+        ``is_done``: whether a trace is finished.
         """
         if self._read.next < max(self._read.settled_below, self._until):
             return None
@@ -117,7 +112,7 @@ class PartitionLedger:
         return PartitionClaim(min(across), settled, read=self._read.next)
 
     def forget(self, before: int) -> None:
-        """Forget the traces whose messages all lie before an offset, the ``replay`` of a :class:`PartitionClaim`."""
+        """Forget traces whose messages all precede ``replay`` of a :class:`PartitionClaim`."""
         extents = self._read.extents
         for trace_id in [trace_id for trace_id, extent in extents.items() if extent.last < before]:
             del extents[trace_id]
@@ -125,12 +120,10 @@ class PartitionLedger:
 
 
 class SessionLedger(PartitionLedger):
-    """A ledger whose units are sessions, by UTF-8 id. A finished session may continue, so its messages below
-    ``settled`` are processed, too.
-    """
+    """A ledger of sessions, by UTF-8 ID. Messages below ``settled`` are processed too."""
 
     def takes(self, trace_id: bytes, offset: int) -> bool:
-        """Note a message about a session. Returns whether the session is still to be scored because of it."""
+        """Record a session's message. Returns whether the session must still be scored because of it."""
         extent = self._extent(trace_id, offset)
         extent.elsewhere = extent.last < self._read.settled_below
         return offset >= self._read.settled_below
@@ -138,8 +131,7 @@ class SessionLedger(PartitionLedger):
 
 @dataclass(slots=True)
 class _Owned:
-    """A partition that this collector owns. ``claim``: what is committed of it; ``end``: where it was last known to
-    end; ``is_behind``: it was not read to its end yet."""
+    """An owned partition. ``claim``: committed. ``end``: last known end. ``is_behind``: not yet read to its end."""
 
     ledger: PartitionLedger
     claim: PartitionClaim
@@ -148,7 +140,7 @@ class _Owned:
 
 
 class Partitions:
-    """The partitions that this collector owns. Used on the reader's thread; ``none_owned`` and ``caught_up`` on any."""
+    """This collector's partitions. On the reader's thread; ``none_owned`` and ``caught_up`` on any."""
 
     def __init__(
         self,
@@ -165,14 +157,12 @@ class Partitions:
         self._pending: tuple[dict[int, PartitionClaim], dict[str, int]] | None = None
 
     def load(self) -> None:
-        """Start over from the store, without owning any partition."""
         self._telemetry.add("pandaeval.log.partitions", "released", len(self._owned))
         self._owned, self._pending = {}, None
         self._stored = self._consumed.load()
 
     @property
     def any_stored(self) -> bool:
-        """Whether the store has read any partition."""
         return bool(self._stored)
 
     @property
@@ -185,29 +175,24 @@ class Partitions:
 
     @property
     def caught_up(self) -> bool:
-        """Whether each partition was read to where it ended when this collector got it."""
+        """Whether each partition was read to its end at take-over."""
         return not any(partition.is_behind for partition in list(self._owned.values()))
 
     @property
     def lag(self) -> int:
-        """The number of messages between what was read and the last known ends."""
         return sum(max(0, partition.end - partition.ledger.next) for partition in list(self._owned.values()))
 
     def not_owned(self) -> list[int]:
-        """Return partitions that the store has read and others own now."""
         return [number for number, read in self._stored.items() if number not in self._owned and read.next >= 0]
 
     def stored_traces(self, partition: int) -> list[bytes]:
-        """Return the ids of the traces that were read of a partition, owned or not."""
         if partition in self._owned:
             return self._owned[partition].ledger.traces
         read = self._stored.get(partition)
         return [] if read is None else taken_of(read)
 
     def at_end(self, number: int | None, offset: int | None) -> bool:
-        """Record that a partition was read and stored up to its end at an offset. Returns whether it may be the current
-        end; not if it is known to continue.
-        """
+        """Record that a partition was stored up to its end. Returns whether it may be the current end."""
         partition = None if number is None else self._owned.get(number)
         if partition is None or offset is None:
             return True
@@ -217,29 +202,24 @@ class Partitions:
         return True
 
     def ends(self, number: int, high: int) -> None:
-        """Note that a partition that is owned ends at an offset: it is behind until it was read to there. To an end
-        that was reached before it may be no message: what transactions leave in the log is none."""
+        """Record an owned partition's end. Offsets of transactions may hold no message."""
         partition = self._owned[number]
         if partition.ledger.next < high != partition.end:
             partition.is_behind = True
         partition.end = high
 
     def news(self) -> list[Consumed]:
-        """Return the changes in the ledgers, for the store."""
         return [partition.ledger.news() for partition in self._owned.values() if partition.ledger.has_news]
 
     def stored(self) -> None:
-        """Note that all is stored that the ledgers hold."""
         for partition in self._owned.values():
             partition.is_behind &= partition.ledger.next < partition.end
 
     def snapshot(self) -> dict[int, PartitionLedger]:
-        """Return the ledgers of the partitions that are owned now."""
         return {number: partition.ledger for number, partition in self._owned.items()}
 
     def take_over(self, partition: int, claim: PartitionClaim, low: int, high: int) -> int:
-        """Begin to own a partition; return the offset to read from. ``low``, ``high``: where its log begins and
-        ends."""
+        """Begin to own a partition; return the offset to read from."""
         known = self._stored.get(partition)
         if known is not None and 0 <= known.next <= high and claim.owner == self._owner:
             self._begin(known, claim, low, high)
@@ -260,7 +240,7 @@ class Partitions:
         return begin
 
     def release(self, partition: int, open_: Collection[bytes]) -> None:
-        """Give up a partition that another collector has now. ``open_``: its traces that were not decided."""
+        """Release a partition to another collector. ``open_``: its undecided traces."""
         ids = set(self.stored_traces(partition)) - set(open_)
         waiting = ids & self._consumed.unjudged()
         parked = self._consumed.park(waiting).result()
@@ -285,14 +265,13 @@ class Partitions:
         self._telemetry.add("pandaeval.log.partitions", "taken")
 
     def traces_to_mark(self) -> list[bytes] | None:
-        """Return the traces about which :meth:`mark` has to know whether they are open; ``None`` while an earlier mark
-        waits for its results to be sent."""
+        """Return the traces whose state :meth:`mark` needs; ``None`` while an earlier mark waits for sending."""
         if self._pending is not None:
             return None
         return [trace_id for partition in self._owned.values() for trace_id in partition.ledger.traces]
 
     def mark(self, open_: Collection[bytes]) -> None:
-        """Note finished messages. :meth:`settle` claims it when all results that there are now have been sent."""
+        """Mark finished messages, for :meth:`settle` after all current results are sent."""
         undone = set(open_) | self._consumed.unjudged()
         marks = {}
         for number, partition in self._owned.items():
@@ -315,5 +294,4 @@ class Partitions:
         self._pending = None
 
     def claims(self) -> dict[int, PartitionClaim]:
-        """Return the offset to commit to Kafka for each partition."""
         return {number: partition.claim for number, partition in self._owned.items() if partition.claim.replay >= 0}

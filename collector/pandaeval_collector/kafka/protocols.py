@@ -1,4 +1,4 @@
-"""The settings of a reader, and the parts of a collector that it works with."""
+"""Settings of a reader, and the collector parts that it uses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from pandaeval_otel.wire.fragments import Split
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """The settings of a reader. ``client``: settings of librdkafka; ``owner``: the id of this collector's store;
-    ``session_timeout``: seconds; ``name``: of the thread that reads."""
+    """Settings of a reader.
+
+    ``client``: librdkafka's. ``owner``: store ID. ``session_timeout``: seconds. ``name``: of the thread.
+    """
 
     client: Mapping[str, object]
     topic: str
@@ -24,8 +26,7 @@ class ReaderSettings:
     name: str = "kafka"
 
     def consumer(self) -> dict[str, object]:
-        """Return the settings of the consumer. It commits nothing by itself, and begins with the oldest message where
-        nothing was committed."""
+        """Return consumer settings: no automatic commit, oldest message first without a commit."""
         return {
             "queued.max.messages.kbytes": 16_384,
             "fetch.message.max.bytes": 10 << 20,
@@ -40,23 +41,20 @@ class ReaderSettings:
 
 
 class SharingPipeline(Protocol):
-    """A pipeline that stores what came from topics, and whose traces and sessions other collectors may take over. On
-    the event loop."""
+    """A pipeline whose traces and sessions other collectors may take over. On the event loop."""
 
     may_decide: Callable[[], bool]
     may_close: Callable[[], bool]
 
     @property
-    def is_full(self) -> bool:
-        """Whether undecided traces fill the memory that is set aside for them."""
-        ...
+    def is_full(self) -> bool: ...
 
     async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split]) -> None:
-        """Store spans and log records, and how far their topic was read."""
+        """Store spans and log records, and their offsets."""
         ...
 
     async def adopt(self, members: Sequence[MemberMessage], read: Sequence[Consumed]) -> None:
-        """Store members of sessions, and how far their topic was read."""
+        """Store session members, and their offsets."""
         ...
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
@@ -68,20 +66,18 @@ class SharingPipeline(Protocol):
         ...
 
     def is_open(self, trace_id: bytes) -> bool:
-        """Return whether a trace waits for its decision or is being decided."""
+        """Return whether a trace is undecided."""
         ...
 
     def session_is_open(self, session_id: str) -> bool:
-        """Return whether a session is not scored for good yet."""
+        """Return whether a session lacks its final score."""
         ...
 
 
 class Deliveries(Protocol):
-    """Tells what the exporters have sent. Any thread."""
+    """State of the exporters. Any thread."""
 
-    def newest(self) -> dict[str, int]:
-        """Return the numbers of the newest items, by the signal they belong to."""
-        ...
+    def newest(self) -> dict[str, int]: ...
 
     def have_sent(self, upto: dict[str, int]) -> bool:
         """Return whether every exporter has sent the items up to these numbers."""
@@ -89,9 +85,8 @@ class Deliveries(Protocol):
 
 
 class StoppedError(Exception):
-    """The collector stops; what is at hand is read again at the next start."""
+    """The collector stops; current messages are read again at the next start."""
 
 
 class LeftBehindError(Exception):
-    """The client library has given up for good, as where the broker takes another one for this member of the group; a
-    new one has to join."""
+    """The client library gave up for good. Create a new client."""

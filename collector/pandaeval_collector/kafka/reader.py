@@ -1,8 +1,7 @@
-"""Reads a topic of OTLP spans or session members on a thread, as a consumer group member.
+"""Reads a topic of OTLP spans or session members on a thread, in a consumer group.
 
-The store records offsets in the transaction of the data, so nothing is lost or doubled. The Kafka commit is the replay
-offset (:mod:`.partitions`), with its author and the settled offset. A collector resumes at its own position if nobody
-else had the partition, else at the committed offset.
+Offsets are stored in the data's transaction. The Kafka commit has the replay offset (:mod:`.partitions`), its author
+and the settled offset. A collector resumes at its own position if nobody else had the partition.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ Listener = Callable[["Consumer", "list[TopicPartition]"], None]
 
 
 class Reader:
-    """One member of the consumer group. Create, :meth:`start` and :meth:`stop` it on the event loop."""
+    """A member of the consumer group. Create, :meth:`start` and :meth:`stop` it on the event loop."""
 
     def __init__(
         self,
@@ -52,7 +51,7 @@ class Reader:
         telemetry: Telemetry,
         ledger: Callable[[Consumed, int], PartitionLedger] = PartitionLedger,
     ) -> None:
-        """``consumed``: the tables of this log; ``ledger`` makes the ledger of a partition."""
+        """``consumed``: this log's tables. ``ledger``: makes a partition's ledger."""
         self._settings, self._consumed, self._sink, self._telemetry = settings, consumed, sink, telemetry
         self._stopping = threading.Event()
         self._partitions = Partitions(settings.owner, consumed, deliveries, telemetry, ledger)
@@ -72,18 +71,16 @@ class Reader:
         """When the group last confirmed this member: the moment of asking, on the monotonic clock."""
 
     async def prepare(self) -> None:
-        """Look up the store's read offsets, before the pipeline starts, so that :meth:`may_decide` is right."""
+        """Read stored offsets, before the pipeline starts, for :meth:`may_decide`."""
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._partitions.load)
 
     def start(self) -> None:
-        """Start to read. Returns at once, also where no broker can be reached."""
+        """Start to read. Returns at once, also without brokers."""
         self._thread.start()
 
     async def stop(self) -> None:
-        """Leave the group; stored data stays. Does not wait for absent brokers or a hanging client (librdkafka#4041,
-        #4527); then the session times out.
-        """
+        """Leave the group; stored data stays. Does not wait for a hanging client (librdkafka#4041, #4527)."""
         self._stopping.set()
         if self._thread.is_alive():
             await asyncio.to_thread(self._thread.join, _LEAVE_S)
@@ -91,9 +88,9 @@ class Reader:
             _log.warning("the group of %s was not left within %.0f s", self._settings.topic, _LEAVE_S)
 
     def may_decide(self) -> bool:
-        """Return whether traces may be decided now. Not while ownership is unknown, others' messages are read again,
-        partitions may be reassigned, or a stalled process has unread messages. If memory is full, reading waits for
-        decisions. On the event loop.
+        """Return whether traces may be decided now: partitions are confirmed, and read to their end or memory is full.
+
+        On the event loop.
         """
         if not self._joined:
             return not self._partitions.any_stored
@@ -104,12 +101,11 @@ class Reader:
 
     @property
     def lag(self) -> int:
-        """The number of messages behind what was last seen of the ends of the partitions."""
         return self._partitions.lag
 
     @property
     def silence(self) -> float:
-        """Seconds since messages were last asked for; 0 before the first time. Grows while the client library hangs."""
+        """Seconds since the last poll; 0 before the first. Grows while the client hangs."""
         return max(0.0, time.monotonic() - self._asked_at)
 
     def _run(self) -> None:
@@ -130,7 +126,6 @@ class Reader:
             self._stopping.wait(_AGAIN_S)
 
     def _read(self) -> None:
-        """Read until it is to stop. Begins at the store's offsets in any case."""
         from confluent_kafka import Consumer
 
         self._joined, self._failure, self._at_hand = False, None, False
@@ -156,7 +151,6 @@ class Reader:
             self._leaving = False
 
     def _identity(self, consumer: Consumer) -> str:
-        """Return which log this is. Waits for a broker; raises :class:`StoppedError`."""
         from confluent_kafka import KafkaException
 
         while not self._stopping.is_set():
@@ -169,8 +163,7 @@ class Reader:
         raise StoppedError
 
     def _poll(self, consumer: Consumer, most: int, wait_s: float) -> list[Message]:
-        """Ask for messages. Where the process stood still, wherever that was, it looks for new messages before
-        anything may be decided."""
+        """Poll. After a stall, looks for new messages before any decision."""
         messages = consumer.consume(most, wait_s)
         if self.silence >= _STILL_S:
             self._look(consumer)
@@ -179,7 +172,6 @@ class Reader:
         return messages
 
     def _wait(self, consumer: Consumer) -> None:
-        """Stays a member of the group for a moment without reading on."""
         consumer.pause(consumer.assignment())
         for late in self._poll(consumer, 1, _AGAIN_S):  # of a partition that came just now
             if late.error() is None:
@@ -191,8 +183,10 @@ class Reader:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _take(self, messages: Sequence[Message], consumer: Consumer) -> None:
-        """Store the content of messages. Returns when that is done, or when their partitions are somebody else's.
-        Raises :class:`StoppedError`, and :class:`LeftBehindError` where the client library has given up."""
+        """Store messages.
+
+        Returns when stored, or when the partitions are lost. Raises :class:`StoppedError` or :class:`LeftBehindError`.
+        """
         good, ended = [], []
         for message in messages:
             if (error := message.error()) is None:
@@ -247,8 +241,7 @@ class Reader:
             self._wait(consumer)
 
     def _check(self, consumer: Consumer) -> None:
-        """Raise errors of the listeners, after each poll, and report the share of partitions if it changed. Asks for
-        their number here and not during the poll: the library ends the process when a listener asks."""
+        """Raise listeners' errors after each poll. The library crashes if a listener queries it."""
         if self._failure is not None:
             raise self._failure
         if not self._has_moved:
@@ -265,13 +258,11 @@ class Reader:
             self._loop.call_soon_threadsafe(self.on_share, max(1, len(self._partitions.owned)) / number)
 
     def _look(self, consumer: Consumer) -> None:
-        """Ask where the partitions end by now. Raises ``KafkaException`` where no broker answers."""
         for partition in self._partitions.owned:
             _, high = consumer.get_watermark_offsets(_place(self._settings.topic, partition, None), timeout=_ASK_S)
             self._partitions.ends(partition, high)
 
     def _tick(self, consumer: Consumer) -> None:
-        """Find finished messages, and commit them once their results are sent."""
         ids = None if self._at_hand else self._partitions.traces_to_mark()
         if ids is not None:
             self._partitions.mark(self._on_loop(self._open_among(ids)))
@@ -279,8 +270,7 @@ class Reader:
         self._renew(consumer)
 
     def _renew(self, consumer: Consumer) -> None:
-        """Commit the present offsets, which also has the group confirm that this collector is a member. Raises
-        :class:`LeftBehindError` where the client library has given up."""
+        """Commit present offsets, which also confirms membership. Raises :class:`LeftBehindError`."""
         from confluent_kafka import KafkaException
 
         claims, topic = self._partitions.claims(), self._settings.topic
@@ -301,7 +291,7 @@ class Reader:
         self._alive_at = began
 
     def _told(self, listener: Listener) -> Listener:
-        """Wrap a listener so that its errors are kept: the library cannot pass them on."""
+        """Wrap a listener to keep its errors, which the library loses."""
 
         def told(consumer: Consumer, partitions: list[TopicPartition]) -> None:
             try:
@@ -351,7 +341,6 @@ class Reader:
 
 
 def _place(topic: str | None, partition: int | None, offset: int | None, metadata: str = "") -> TopicPartition:
-    """Return an offset in a partition, as the library wants it."""
     from confluent_kafka import TopicPartition
 
     return TopicPartition(str(topic), partition or 0, offset or 0, metadata)

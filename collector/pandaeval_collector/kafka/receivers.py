@@ -1,4 +1,4 @@
-"""Makes the readers of a collector that shares the spans, and perhaps the sessions, of Kafka topics."""
+"""Makes the readers of a collector that shares Kafka topics of spans and sessions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _log = logging.getLogger(__name__)
 
 
 async def readers(around: Surroundings, pipeline: SharingPipeline, deliveries: Deliveries) -> list[Reader]:
-    """Make the readers of spans and, where several collectors score sessions, of their members; not started. From now
-    on they decide when the pipeline may decide and close. None without a topic. Raises ``UserError`` for a missing
-    package or setting."""
+    """Make unstarted readers of spans and session members, which control when the pipeline decides.
+
+    Raises ``UserError``.
+    """
     kafka: Kafka = around.config.kafka
     if kafka.topic is None:
         return []

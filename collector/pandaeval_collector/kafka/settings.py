@@ -1,4 +1,4 @@
-"""The section ``kafka`` of the configuration."""
+"""The configuration section ``kafka``."""
 
 from __future__ import annotations
 
@@ -49,21 +49,19 @@ class Kafka(Section):
 
     @property
     def scores_sessions(self) -> bool:
-        """Whether metrics of sessions run."""
         return self.topic is None or self.sessions != "none"
 
     @property
     def hands_over(self) -> bool:
-        """Whether the traces that this collector decides go to the collectors that share their sessions."""
+        """Whether decided traces go to the collectors that share their sessions."""
         return self.topic is not None and self.sessions == "topic"
 
     @property
     def session_timeout_s(self) -> float:
-        """Seconds without a sign of life after which others take the partitions over."""
+        """Seconds without a heartbeat until others take over."""
         return int(self.options.get(_TIMEOUT, _TIMEOUT_MS)) / 1000
 
     def conflicts(self, config: Any) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield keys that contradict each other, and why."""
         topics = {"kafka.topic": self.topic, "exporters.kafka.topic": config.exporters.kafka.topic}
         used = [key for key, topic in topics.items() if topic is not None]
         if self.brokers is None:

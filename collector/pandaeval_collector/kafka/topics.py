@@ -1,4 +1,4 @@
-"""Messages of topics, taken apart for the pipeline: spans or their log records, and members of sessions."""
+"""Parses topic messages: spans, their log records, and session members."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ _BLOCK, _INNER, _TRACE_ID = 0x0A, 0x12, 0x0A
 
 
 def holds_logs(request: bytes) -> bool:
-    """Return whether the first item of a request is a log record. The outlines of both kinds of request are the same,
-    and their items are not: a span has the trace id in its field 1, a log record a fixed number. ``False`` for what is
-    empty or no OTLP."""
+    """Return whether a request's first item is a log record, by the type of field 1."""
     try:
         scopes = (scope for block in _each(request, _BLOCK) for scope in _each(block, _INNER))
         item = next((item for scope in scopes for item in _each(scope, _INNER)), None)
@@ -38,17 +36,17 @@ SpansOrLogs = tuple[Split, bool]
 
 
 class SpanTopic:
-    """Takes messages that hold spans or the log records of spans; their units are traces. All of it on the event loop,
-    but for taking messages apart on the reader's thread."""
+    """Messages of spans or span log records; units are traces."""
 
     def __init__(self, pipeline: SharingPipeline, telemetry: Telemetry) -> None:
         self._pipeline, self._telemetry = pipeline, telemetry
         self.let_go, self.is_open = pipeline.let_go, pipeline.is_open
 
     def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> SpansOrLogs:
-        """Split a message, without the fragments of traces that other collectors have decided. ``meets`` is called
-        with the key of each unit, and says whether it is still to be dealt with. Raises ``ValueError`` for a message
-        that cannot be read."""
+        """Parse a message.
+
+        ``meets``: called with each trace's key, returns whether to process it. Raises ``ValueError``.
+        """
         logs = holds_logs(message)
         try:
             split = split_logs(message) if logs else split_traces(message)
@@ -64,19 +62,19 @@ class SpanTopic:
         return split, logs
 
     async def consume(self, taken: Sequence[SpansOrLogs], read: Sequence[Consumed]) -> None:
-        """Store the content of messages and the offsets of the log, in one commit. Raises a :class:`Refusal`."""
+        """Store messages and offsets in one commit. Raises a :class:`Refusal`."""
         spans, logs = ([split for split, is_logs in taken if is_logs is kind] for kind in (False, True))
         await self._pipeline.consume(spans, read, logs)
 
 
 class MemberTopic:
-    """Takes messages about sessions likewise; units are sessions, by ids as UTF-8."""
+    """Messages about sessions; units are sessions, by UTF-8 ID."""
 
     def __init__(self, pipeline: SharingPipeline) -> None:
         self._pipeline = pipeline
 
     def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> list[MemberMessage]:
-        """Read the head of a message; marks it where another collector has scored the session because of it."""
+        """Read a message's head; marks it if another collector has scored the session because of it."""
         member = MemberMessage.read(message)
         if meets(member.session_id.encode()):
             return [member]

@@ -1,4 +1,4 @@
-"""Draws runs for people to label, and computes pass rates from their labels.
+"""Draw runs for human labels, and compute pass rates from them.
 
 Imports analysis, base, config, store.
 """

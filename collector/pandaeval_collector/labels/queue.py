@@ -1,9 +1,7 @@
-"""Maps human verdicts to their subject, and selects judged runs to label next.
+"""Selects judged runs for labelling with known probabilities, half at random, half near the threshold.
 
-Half of the sample is random, half near the threshold, with known probabilities. Runs are ranked by a hash of their id
-divided by their weight (sequential Poisson sampling, Ohlsson 1998; priority sampling, Duffield, Lund and Thorup 2007).
-A run's probability is its weight times the rank of the first undrawn run; estimates use its inverse. Draws are
-deterministic and nested.
+Runs are ranked by a hash of their ID divided by their weight (sequential Poisson sampling, Ohlsson 1998; priority
+sampling, Duffield, Lund and Thorup 2007). A run's probability is its weight times the rank of the first undrawn run.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class DrawnRun:
-    """A run to be labelled, and its chance of being drawn."""
+    """A run to label, and its probability."""
 
     run: JudgedRow
     probability: float
@@ -43,7 +41,7 @@ class DrawnRun:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The runs drawn for labelling. ``waiting``: judged runs that nobody labelled, drawn ones included."""
+    """Runs drawn for labelling. ``waiting``: judged runs without a label, drawn ones included."""
 
     drawn: list[DrawnRun]
     labelled: int
@@ -51,7 +49,7 @@ class Queue:
 
 
 def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[str, str]:
-    """Return the unit that is meant and the metric's key. Raises :class:`LabelError`."""
+    """Return the unit and the metric's key. Raises :class:`LabelError`."""
     if not metric:
         raise LabelError("metric is empty; `pandaeval metrics` lists them")
     keys = names.select(metric)
@@ -71,8 +69,10 @@ def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[st
 
 
 def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames, said: str) -> str:
-    """Return the key of the metric to label for; ``name`` may be empty if a single metric has judged runs. ``said``:
-    the name of the option in error texts, such as ``--metric``. Raises ``UserError``."""
+    """Return the key of the metric to label.
+
+    ``name``: may be empty if unambiguous. ``said``: the option in errors. Raises ``UserError``.
+    """
     rows = connection.execute(f"SELECT metric, count(*) FROM {people.STANDING} GROUP BY metric")  # noqa: S608
     there = Counter(dict(rows.fetchall()))
     if not there:
@@ -90,8 +90,7 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
 
 
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:
-    """Draw at most ``count`` runs, and store their chances, so that later draws are weighed right. The same call
-    gives the same runs until somebody labels them. ``now``: Unix seconds."""
+    """Draw at most ``count`` runs, the same until a label is added. ``now``: Unix seconds."""
     judged = people.judged(connection, metric, agent, picked=False)
     if not judged:
         return Queue([], 0, 0)
@@ -111,9 +110,7 @@ def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, no
 
 
 def unclear_first(connection: sqlite3.Connection, metric: str, agent: str, count: int) -> Queue:
-    """Pick at most ``count`` unlabelled runs: undecided verdicts first, then nearest to the threshold. Not a random
-    draw, so these labels enter no rate.
-    """
+    """Pick at most ``count`` unlabelled runs: undecided first, then nearest to the threshold. They enter no rate."""
     judged = people.judged(connection, metric, agent)
     waiting = sorted((run for run, labelled in judged if not labelled), key=_certainty)
     found = [DrawnRun(run, people.PICKED) for run in waiting[:count]]
@@ -126,15 +123,17 @@ def _certainty(run: JudgedRow) -> tuple[bool, float, str]:
 
 
 def wanted(scores: Values, thresholds: Values) -> Values:
-    """Return how much each run is wanted; the sum is 1. No run is wanted less than half as much as by chance alone."""
+    """Return each run's weight, at least half of the uniform weight; the sum is 1."""
     near = np.exp(-np.abs(scores - thresholds) / _REACH)
     found: Values = 0.5 / len(scores) + 0.5 * near / near.sum()
     return found
 
 
 def drawn(numbers: Values, wants: Values, is_open: NDArray[np.bool_], count: int) -> tuple[NDArray[np.int64], Values]:
-    """Draw at most ``count`` of the unlabelled runs: returns their indexes, the most wanted first, and every run's
-    chance to be drawn so far. ``numbers``: of :func:`numbers_of`."""
+    """Draw at most ``count`` unlabelled runs.
+
+    Returns their indexes by weight, and every run's probability. ``numbers``: of :func:`numbers_of`.
+    """
     ranks = numbers / wants
     waiting = np.flatnonzero(is_open)
     waiting = waiting[np.argsort(ranks[waiting], kind="stable")]
@@ -144,6 +143,6 @@ def drawn(numbers: Values, wants: Values, is_open: NDArray[np.bool_], count: int
 
 
 def numbers_of(ids: Sequence[str]) -> Values:
-    """Hash each id to a number in (0, 1], the same on every machine."""
+    """Hash each ID to a number in (0, 1]."""
     hashes = [hashlib.blake2b(each.encode(), digest_size=8, person=b"label drawing") for each in ids]
     return np.asarray([(int.from_bytes(each.digest(), "big") + 1) / 2.0**64 for each in hashes], np.float64)

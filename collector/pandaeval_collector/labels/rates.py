@@ -1,4 +1,4 @@
-"""Pass rates, corrected by human labels, by metric and agent, from a store's judged scores and labels."""
+"""Pass rates by metric and agent, from judged scores, corrected by human labels."""
 
 from __future__ import annotations
 
@@ -57,9 +57,10 @@ _NAME = "pandaeval.pass_rate"
 
 @dataclass(frozen=True, slots=True)
 class AgentRate:
-    """The pass rate of a metric and agent. ``judge``: judge's pass share of decided runs. ``undecided``: share of
-    unclear or disputed runs. ``rate``: ``None`` below 50 labelled drawn runs (``n``). ``by_hand``: labelled runs chosen
-    by people, which are biased and count only if every run is labelled.
+    """A pass rate.
+
+    ``judge``: judge's pass share. ``undecided``: share of unclear or disputed runs. ``rate``: ``None`` below 50
+    labelled drawn runs (``n``). ``by_hand``: labelled runs chosen by people.
     """
 
     metric: str
@@ -72,7 +73,7 @@ class AgentRate:
 
     @property
     def why(self) -> str:
-        """Why there is no rate; ``""`` where there is one."""
+        """Why there is no rate, or ``""``."""
         if self.rate is not None:
             return ""
         chosen = f"; {self.by_hand} that nobody drew serve calibrate alone" if self.by_hand else ""
@@ -85,8 +86,7 @@ session."""
 
 
 def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
-    """Estimate the rates of all metrics and agents with labels. Several labels of a run count as their mean. On any
-    thread, which it blocks while SQLite reads the judged scores."""
+    """Estimate the rates of all labelled metrics and agents. Blocks on SQLite."""
     of_metric: dict[str, set[str]] = defaultdict(set)
 
     def listed(metric: str, agent: str) -> str:
@@ -112,10 +112,9 @@ def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
 
 
 def _rate(key: Key, labels: list[_Label], population: list[float]) -> AgentRate:
-    """Estimate the rate of a metric and agent.
+    """Estimate a rate.
 
-    Each drawn run is weighed by one over its chance to be judged and labelled. Runs that people chose count only if
-    every run has a label.
+    Drawn runs have weight 1 / P(judged and labelled). Chosen runs count only if all are labelled.
     """
     weight, total, passed, squares, runs, undecided = population
     if len(labels) >= runs:
@@ -140,7 +139,7 @@ def _summed(rows: Iterable[tuple[K, list[float]]]) -> dict[K, list[float]]:
 
 
 class PassRates:
-    """Calculates a store's rates on a thread while there are labels. On one event loop."""
+    """Computes a store's rates on a thread while labels exist. On one event loop."""
 
     def __init__(self, store: StoreAccess, telemetry: Telemetry) -> None:
         self._store = store
@@ -148,8 +147,6 @@ class PassRates:
         telemetry.family(lambda: self._shown)
 
     async def update(self) -> None:
-        """Calculate the rates anew."""
-
         def calculate() -> list[AgentRate]:
             with self._store.reads.snapshot():
                 return pass_rates(self._store.reads.connection()) if self._store.people.has_labels() else []

@@ -1,4 +1,4 @@
-"""Accounts of spans and log records: each decoded item must have an outcome. A difference is a bug."""
+"""Accounts of spans and log records: each decoded item has an outcome; a difference is a bug."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ _FATES = ("stored", "duplicate", "own_output", "rejected", "ignored")
 
 
 def residual(telemetry: Telemetry, open_items: int) -> int:
-    """Return the number of items without an outcome. Decoded items must be stored or counted otherwise; stored items
-    must be decided, handed over or open. Always 0 on the event loop, also after a restart.
-    """
+    """Return the number of items without an outcome, always 0 on the event loop."""
     lost = sum(telemetry.total(name, "decoded") - telemetry.total(name, *_FATES) for name in (SPANS, LOGS))
     taken = sum(telemetry.total(name, "stored") for name in (SPANS, LOGS))
     resumed, done = (
@@ -28,14 +26,12 @@ def residual(telemetry: Telemetry, open_items: int) -> int:
 
 
 def count_kept(telemetry: Telemetry, instrument: str, stored: int, duplicate: int, late: int) -> None:
-    """Count items of fragments: new, duplicate, and of traces already decided finally."""
     decoded = stored + duplicate + late
     fates = (decoded, "decoded", ""), (stored, "stored", ""), (duplicate, "duplicate", ""), (late, "rejected", "late")
     _count(telemetry, instrument, fates)
 
 
 def count_in_no_fragment(telemetry: Telemetry, instrument: str, split: Split) -> None:
-    """Count items outside fragments: own output, invalid, and without a trace."""
     fates = (
         (split.own_output + split.rejected + split.ignored, "decoded", ""),
         (split.own_output, "own_output", ""),
@@ -53,5 +49,5 @@ def _count(telemetry: Telemetry, instrument: str, fates: Iterable[tuple[int, str
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process in bytes; Linux only."""
+    """Return the resident memory in bytes; Linux only."""
     return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,7 +1,6 @@
-"""Decides due traces in batches: lets a worker understand and file them, and commits the result.
+"""Decides due traces in batches: a worker scores them, and this process commits without reading content.
 
-This process does not read content. If a worker dies or hangs on a batch, each trace is retried alone. A trace that
-fails alone is quarantined with results that contain the reason.
+If a worker fails on a batch, each trace is retried alone. A trace that fails alone is quarantined.
 """
 
 from __future__ import annotations
@@ -34,27 +33,22 @@ T = TypeVar("T")
 
 
 class Committer:
-    """Makes and commits decisions sequentially on an event loop. Once ``stopping`` is set, store errors are raised
-    without waiting.
-    """
+    """Makes and commits decisions in order on an event loop. After ``stopping``, store errors are raised at once."""
 
     def __init__(
         self, store: Store, telemetry: Telemetry, on_committed: Callable[[Decision, Sequence[ResultRow]], None]
     ) -> None:
-        """``on_committed`` receives the new results after each commit, in order."""
+        """``on_committed`` gets the new results of each commit, in order."""
         self._store, self._telemetry, self._on_committed = store, telemetry, on_committed
         self._turn = asyncio.Lock()
         self._under_way: set[asyncio.Task[None]] = set()
         self.stopping = False
 
     async def commit(self, decide: Callable[[], Awaitable[Decision]]) -> None:
-        """Make and commit a decision, in call order; each sees the state after earlier decisions. Started work is
-        finished even if the caller is cancelled. Raises errors of ``decide`` and the commit.
-        """
+        """Make and commit a decision, in call order, even if cancelled. Raises errors of ``decide`` and the commit."""
         await asyncio.shield(self.begin(self._commit(decide)))
 
     def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start work for which :meth:`close` waits."""
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -74,8 +68,9 @@ class Committer:
         decide: Callable[[Sequence[T]], Awaitable[Decision]],
         failed: Callable[[T, Exception], None],
     ) -> list[T]:
-        """Make and commit a decision about ``items``; if it raises, a decision per item. Calls ``failed`` for items
-        that raise alone, and returns them.
+        """Decide ``items`` together, or singly if that raises.
+
+        Calls ``failed`` for items that raise alone, and returns them.
         """
         parts, raising = Isolated(items), list[T]()
         for part in parts:
@@ -102,7 +97,7 @@ class Committer:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def or_left(self, work: Awaitable[None], what: str) -> None:
-        """Wait for ``work``. An exception is logged, and the work is left to the next start."""
+        """Await ``work``; log an exception and leave the work to the next start."""
         try:
             await work
         except Exception:  # whatever it raised, the pipeline has to go on with other traces
@@ -112,12 +107,11 @@ class Committer:
             self._telemetry.add("pandaeval.store.errors", "left")
 
     async def close(self) -> None:
-        """Wait for started work."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
 
 class TraceDecider:
-    """Decides the due traces of one pipeline. On one event loop."""
+    """Decides the due traces of a pipeline, on one event loop."""
 
     def __init__(
         self,
@@ -126,14 +120,11 @@ class TraceDecider:
         telemetry: Telemetry,
         on_decided: Callable[[DueTrace], None],
     ) -> None:
-        """``on_decided`` is called for each trace after its commit."""
         self._line, self._committer, self._telemetry, self._on_decided = line, committer, telemetry, on_decided
         self._ahead: deque[tuple[Sequence[DueTrace], asyncio.Task[HeldBatch]]] = deque()
 
     async def step(self, take: Callable[[int, int], Sequence[DueTrace]]) -> int:
-        """Start as many batches from ``take`` as workers have room for, and decide the oldest. Returns its number of
-        traces; 0 if none is due.
-        """
+        """Start as many batches from ``take`` as possible, and decide the oldest. Returns its number of traces."""
         while len(self._ahead) < self._line.room and (due := take(BATCH_TRACES, BATCH_BYTES)):
             self._ahead.append((due, asyncio.create_task(self._understood(due))))
         if not self._ahead:
@@ -143,7 +134,6 @@ class TraceDecider:
         return len(due)
 
     async def drop(self) -> None:
-        """Forget the batches in progress. Their traces stay in the store."""
         tasks = [understood for _, understood in self._ahead]
         self._ahead.clear()
         for task in tasks:
@@ -154,7 +144,6 @@ class TraceDecider:
         return await self._committer.patiently(lambda: self._line.understand(due))
 
     async def _decide(self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch]) -> None:
-        """Decide traces, individually if that fails. A trace that fails alone is quarantined."""
         parts = Isolated(due)
         for part in parts:
             error = await self._attempt(part, understood if part is due else self._understood(part))
@@ -165,9 +154,7 @@ class TraceDecider:
             self._note(part)
 
     async def _attempt(self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch]) -> Exception | None:
-        """Decide traces; returns the error if that fails. Retries if an unrelated process ended. A single trace is
-        retried until a process hangs or :data:`MOST_DEATHS` have ended on it.
-        """
+        """Return the error, if any. A single trace is retried until a process hangs or :data:`MOST_DEATHS` ended."""
         deaths = 0
         while True:
             failpoints.reach("before_decide")
@@ -189,7 +176,6 @@ class TraceDecider:
                 return None
 
     async def _set_aside(self, trace: DueTrace, error: Exception) -> None:
-        """Give an unreadable trace its failure results. Its spans are kept as long as these."""
         _log.error("trace %s could not be decided", trace.trace_id.hex(), exc_info=error)
         kind, why = type(error).__name__, str(error).partition("\n")[0]
         if isinstance(error, ChildEndedError):

@@ -1,4 +1,4 @@
-"""What the line concludes, as the front commits it."""
+"""A scoring worker's conclusion, for the main process to commit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pandaeval_collector.store import WriteSet
 
 @dataclass(slots=True)
 class Decision:
-    """Changes to commit as a transaction, and the data for the main process."""
+    """Changes for one transaction, and data for the main process."""
 
     changes: WriteSet = field(default_factory=WriteSet)
     failed: dict[bytes, str] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""Takes in requests: splits them by trace, stores new items (:mod:`.keeping`) and then acknowledges.
+"""Splits requests by trace, stores new items (:mod:`.keeping`), then acknowledges.
 
-Shares an event loop with the trace assembler, so it needs no locks.
+It shares the trace assembler's event loop, so it needs no locks.
 """
 
 from __future__ import annotations
@@ -31,10 +31,7 @@ _ON_LOOP = 5_000
 
 
 class Intake:
-    """Takes in spans and log records. Calls ``end_session`` for each session ended by its application, once none of its
-    traces is undecided. ``is_draining``: refuse requests because the collector stops. ``open_bytes``: see
-    :class:`Timing`.
-    """
+    """Takes in spans and log records. Calls ``end_session`` for each ended session without undecided traces."""
 
     def __init__(
         self,
@@ -53,16 +50,17 @@ class Intake:
         self._keeper = Keeper(store, traces, telemetry, clock, open_bytes)
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
-        """Store the spans of an OTLP request; return after the commit. Raises a ``Refusal``."""
+        """Store an OTLP request's spans; return after the commit. Raises a ``Refusal``."""
         return await self._take(request, split_traces, SPANS, large)
 
     async def logs(self, request: bytes, large: bool = False) -> Accepted:
-        """Store the log records of an OTLP request that belong to traces; return after the commit."""
+        """Store an OTLP request's log records with a trace; return after the commit."""
         return await self._take(request, split_logs, LOGS, large)
 
     async def submit(self, traces: Sequence[CompletedTrace], large: bool = False) -> list[str]:
-        """Store completed traces in a single commit, and close those that are no fragments; see
-        :class:`pandaeval_collector.receivers.Ingest`."""
+        """Store completed traces in one commit, and close those that are no fragments; see
+        :class:`pandaeval_collector.receivers.Ingest`.
+        """
         self._require_open()
         taken = await aside(lambda: [*map(_take_apart, traces)]) if large else [*map(_take_apart, traces)]
         good = [submission for submission in taken if not submission.problem]
@@ -83,7 +81,6 @@ class Intake:
         self._telemetry.add(instrument, "rejected", split.decoded, "invalid")
 
     def _end(self, trace: CompletedTrace) -> None:
-        """Close a stored trace that is complete, and its session if the application ended it."""
         if self._traces.knows(trace.trace_id):
             self._sessions.expect(trace.trace_id, trace.session_id)
             if not trace.fragment:
@@ -92,8 +89,9 @@ class Intake:
             self._end_session(trace.session_id)
 
     async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split] = ()) -> None:
-        """Store spans and log records of Kafka messages with their offsets; returns after the commit. After a
-        ``Refusal``, deliver the same messages again.
+        """Store Kafka messages with their offsets; return after the commit.
+
+        After a ``Refusal``, repeat the messages.
         """
         self._require_open()
         await self._keep({SPANS: spans, LOGS: logs}, read=read)
@@ -116,7 +114,7 @@ class Intake:
             await asyncio.wrap_future(self._store.discard(sorted(useless)))
 
     def resume(self) -> None:
-        """Restore the assembler's open traces and pending session ends from the store."""
+        """Restore open traces and pending session ends from the store."""
         now = self._clock()
         closed: list[bytes] = []
         for chunk in self._store.reads.open_chunks():
@@ -139,7 +137,6 @@ class Intake:
                 self._end_session(session_id)
 
     def decided(self, due: DueTrace) -> None:
-        """Record a committed decision, and end a session that waited for it."""
         self._traces.decided(due.trace_id)
         self._keeper.decided(due.trace_id)
         ended = self._sessions.decided(due.trace_id)
@@ -172,9 +169,6 @@ class Intake:
         endings: Sequence[str] = (),
         read: Sequence[Consumed] = (),
     ) -> int:
-        """Store and count split items by instrument; see :meth:`Keeper.keep`. Returns the number of items after a final
-        decision.
-        """
         failpoints.reach("after_decode")
         groups = [
             FragmentGroup(name, [part for each in some for part in each.fragments]) for name, some in splits.items()
@@ -187,7 +181,6 @@ class Intake:
         return sum(group.late for group in groups)
 
     def _too_late(self, taken: _TakenApart) -> str:
-        """Return why a valid trace was not stored (already decided finally); ``""`` if it was stored."""
         trace_id = taken.submitted.trace_id
         decided = None if self._traces.knows(trace_id) else self._store.decided([trace_id]).get(trace_id)
         if decided is None or not self._traces.is_final(decided):
@@ -197,7 +190,6 @@ class Intake:
 
 
 def _last_words(submitted: Sequence[CompletedTrace]) -> dict[bytes, CompletedTrace]:
-    """Return the decisive submission per trace. A complete trace stays complete."""
     words: dict[bytes, CompletedTrace] = {}
     for trace in submitted:
         if trace.trace_id not in words or words[trace.trace_id].fragment:
@@ -206,7 +198,6 @@ def _last_words(submitted: Sequence[CompletedTrace]) -> dict[bytes, CompletedTra
 
 
 def _items(chunk: Chunk) -> list[Item]:
-    """Read the items of a stored chunk; none if it is damaged. Its trace is quarantined when due."""
     try:
         return list(read_chunk(chunk.data, chunk.logs))
     except MalformedOtlpError as error:
@@ -216,8 +207,6 @@ def _items(chunk: Chunk) -> list[Item]:
 
 @dataclass(frozen=True, slots=True)
 class _TakenApart:
-    """A submission and its split requests. ``problem``: the reason for rejection, or ``""``."""
-
     submitted: CompletedTrace
     spans: Split
     logs: Split
@@ -225,9 +214,7 @@ class _TakenApart:
 
 
 def _take_apart(submitted: CompletedTrace) -> _TakenApart:
-    """Validate a submission and split its requests by trace. A trace is accepted whole or not at all, without affecting
-    others. Never raises; thread-safe.
-    """
+    """Split a submission by trace; accept each whole or not at all. Thread-safe; never raises."""
     try:
         spans = split_traces(submitted.spans) if submitted.spans else Split([])
         logs = split_logs(submitted.logs) if submitted.logs else Split([])

@@ -1,4 +1,4 @@
-"""Stores fragments in a single commit and adds them to the assembler.
+"""Stores fragments in one commit and adds them to the assembler.
 
 Duplicates and items of finally decided traces are only counted.
 """
@@ -34,9 +34,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class FragmentGroup:
-    """Fragments of a signal. ``wanted``: to store. ``known``, ``late``: number of duplicates, and of items after a
-    final decision.
-    """
+    """Fragments of a signal. ``wanted``: to store. ``known``, ``late``: numbers of duplicates and late items."""
 
     instrument: str
     fragments: Sequence[Fragment]
@@ -46,9 +44,7 @@ class FragmentGroup:
 
 
 class Keeper:
-    """Stores incoming fragments on the assembler's event loop, without locks. Raises a ``Refusal`` if it cannot
-    store.
-    """
+    """Stores fragments on the assembler's event loop. Raises a ``Refusal``."""
 
     def __init__(
         self,
@@ -58,14 +54,13 @@ class Keeper:
         clock: Callable[[], float],
         open_bytes: int,
     ) -> None:
-        """``open_bytes``: memory limit of open traces, beyond which storing is refused."""
         self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
         self._open_bytes = open_bytes
         self._decided_meanwhile: list[set[bytes]] = []
         self._silent_until = float("-inf")
 
     def decided(self, trace_id: bytes) -> None:
-        """Record a committed decision for each request being stored that may contain the trace."""
+        """Record a committed decision for requests that are being stored."""
         for decided in self._decided_meanwhile:
             decided.add(trace_id)
 
@@ -76,8 +71,8 @@ class Keeper:
         endings: Sequence[str],
         read: Sequence[Consumed],
     ) -> None:
-        """Store new fragments of ``groups``, submission data and Kafka offsets ``read`` in one commit. Then count items
-        and add them to the assembler.
+        """Store new fragments, submission data and Kafka offsets ``read`` in one commit, then count and
+        assemble them.
         """
         meanwhile: set[bytes] = set()
         self._decided_meanwhile.append(meanwhile)
@@ -95,9 +90,7 @@ class Keeper:
             self._decided_meanwhile = [each for each in self._decided_meanwhile if each is not meanwhile]
 
     def require_memory(self) -> None:
-        """Raise :class:`Overloaded` if open traces exceed the memory limit, because a restart loads them again. Call
-        before splitting a request, so that refusals are cheap.
-        """
+        """Raise :class:`Overloaded` above the memory limit. Call before splitting a request."""
         held = self._traces.held_bytes
         if held >= self._open_bytes:
             raise self._overloaded(
@@ -106,7 +99,6 @@ class Keeper:
             )
 
     def _overloaded(self, why: str) -> Overloaded:
-        """Create a refusal for overload; log at most one per minute."""
         now = self._clock()
         if now >= self._silent_until:
             _log.warning("senders are asked to come back: %s", why)
@@ -115,7 +107,7 @@ class Keeper:
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
-        """Turn store write errors into refusals with retry information."""
+        """Turn store errors into refusals with a retry time."""
         try:
             yield
         except StoreFullError as error:
@@ -127,9 +119,7 @@ class Keeper:
             raise Overloaded("the store cannot be written to just now") from error
 
     async def _commit(self, chunks: Sequence[Chunk], endings: Sequence[str], read: Sequence[Consumed]) -> None:
-        """Store all chunks of a request; on an error delete chunks stored before. Above a thousand chunks, uses several
-        commits with other requests in between.
-        """
+        """Store a request's chunks, or none. Above a thousand chunks, uses several commits."""
         last = max(0, len(chunks) - 1) // _PER_COMMIT * _PER_COMMIT
         for start in range(0, last + 1, _PER_COMMIT):
             part = chunks[start : start + _PER_COMMIT]
@@ -144,7 +134,6 @@ class Keeper:
     async def _sort_out(
         self, group: FragmentGroup, remembered: dict[bytes, Decided], words: Mapping[bytes, CompletedTrace]
     ) -> None:
-        """Fill ``group.wanted`` with fragments to store, and ``remembered`` with known facts about decided traces."""
         async for some in _slices(group.fragments):
             if unknown := [each.trace_id for each in some if not self._traces.knows(each.trace_id)]:
                 remembered.update(self._store.decided(unknown))
@@ -172,7 +161,6 @@ class Keeper:
     async def _assemble(
         self, group: FragmentGroup, remembered: dict[bytes, Decided], meanwhile: Container[bytes]
     ) -> None:
-        """Add committed fragments to the assembler. ``meanwhile``: traces decided during the commit."""
         count_kept(self._telemetry, group.instrument, 0, group.known, group.late)
         useless: list[int] = []
         async for some in _slices(group.wanted):
@@ -194,7 +182,6 @@ class Keeper:
 
 
 async def _slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-    """Yield ``items`` by the thousand, and let the event loop run in between."""
     if len(items) <= _AT_ONCE:
         yield items
         return

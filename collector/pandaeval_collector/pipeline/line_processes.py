@@ -1,7 +1,6 @@
-"""Manages scoring workers from the main process, which does not read trace content.
+"""Manages scoring workers from the main process, which reads no content.
 
-A single process files traces and makes all decisions. With ``line.workers``, more processes understand traces. All only
-read the store and may be killed at any time.
+One process files traces. ``line.workers`` adds processes that understand traces.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ MOST_DEATHS = 3
 
 @dataclass(frozen=True, slots=True)
 class HeldBatch:
-    """An understood batch. ``held``: its number in the filing process (``pid``), or another process's packed answer."""
+    """An understood batch. ``held``: its number in the process ``pid``, or a packed answer."""
 
     held: int | bytes
     pid: int | None = None
 
 
 class DecidesTraces(Protocol):
-    """Decides traces. ``room``: number of parallel batches."""
+    """Decides traces. ``room``: parallel batches."""
 
     room: int
 
@@ -45,7 +44,7 @@ class DecidesTraces(Protocol):
 
 
 class LineProcesses:
-    """Implements :class:`DecidesTraces`. On one event loop."""
+    """Implements :class:`DecidesTraces`, on one event loop."""
 
     def __init__(
         self,
@@ -55,8 +54,9 @@ class LineProcesses:
         telemetry: Telemetry,
         timeout: float = 60.0,
     ) -> None:
-        """``number``: processes, at least 1. ``setup``: sent to each. ``timeout``: seconds per request, plus
-        :data:`SECONDS_PER_BYTE`, before a process is killed.
+        """``number``: processes, at least 1.
+
+        ``timeout``: seconds per request, plus :data:`SECONDS_PER_BYTE`, before a kill.
         """
         handlers = {"measured": partial(telemetry.take_in, "line")}
         count = partial(telemetry.add, "pandaeval.workers")
@@ -69,13 +69,12 @@ class LineProcesses:
         self.room = number + 1
 
     async def start(self) -> None:
-        """Start the processes and wait until all are ready. Raises ``ChildStartError``; call :meth:`close` anyway."""
+        """Start all processes. Raises ``ChildStartError``; call :meth:`close` anyway."""
         for error in await asyncio.gather(*(process.start() for process in self._all), return_exceptions=True):
             if error is not None:
                 raise error
 
     async def understand(self, due: Sequence[DueTrace]) -> HeldBatch:
-        """Let the least busy process read and score traces individually."""
         request = [replace(trace, known=frozenset()) for trace in due]
         process = min(self._all, key=lambda process: (process.pid is None, process.busy))
         name = "keep_understood" if process is self._files else "understand"
@@ -83,14 +82,14 @@ class LineProcesses:
         return HeldBatch(held, process.pid if process is self._files else None)
 
     async def file(self, due: Sequence[DueTrace], understood: HeldBatch) -> Decision:
-        """File a batch under its sessions. Raises ``ChildEndedError`` if the process holding it has ended."""
+        """File a batch under its sessions. Raises ``ChildEndedError``."""
         if understood.pid is not None and understood.pid != self._files.pid:
             raise ChildEndedError(_PROCESS, understood.pid, "ended", over_it=False)
         decision: Decision = await self._over(self._files, "file", due, understood.held)
         return decision
 
     async def decide(self, name: str, *arguments: Any) -> Decision:
-        """Make another decision; retried once if the process dies. Raises ``ChildEndedError``."""
+        """Make another decision, with one retry. Raises ``ChildEndedError``."""
         deaths = 0
         while True:
             try:
@@ -103,24 +102,20 @@ class LineProcesses:
                 return decision
 
     def give_up(self) -> None:
-        """End the processes' work, and start no more processes."""
         self._stopping = True
         for process in self._all:
             process.stop()
             process.kill()
 
     async def close(self) -> None:
-        """End all processes."""
         self.give_up()
         await asyncio.gather(*(process.close() for process in self._all))
 
     async def _over(self, process: Calls, name: str, due: Sequence[DueTrace], *arguments: Any) -> Any:
-        """Call a process about traces; the timeout grows with their bytes."""
         patience = self._timeout + sum(trace.size for trace in due) * SECONDS_PER_BYTE
         return await self._ask(process, patience, name, due, *arguments)
 
     async def _ask(self, process: Calls, patience: float, name: str, *arguments: Any) -> Any:
-        """Call a process, with retries while it does not start."""
         while True:
             try:
                 return await process.ask(name, *arguments, patience=patience)

@@ -1,7 +1,4 @@
-"""State machines of open sessions: interim scores, completion, waiting for judges, ends by applications.
-
-Pure except for the judge look-up. The caller passes monotonic seconds. Holds ids and times, no content.
-"""
+"""State machines of open sessions, without content. Callers pass monotonic seconds."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ _LOOK_S = 0.5
 
 
 class OpenState(Enum):
-    """The state of an open session. Closing is separate, because a session may reopen meanwhile."""
+    """The state of an open session. Closing is separate, because a session may reopen."""
 
     OPEN = auto()
     """Changed since its last provisional score."""
@@ -38,9 +35,7 @@ class OpenState(Enum):
 
 @dataclass(slots=True)
 class OpenSession:
-    """``touches``: number of changes. ``over_at``, ``trigger``: when and why it ended. ``look_at``: next check for
-    judges' answers.
-    """
+    """``touches``: number of changes. ``over_at``, ``trigger``: end. ``look_at``: next check for verdicts."""
 
     first_at: float
     last_at: float
@@ -52,9 +47,10 @@ class OpenSession:
 
 
 class OpenSessions:
-    """Sessions without final scores. A session is over at the first of: explicit end, ``session_idle`` seconds since
-    its last trace, ``session_max_age`` seconds since its first. It then waits for judges at most ``judge_wait``
-    seconds; 0: not at all. ``pending``: returns the sessions with pending judge calls.
+    """Sessions without final scores.
+
+    A session ends explicitly, ``session_idle`` seconds after its last trace, or ``session_max_age`` after its first. It
+    waits at most ``judge_wait`` seconds for judges.
     """
 
     def __init__(self, timing: Timing, pending: Callable[[Collection[str]], Collection[str]]) -> None:
@@ -74,9 +70,7 @@ class OpenSessions:
         return session_id in self._sessions or session_id in self._closing
 
     def touch(self, session_id: str, now: float, *, goes_on: bool = True) -> None:
-        """Record a change that affects scores. ``goes_on``: more than a judge's answer; then a waiting session is open
-        again.
-        """
+        """Record a change that affects scores. ``goes_on``: reopens a waiting session."""
         session = self._sessions.get(session_id)
         if session is not None and session.state is OpenState.AWAITING_JUDGE:
             if not goes_on:
@@ -91,7 +85,6 @@ class OpenSessions:
         self._schedule(session_id)
 
     def end(self, session_id: str, now: float) -> None:
-        """End a session, since its application ended it."""
         session = self._sessions.setdefault(session_id, OpenSession(now, now))
         session.trigger = Trigger.EXPLICIT
         if session.state is not OpenState.AWAITING_JUDGE:
@@ -99,13 +92,14 @@ class OpenSessions:
         self._schedule(session_id)
 
     def forget(self, session_id: str) -> None:
-        """Forget a session that another collector continues. A running close is finished."""
+        """Forget a session that another collector continues; a running close is finished."""
         self._sessions.pop(session_id, None)
         self._uncompared.pop(session_id, None)
 
     def take_due(self, now: float) -> tuple[dict[str, Trigger], list[str]]:
-        """Return sessions to close, marked as closing, each with its trigger, and open quiet sessions to score
-        provisionally. There may be more.
+        """Return sessions to close by trigger, marked as closing, and quiet sessions for provisional scores.
+
+        Repeat for more.
         """
         over: list[str] = []
         quiet: list[str] = []
@@ -126,48 +120,43 @@ class OpenSessions:
         return self._close_answered(over, now), quiet
 
     def take_all(self, trigger: Trigger) -> dict[str, Trigger]:
-        """Return all open sessions, to be closed because of ``trigger``."""
         return self._close(dict.fromkeys(self._sessions, trigger))
 
     def closed(self, session_ids: Iterable[str]) -> None:
-        """Record that closing these sessions has stopped, successful or not."""
+        """Record that closing stopped, successful or not."""
         self._closing.difference_update(session_ids)
 
     # -- comparing -----------------------------------------------------------------------------------------------
 
     def grew(self, session_id: str, start_ns: int) -> None:
-        """Record that a session has members to compare, see :attr:`Decision.grown`."""
         self._uncompared[session_id] = min(start_ns, self._uncompared.get(session_id, start_ns))
 
     def take_uncompared(self) -> dict[str, int]:
-        """Return sessions to compare, recorded by :meth:`grew`. There may be more."""
+        """Return sessions of :meth:`grew`. Repeat for more."""
         return {id_: self._uncompared.pop(id_) for id_ in list(self._uncompared)[:_COMPARED]}
 
     def compared(self, session_ids: Iterable[str]) -> list[str]:
-        """Exclude sessions with members newer than their last comparison. Their scores would share an id with the
-        compared session. The new member makes them due again.
-        """
+        """Exclude sessions with uncompared members, whose scores would share an id."""
         return sorted(id_ for id_ in session_ids if id_ not in self._uncompared)
 
     # -- ends that wait for traces -------------------------------------------------------------------------------
     # The store keeps both over a restart: the session of a trace with its chunks, and the endings in a table.
 
     def expect(self, trace_id: bytes, session_id: str) -> None:
-        """Note that a trace of this session waits to be decided."""
         if session_id and self._session_of.get(trace_id) != session_id:
             self.decided(trace_id)
             self._session_of[trace_id] = session_id
             self._undecided.setdefault(session_id, set()).add(trace_id)
 
     def may_end(self, session_id: str) -> bool:
-        """Return whether an ended session may close now. If not, :meth:`decided` returns it later."""
+        """Return whether an ended session may close; else :meth:`decided` returns it later."""
         if self._undecided.get(session_id):
             self._ending.add(session_id)
             return False
         return True
 
     def decided(self, trace_id: bytes) -> str | None:
-        """Note that a trace was decided; return the session that ends with it, if any."""
+        """Record a decided trace; return the session that ends with it."""
         session_id = self._session_of.pop(trace_id, None)
         if session_id is None:
             return None
@@ -182,7 +171,6 @@ class OpenSessions:
         return session_id
 
     def _close_answered(self, over: Collection[str], now: float) -> dict[str, Trigger]:
-        """Start closing sessions without pending judges; others wait."""
         wait = self._timing.judge_wait
         pending = self._pending(over) if wait and over else ()
         ready: dict[str, Trigger] = {}

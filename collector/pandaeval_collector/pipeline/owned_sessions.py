@@ -1,4 +1,4 @@
-"""Scores a pipeline's sessions, provisionally and finally, and adds members from other collectors."""
+"""Scores a pipeline's sessions, and adds members from other collectors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class OwnedSessions:
-    """Scores the sessions of one store. On one event loop."""
+    """Scores a store's sessions, on one event loop."""
 
     def __init__(
         self,
@@ -39,14 +39,21 @@ class OwnedSessions:
         """Sessions without final scores, including those being scored."""
 
     async def let_go(self, session_ids: Collection[str]) -> None:
-        """Forget sessions that another collector scores. Running scores are finished."""
-        for session_id in session_ids:
+        """Forget sessions of another collector; running scores are finished."""
+        ids = [id_ for sent in session_ids for id_ in self._sharing(sent)]
+        for session_id in ids:
             self.open.forget(session_id)
-        if session_ids:
-            await self._committer.commit(partial(_closed, session_ids))
+        if ids:
+            await self._committer.commit(partial(_closed, ids))
+
+    def is_open(self, sent: str) -> bool:
+        return any(session_id in self.open for session_id in self._sharing(sent))
+
+    def _sharing(self, sent: str) -> list[str]:
+        return [sent, *self._store.reads.sharing(sent)]
 
     def resume(self) -> int:
-        """Take up the sessions that the store holds as open; return how many. On any thread, before all else."""
+        """Load open sessions; return their number. Any thread, before all else."""
         now = self._clock()
         for session_id in self._store.reads.open_sessions():
             self.open.touch(session_id, now)
@@ -55,12 +62,13 @@ class OwnedSessions:
         return len(self.open)
 
     def end(self, session_id: str) -> None:
-        """End a session because its application ended it."""
+        """End a session for each service that uses its id."""
         self.open.end(session_id, self._clock())
+        for id_ in self._store.reads.sharing(session_id):
+            if id_ in self.open:
+                self.open.end(id_, self._clock())
 
     def end_elsewhere(self, session_id: str) -> None:
-        """Notify the scorer of a session that the application ended it."""
-
         async def tell() -> None:
             await self._committer.commit(lambda: self._line.decide("end_elsewhere", session_id))
             # After the commit: where a crash comes in between, the end is told once more.
@@ -69,7 +77,7 @@ class OwnedSessions:
         self._committer.begin(self._committer.or_left(tell(), "the end of a session"))
 
     async def adopt(self, members: Sequence[MemberMessage], read: Sequence[Consumed]) -> None:
-        """Store members and their topic offset ``read``; returns after the commit. Raises a ``Refusal``."""
+        """Store members and their topic offset ``read``; return after the commit. Raises a ``Refusal``."""
         if self._committer.stopping:
             raise Draining("the collector is shutting down")
         if self._store.failing:
@@ -98,7 +106,6 @@ class OwnedSessions:
         self._telemetry.add("pandaeval.members", "rejected", 1, "failed")
 
     def committed(self, decision: Decision) -> None:
-        """Note that a decision about traces or judgements of sessions was committed: these sessions go on."""
         now = self._clock()
         for session_id, start_ns in decision.grown.items():
             self.open.grew(session_id, start_ns)
@@ -106,15 +113,13 @@ class OwnedSessions:
             self.open.touch(session_id, now, goes_on=decision.has_runs or session_id in decision.grown)
 
     async def compare_due(self) -> None:
-        """Compare members from other collectors. A session that raises is scored without comparison."""
+        """Compare members from other collectors; failing sessions stay uncompared."""
         while not self._committer.stopping and (grown := self.open.take_uncompared()):
             failed = partial(self._failed, "compared")
             await self._committer.together([*grown], partial(self._compare, grown), failed)
 
     async def close_due(self, now: float) -> None:
-        """Close sessions that are over at ``now`` and judged, and provisionally score quiet sessions. A session that
-        raises gets no provisional score.
-        """
+        """Close ended, judged sessions, and provisionally score quiet sessions."""
         over, quiet = self.open.take_due(now)
         if over:
             await self._close(over)
@@ -125,7 +130,6 @@ class OwnedSessions:
             )
 
     async def close_all(self, trigger: Trigger) -> None:
-        """Close every open session now."""
         await self.compare_due()
         await self._close(self.open.take_all(trigger))
 

@@ -1,9 +1,4 @@
-"""The pipeline of a running collector: stores and acknowledges requests, decides due traces and sessions, commits and
-exports results.
-
-The assemblers run on an event loop without locks. Scoring runs in worker processes, which alone read trace content.
-SQLite writes on a thread.
-"""
+"""The pipeline of a running collector, from request to exported result."""
 
 from __future__ import annotations
 
@@ -41,9 +36,7 @@ _LOOK_S = 0.5
 
 
 class Pipeline:
-    """Implements :class:`pandaeval_collector.receivers.Ingest`. ``line``: scores traces. ``hands_over``: other
-    collectors may score sessions of traces decided here.
-    """
+    """Implements :class:`pandaeval_collector.receivers.Ingest`. ``hands_over``: other collectors may own sessions."""
 
     def __init__(
         self,
@@ -90,32 +83,29 @@ class Pipeline:
         """Rounds of checking for due work, as a sign of life."""
 
     def listen(self, on_results: Callable[[Sequence[ResultRow]], None]) -> None:
-        """Has a function called on the event loop with the new rows of every commit, in order."""
+        """Call a function on the event loop with each commit's rows, in order."""
         self._listeners.append(on_results)
 
     @property
     def open_traces(self) -> int:
-        """The number of traces that are not decided yet."""
         return len(self._traces) + self._traces.deciding
 
     @property
     def open_sessions(self) -> int:
-        """The number of sessions that are not scored for good yet."""
         return len(self._sessions.open)
 
     @property
     def is_full(self) -> bool:
-        """Whether undecided traces fill their memory limit, so requests are refused."""
         return self._traces.held_bytes >= self.timing.open_bytes
 
     @property
     def kept_for(self) -> float:
-        """Current retention of results and spans in seconds, shorter when the disk budget is nearly used."""
+        """Current retention of results and spans in seconds."""
         return self._upkeep.kept_for()
 
     @property
     def open_items(self) -> int:
-        """The number of undecided spans and log records. Takes time in proportion to open traces."""
+        """The number of undecided items; takes time in proportion to open traces."""
         return self._traces.items
 
     @property
@@ -127,11 +117,10 @@ class Pipeline:
     # -- in ------------------------------------------------------------------------------------------------------
 
     def session_is_open(self, session_id: str) -> bool:
-        """Whether a session is not scored for good yet."""
-        return session_id in self._sessions.open
+        return self._sessions.is_open(session_id)
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
-        """Forget open traces that another collector continues. Waits for running decisions, which are finished."""
+        """Forget traces that another collector continues. Waits for running decisions."""
         for _ in range(_LAST_TICKS):
             if not any(self._traces.knows(trace_id) and trace_id not in self._traces for trace_id in trace_ids):
                 break
@@ -139,20 +128,17 @@ class Pipeline:
         await self._intake.let_go(trace_ids)
 
     def is_open(self, trace_id: bytes) -> bool:
-        """Whether a trace waits for its decision or is being decided."""
         return self._traces.knows(trace_id)
 
     # -- out -----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Load open traces and sessions from the store, then start to decide due traces and sessions."""
+        """Load open traces and sessions, then decide due ones."""
         await asyncio.to_thread(self._resume)
         self._task = asyncio.create_task(self._run(), name="pandaeval-pipeline")
 
     async def stop(self, decide: bool = False) -> None:
-        """Finish the current decision and stop. Open traces stay for the next start; with ``decide`` they are decided
-        now.
-        """
+        """Stop after the current decision. ``decide``: decide open traces first."""
         self._committer.stopping = True
         if self._task is not None and not (await asyncio.wait({self._task}, timeout=_LAST_S))[0]:
             self._line.give_up()
@@ -168,17 +154,14 @@ class Pipeline:
         await self._upkeep.stop()
 
     async def close_all(self, trigger: Trigger) -> None:
-        """Decide every open trace, then every open session."""
         await self.decide_all(trigger)
         await self._sessions.close_all(trigger)
 
     async def decide_all(self, trigger: Trigger) -> None:
-        """Decide every open trace."""
         while await self._decider.step(partial(self._traces.take_all, trigger)):
             pass
 
     def end_session(self, session_id: str) -> None:
-        """End a session because its application ended it."""
         if self._hands_over:
             self._sessions.end_elsewhere(session_id)
         else:

@@ -1,4 +1,4 @@
-"""When traces and sessions end, and how long their data is kept."""
+"""Times and sizes at which traces and sessions end and data is deleted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pandaeval_otel.assembly import CloseRules
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When traces and sessions are closed, and how long or how much is kept; seconds and bytes."""
+    """Limits in seconds and bytes."""
 
     close: CloseRules = field(default_factory=CloseRules)
     open_bytes: int = 256 << 20

@@ -1,4 +1,4 @@
-"""Maintains the store of a running collector: deletes old rows and checks that writing works."""
+"""Maintains the store: deletes old rows and checks that writing works."""
 
 from __future__ import annotations
 
@@ -31,12 +31,9 @@ _PROBE_BYTES = 64 << 10
 
 
 class Upkeep:
-    """Deletes old rows and enforces the disk budget. Raw spans are deleted after the late window, others after the
-    retention. Agents' spans stay readable longer, compressed. Also frees unused objects in memory. ``keep``: traces
-    whose spans are needed. For a single event loop.
+    """Deletes old rows, enforces the disk budget, and frees unused objects, on one event loop.
 
-    Rounds run beside decisions in short steps, and pause after each step for its duration, so requests can be
-    committed.
+    ``keep``: traces whose spans are needed. Rounds run in short steps with equal pauses.
     """
 
     def __init__(
@@ -47,31 +44,28 @@ class Upkeep:
         self._stopping = False
 
     def kept_for(self) -> float:
-        """Return the current retention in seconds. It shrinks as the disk budget runs out: old results are deleted
-        before new spans are refused.
-        """
+        """Return the retention in seconds, which shrinks as the disk budget runs out."""
         fill = self._store.size_bytes() / self._store.max_bytes
         spare = (_FULL - fill) / (_FULL - _CROWDED)
         return max(self._timing.late_window, self._timing.retention * min(1.0, max(0.0, spare)))
 
     def begin(self) -> None:
-        """Start a round of deleting unless a round runs."""
+        """Start a round unless one runs."""
         if self._round is None or self._round.done():
             self._round = asyncio.create_task(self.run(), name="pandaeval-upkeep")
 
     def resume(self) -> None:
-        """Starts a round at once if an earlier process left a deletion."""
+        """Start a round if a deletion is incomplete."""
         if self._store.deletions.pending():
             self.begin()
 
     async def stop(self) -> None:
-        """Return when the running step has ended; the round is not finished."""
         self._stopping = True
         if self._round is not None:
             await self._round
 
     async def run(self) -> None:
-        """Run a round. Rows that cannot be deleted just now are deleted in a later round."""
+        """Run a round; a later round repeats failed deletions."""
         await self._complete_deletions()
         try:
             timing = self._timing
@@ -103,7 +97,6 @@ class Upkeep:
             self._telemetry.add("pandaeval.store.errors", "upkeep")
 
     async def _complete_deletions(self) -> None:
-        """Continue deletions. If a deletion fails, as on a full disk, the retention still frees space in this round."""
         try:
             await asyncio.to_thread(complete, self._store.deletions, self._store.path, lambda: self._stopping)
         except (OSError, sqlite3.Error, RuntimeError) as error:
@@ -111,7 +104,6 @@ class Upkeep:
             self._telemetry.add("pandaeval.store.errors", "upkeep")
 
     async def _paced(self, step: Awaitable[int]) -> int:
-        """Await a step, and pauses for as long as it took."""
         began = time.monotonic()
         done = await step
         if not self._stopping:
@@ -120,25 +112,22 @@ class Upkeep:
 
 
 async def probe(store: Store) -> None:
-    """Write to a store as much as a request brings. Raises the error if it cannot."""
+    """Write as much as a request does. Raises the store's error."""
     await asyncio.wrap_future(store.put("probe", "." * _PROBE_BYTES))
     await asyncio.wrap_future(store.put("probe", ""))
 
 
 class Guard:
-    """Checks once a second whether the store can be written to. On one event loop. After a failed write it tries a
-    small one itself: senders avoid a collector that is not ready, so no request would show that writing works again."""
+    """Checks each second that the store is writable, and tries a small write after a failure. On one event loop."""
 
     def __init__(self, store: Store, telemetry: Telemetry) -> None:
         self._store, self._telemetry = store, telemetry
 
     @property
     def trouble(self) -> str:
-        """Why the collector cannot accept requests now, in words; empty while it can."""
         return f"the store cannot be written to: {self._store.failing}" if self._store.failing else ""
 
     def start(self) -> Every:
-        """Start the checks; return a function that stops them."""
         return Every(_LOOK_S, self._look, "pandaeval-guard", grace=0.0)
 
     async def _look(self) -> None:

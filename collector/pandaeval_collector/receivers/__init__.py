@@ -14,18 +14,19 @@ from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The request is stored. ``rejected`` items of it were not and must not be sent again; ``message`` says why."""
+    """The request is stored, except ``rejected`` items, which must not be sent again; ``message`` is the reason."""
 
     rejected: int = 0
     message: str = ""
 
 
 class Refusal(Exception):  # noqa: N818 - its kinds read as answers: overloaded, draining, malformed
-    """A request is refused and nothing was stored. Each subclass defines its metric name and its gRPC and HTTP status.
-    The text is sent to the client. ``retry_after_s``: set if a retry makes sense.
+    """A request was refused and not stored.
 
-    Clients retry differently. RESOURCE_EXHAUSTED is retried only with a RetryInfo, older Python SDKs drop HTTP 429, and
-    UNAVAILABLE makes the Python gRPC exporter open a new channel. So overload is 503, and UNAVAILABLE means shutdown.
+    The text goes to the client. ``retry_after_s``: set if a retry makes sense.
+
+    Clients retry differently: RESOURCE_EXHAUSTED only with a RetryInfo; older Python SDKs drop HTTP 429; UNAVAILABLE
+    opens a new gRPC channel. So overload is 503, and UNAVAILABLE means shutdown.
     """
 
     outcome, grpc, http = "internal_error", "INTERNAL", 500
@@ -33,7 +34,7 @@ class Refusal(Exception):  # noqa: N818 - its kinds read as answers: overloaded,
 
 
 class Overloaded(Refusal):
-    """A budget (memory, disk) is used up: the sender may come back in ``retry_after_s`` seconds."""
+    """A budget (memory, disk) is used up; retry in ``retry_after_s`` seconds."""
 
     outcome, grpc, http = "overloaded", "RESOURCE_EXHAUSTED", 503
 
@@ -43,19 +44,19 @@ class Overloaded(Refusal):
 
 
 class Draining(Refusal):
-    """The collector is starting or shutting down; another attempt may succeed."""
+    """The collector is starting or shutting down; retry."""
 
     outcome, grpc, http = "draining", "UNAVAILABLE", 503
 
 
 class TooLarge(Refusal):
-    """The request is larger than this collector ever accepts; do not send it again."""
+    """The request exceeds every limit; do not retry."""
 
     outcome, grpc, http = "too_large", "RESOURCE_EXHAUSTED", 413
 
 
 class TooMany(Refusal):
-    """The request has more objects than the collector accepts; do not retry."""
+    """The request has too many objects; do not retry."""
 
     # Unlike RESOURCE_EXHAUSTED, which some senders try again whatever it says.
     outcome, grpc, http = "too_large", "INVALID_ARGUMENT", 413
@@ -68,7 +69,7 @@ class Malformed(Refusal):
 
 
 class UnsupportedMedia(Refusal):
-    """The request has a content type or encoding that this collector does not read."""
+    """The content type or encoding is not supported."""
 
     outcome, grpc, http = "malformed", "INVALID_ARGUMENT", 415
 
@@ -98,17 +99,17 @@ class Unauthenticated(Refusal):
 
 
 class Dense(Exception):  # noqa: N818 - no error, and no answer: the receiver weighs the request and comes again
-    """A request with many items in few bytes, to be passed again as large."""
+    """A request with many items in few bytes; pass it again as large."""
 
 
 class Ingest(Protocol):
-    """Takes requests from receivers, on the event loop. ``large``: split the request on a thread, because it would
-    block the loop. Without it, a dense request raises :class:`Dense`.
+    """Takes requests from receivers, on the event loop.
+
+    ``large``: split on a thread. Else a dense request raises :class:`Dense`.
     """
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
-        """Store an ``ExportTraceServiceRequest`` (protobuf bytes, decompressed). Returns after the commit. Raises a
-        :class:`Refusal`."""
+        """Store a decompressed ``ExportTraceServiceRequest``. Returns after the commit. Raises a :class:`Refusal`."""
         ...
 
     async def logs(self, request: bytes, large: bool = False) -> Accepted:
@@ -116,7 +117,8 @@ class Ingest(Protocol):
         ...
 
     async def submit(self, traces: Sequence[CompletedTrace], large: bool = False) -> list[str]:
-        """Store completed traces in a single commit; return after it. Returns an empty string or the refusal reason for
-        each. Raises a :class:`Refusal`.
+        """Store completed traces in one commit.
+
+        Returns a refusal reason or an empty string for each. Raises a :class:`Refusal`.
         """
         ...

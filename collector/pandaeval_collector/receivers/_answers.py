@@ -1,4 +1,4 @@
-"""Maps refusals to gRPC and HTTP answers, and counts and logs them."""
+"""Maps refusals to gRPC and HTTP answers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,16 @@ _LOG_INTERVAL_S = 10.0
 
 
 class Outcomes:
-    """Counts request outcomes of an endpoint, and logs unexpected errors at most every ten seconds."""
+    """Counts outcomes of an endpoint, and logs unexpected errors every ten seconds at most."""
 
     def __init__(self, door: str, telemetry: Telemetry, clock: Callable[[], float] = time.monotonic) -> None:
         self._door, self._telemetry, self._clock = door, telemetry, clock
         self._quiet_until, self._unlogged = float("-inf"), 0
 
     def accepted(self, accepted: Accepted) -> None:
-        """Count a stored request."""
         self._telemetry.request(self._door, "partial" if accepted.rejected else "accepted")
 
     def refused(self, error: Exception) -> Refusal:
-        """Count a refused or failed request and return its answer. Other errors become internal errors without text."""
         if isinstance(error, Refusal):
             self._telemetry.request(self._door, error.outcome)
             return error
@@ -51,7 +49,7 @@ class Outcomes:
 
 
 def status_of(answer: Refusal) -> Status:
-    """Return an answer's ``google.rpc.Status``, with a ``RetryInfo`` if a retry makes sense."""
+    """Return a ``google.rpc.Status``, with a ``RetryInfo`` if a retry makes sense."""
     status = Status(code=grpc.StatusCode[answer.grpc].value[0], message=str(answer))
     if answer.retry_after_s is not None:
         detail = AnyMessage()
@@ -61,9 +59,7 @@ def status_of(answer: Refusal) -> Status:
 
 
 def trailers_of(answer: Refusal) -> tuple[tuple[str, bytes], ...]:
-    """Return gRPC trailers that request a retry: Go and Java read the first, the Python exporter the second. None if
-    there should be no retry, because any RetryInfo permits it.
-    """
+    """Return gRPC trailers that request a retry, if any. Go and Java read the first, the Python exporter the second."""
     if answer.retry_after_s is None:
         return ()
     return (

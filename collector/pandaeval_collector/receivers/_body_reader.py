@@ -1,7 +1,6 @@
-"""Reads a few gRPC messages at a time. Until a call is read, HTTP/2 flow control bounds its received bytes.
+"""Reads a few gRPC messages at a time; HTTP/2 flow control bounds the others.
 
-For unary calls gRPC reads whole messages before the handler, without a limit on calls. So methods are declared as
-streams, which is compatible for clients.
+Methods are streams, because gRPC reads unary messages without a limit.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ _REMEMBERED = 1_000
 
 
 class BodyReader:
-    """Reads at most ``at_once`` messages at a time, on an event loop.
+    """Reads at most ``at_once`` messages on an event loop.
 
-    A message has ``timeout_s`` to arrive, or ``patience_s`` if other calls wait. Connections take turns; those with
-    stalled or large messages come last.
+    A message has ``timeout_s`` to arrive, or ``patience_s`` if other calls wait. Connections take turns; stalled or
+    large ones come last.
     """
 
     def __init__(self, at_once: int, *, timeout_s: float = 30.0, patience_s: float = 0.25) -> None:
@@ -41,11 +40,11 @@ class BodyReader:
 
     @classmethod
     def of_messages(cls, max_bytes: int) -> BodyReader:
-        """Make a reader for as many messages as fit in 32 MiB, or two of maximum size."""
+        """Make a reader for 32 MiB of messages, at least two."""
         return cls(min(_MOST, max(_FEWEST, _TOGETHER_BYTES // max_bytes)))
 
     async def read(self, context: _Context) -> bytes:
-        """Return the message of a call. Raises :class:`TooSlow`, :class:`Overloaded`, :class:`Malformed` if none."""
+        """Return a call's message. Raises :class:`TooSlow`, :class:`Overloaded` or :class:`Malformed`."""
         if self._free:
             self._free -= 1
         elif self._queue.waiting >= MAX_WAITING:
@@ -92,7 +91,6 @@ class BodyReader:
         self._free += 1
 
     def _look(self) -> None:
-        """End the oldest slow messages, no more than the number of waiting calls."""
         loop = asyncio.get_running_loop()
         now, wanted = loop.time(), self._queue.waiting
         for task, (begun, peer) in self._begun.items():
@@ -114,8 +112,6 @@ class BodyReader:
 
 
 class _Queue:
-    """Calls that wait to be read, by connection."""
-
     def __init__(self) -> None:
         self._ordinary: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self._last: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
@@ -128,7 +124,6 @@ class _Queue:
         self.waiting += 1
 
     def take(self) -> asyncio.Future[None] | None:
-        """Remove and return the call whose turn it is."""
         queue = self._ordinary or self._last
         if not queue:
             return None
@@ -140,7 +135,6 @@ class _Queue:
         return call
 
     def put_last(self, peer: str) -> None:
-        """Put the calls of a connection behind those of all others from now on."""
         self._slow[peer] = None
         self._slow.move_to_end(peer)
         if len(self._slow) > _REMEMBERED:

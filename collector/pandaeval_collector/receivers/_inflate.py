@@ -1,6 +1,6 @@
-"""Decompresses content encodings piecewise, so bombs are detected after a piece.
+"""Decompresses bodies in pieces of at most 64 KiB (gzip, deflate) or 8 MiB (zstd).
 
-A piece is at most 64 KiB (gzip, deflate) or 8 MiB (zstd). The caller counts bytes and stops at its limit.
+The caller counts bytes and stops at its limit.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class Inflater:
     """Decompresses a body; the base class passes it through."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield the decompressed next ``data``. Raises :class:`Malformed`, and :class:`TooMany` frames."""
+        """Yield decompressed ``data``. Raises :class:`Malformed`, or :class:`TooMany` frames."""
         yield data
 
     def finish(self) -> None:
-        """Raise :class:`Malformed` if the body ended too early. (HTTP checks the length of an uncompressed body.)"""
+        """Raise :class:`Malformed` if the body is incomplete."""
 
 
 def inflater_for(encoding: str) -> Inflater:
-    """Return the inflater for a ``content-encoding`` header. Raises :class:`UnsupportedMedia`."""
+    """Return the inflater for a ``content-encoding``. Raises :class:`UnsupportedMedia`."""
     match encoding.strip().lower():
         case "" | "identity":
             return Inflater()
@@ -52,7 +52,7 @@ def inflater_for(encoding: str) -> Inflater:
 
 
 class _Framed(Inflater):
-    """A body of one or more frames, which are counted. ``pieces`` decompresses at most ``at_once`` bytes at once."""
+    """A body of counted frames. ``pieces`` decompresses at most ``at_once`` bytes."""
 
     def __init__(self, kind: str, frames: str, open_frame: Callable[[], Any], pieces: Pieces, at_once: int) -> None:
         self._kind, self._frames, self._open_frame = kind, frames, open_frame

@@ -1,4 +1,4 @@
-"""The two OTLP request types: names, storing, JSON and responses."""
+"""The two OTLP request types."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ _LARGE_SUBMISSION = 8 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A request type. ``kind``: its content. ``store`` passes a protobuf request and its largeness to an ingest.
-    ``from_json`` converts an OTLP/JSON document; ``respond`` makes the response.
+    """An OTLP request type.
+
+    ``store`` passes a protobuf request to an ingest. ``from_json`` converts OTLP/JSON. ``respond`` makes the response.
     """
 
     grpc_service: str
@@ -46,7 +47,6 @@ class Signal:
 
 
 def _response(response: Callable[..., Message], rejected: str, accepted: Accepted) -> Message:
-    """Make a response. ``rejected``: the name of the field of its partial success that counts rejected items."""
     if not (accepted.rejected or accepted.message):
         return response()
     return response(partial_success={rejected: accepted.rejected, "error_message": accepted.message})
@@ -73,9 +73,10 @@ SIGNALS = (TRACES, LOGS)
 
 @dataclass(frozen=True, slots=True)
 class DoorSettings:
-    """Settings shared by receivers. ``max_bytes``: decompressed size of a request. ``max_items``: spans or records,
-    resources and scopes; attributes, events and links count a tenth. ``token``: required by all requests and extra
-    routes. ``reading``: the shared reader of gRPC messages.
+    """Shared settings of receivers.
+
+    ``max_bytes``: decompressed. ``max_items``: spans or records, resources and scopes; attributes, events and links
+    count a tenth. ``token``: required everywhere. ``reading``: shared reader of gRPC messages.
     """
 
     admission: Admission
@@ -93,8 +94,10 @@ class DoorSettings:
 async def store(
     signal: Signal, ingest: Ingest, request: bytes, reservation: Reservation, settings: DoorSettings
 ) -> Accepted:
-    """Hand an OTLP request to ``ingest``. Grows ``reservation`` by the size of the request's objects, if they are many.
-    Raises :class:`TooMany`, :class:`Malformed`, and what ``ingest`` and ``reservation.grow`` raise."""
+    """Pass an OTLP request to ``ingest``, and reserve memory for its objects.
+
+    Raises :class:`TooMany`, :class:`Malformed`, and errors of ``ingest`` and ``reservation.grow``.
+    """
     if len(request) <= _LARGE:
         try:
             return await signal.store(ingest, request, False)
@@ -105,7 +108,7 @@ async def store(
 
 
 async def weigh_submission(request: bytes, reservation: Reservation, settings: DoorSettings) -> bool:
-    """Return whether a ``SubmitTracesRequest`` is large. Grows and raises like :func:`store`."""
+    """Return whether a ``SubmitTracesRequest`` is large. Reserves and raises like :func:`store`."""
     if len(request) <= _LARGE_SUBMISSION:
         return False
     upper = partial(weight.upper_items, kind=weight.SUBMISSION, limit=settings.max_items)
@@ -120,8 +123,6 @@ async def _weigh(
     settings: DoorSettings,
     quickly: Callable[[bytes], int],
 ) -> int:
-    """Count the objects of a request before it is parsed, see :mod:`pandaeval_otel.wire.weight`: refuses more than
-    ``max_items`` and reserves memory for them."""
     try:
         if len(request) > _SCANNED_FROM:
             reservation.grow(_COPIES * len(request))

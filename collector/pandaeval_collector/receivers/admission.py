@@ -1,4 +1,4 @@
-"""Authentication, and admission by bytes: requests in progress never exceed their memory budget."""
+"""Authentication, and a memory budget for requests in progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RETRY_AFTER_S = 1.0  # the SDKs give up after 10 s in total, so a longer hint wo
 
 
 def is_authorised(header: str | bytes | None, token: str) -> bool:
-    """Return whether an ``authorization`` header carries ``token``. Takes the same time for every wrong token."""
+    """Return whether an ``authorization`` header carries ``token``, in constant time."""
     if header is None:
         return False
     given = header.encode("utf-8", "replace") if isinstance(header, str) else header
@@ -30,9 +30,7 @@ def is_authorised(header: str | bytes | None, token: str) -> bool:
 
 
 def is_logged_in(method: str, headers: Mapping[bytes, bytes], token: str) -> bool:
-    """Return whether a browser sends ``token`` as its password, under any user name. Browsers also send it for requests
-    of other sites' pages, so changes must come from our own page.
-    """
+    """Return whether a browser sends ``token`` as its password. Changes must also come from our own page."""
     scheme, _, credentials = headers.get(b"authorization", b"").partition(b" ")
     try:
         _, _, password = base64.b64decode(credentials.strip(), validate=True).partition(b":")
@@ -49,11 +47,10 @@ def is_logged_in(method: str, headers: Mapping[bytes, bytes], token: str) -> boo
 
 
 class Admission:
-    """A budget of ``max_bytes`` decompressed bytes for all receivers. For a single event loop. Requests above it are
-    refused and retried by the sender.
+    """A budget of ``max_bytes`` decompressed bytes for all receivers, on one event loop.
 
-    ``draining``: refuse everything with :class:`Draining`, at start and shutdown. ``in_flight``: bytes reserved.
-    ``peak``: maximum ever. ``refused``: number of refusals.
+    ``draining``: refuse everything with :class:`Draining`. ``in_flight``: reserved bytes. ``peak``: their maximum.
+    ``refused``: refusals.
     """
 
     def __init__(self, max_bytes: int, *, draining: bool = False) -> None:
@@ -66,14 +63,14 @@ class Admission:
 
     @classmethod
     def beside_reading(cls, max_bytes: int, read_bytes: int) -> Admission:
-        """Make the budget ``max_bytes`` less the ``read_bytes`` in transit over gRPC, at least half. Starts in
-        ``draining``.
-        """
+        """Make a draining budget of ``max_bytes`` less ``read_bytes``, at least half."""
         return cls(max(max_bytes - read_bytes, max_bytes // 2), draining=True)
 
     def reserve(self, size: int = 0) -> Reservation:
-        """Reserve bytes: ``async with admission.reserve(n) as reservation:`` holds ``n`` until the end of the block.
-        Entering raises :class:`Draining`, :class:`Overloaded` (come back) or :class:`TooLarge` (can never fit)."""
+        """Reserve ``n`` bytes in ``async with admission.reserve(n) as reservation:``.
+
+        Raises :class:`Draining`, :class:`Overloaded` or :class:`TooLarge`.
+        """
         return Reservation(self, size)
 
     def _take(self, size: int, total: int) -> None:
@@ -98,8 +95,6 @@ class Admission:
 
 
 class Reservation:
-    """The bytes that one request holds of the budget. ``size`` is how many."""
-
     __slots__ = ("_admission", "size")
 
     def __init__(self, admission: Admission, size: int) -> None:
@@ -107,16 +102,13 @@ class Reservation:
         self.size = size
 
     def grow(self, size: int) -> None:
-        """Reserve ``size`` bytes more, for bodies whose size shows only while they arrive. Raises as ``reserve`` does,
-        and then holds what it held before."""
+        """Reserve ``size`` more bytes. Raises as ``reserve`` and then keeps the old size."""
         self._admission._take(size, self.size + size)
         self.size += size
 
     @contextlib.contextmanager
     def arrives(self) -> Iterator[None]:
-        """Mark that the request's body arrives inside the block. Ends with :class:`Overloaded` if it is too slow. In a
-        task.
-        """
+        """Mark the block in which the body arrives. Raises :class:`Overloaded` if it is slow."""
         admission, task = self._admission, asyncio.current_task()
         assert task is not None
         admission._arriving[task] = _Body(self, asyncio.get_running_loop().time())
@@ -143,14 +135,12 @@ class Reservation:
 
 @dataclass(slots=True)
 class _Body:
-    """A body that arrives. ``seen_at``: when ``seen`` bytes of it were there."""
-
     reservation: Reservation
     seen_at: float
     seen: int = 0
 
     def is_slow(self, now: float) -> bool:
-        """Return whether the body came too slowly since the last call; no, where that is less than a second ago."""
+        """Return whether the body was too slow since the last call."""
         took = now - self.seen_at
         if took < _PATIENCE_S:
             return False

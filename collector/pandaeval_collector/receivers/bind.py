@@ -1,4 +1,4 @@
-"""Addresses, TLS files, the check against unprotected listeners, and connection limits from the file limit."""
+"""Addresses, TLS files, protection of listeners, and connection limits."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _FEWEST = 16
 
 
 class BindError(Exception):
-    """A listener cannot or must not listen as configured. The message has the fix."""
+    """A listener cannot or must not start. The message has the fix."""
 
 
 class PortInUse(BindError):  # noqa: N818 - says what is wrong in two words
-    """Another socket listens on the address already."""
+    """Another socket listens on the address."""
 
 
 class InsecureBind(BindError):  # noqa: N818 - likewise
-    """The address can be reached from other machines and is not protected."""
+    """The address is reachable from other machines without protection."""
 
 
 class Address(NamedTuple):
-    """A host name or IP address (without brackets) and a TCP port; port 0 lets the system choose."""
+    """A host (without brackets) and a TCP port, 0 for any."""
 
     host: str
     port: int
@@ -40,13 +40,11 @@ class Address(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the address. A host name other than ``localhost`` counts as reachable."""
+        """Whether only this machine can reach the address; of names, only ``localhost``."""
         return is_loopback(self.host)
 
 
 class Tls(Section):
-    """Certificates of the listeners, PEM files."""
-
     cert: FilePath
     """PEM file with the server's certificate and its chain."""
     key: FilePath
@@ -55,7 +53,7 @@ class Tls(Section):
     """PEM file with the CA of client certificates. If it is set, clients must send a certificate."""
 
     def verify(self) -> None:
-        """Raise :class:`BindError`, naming the file, unless all of them can be loaded."""
+        """Raise :class:`BindError` with the name of an unusable file."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
             # An empty password, so that an encrypted key is refused instead of asked for on the terminal.
@@ -71,7 +69,7 @@ class Tls(Section):
 
 
 def parse_address(text: str) -> Address:
-    """Read ``127.0.0.1:4327``, ``localhost:4327`` or ``[::1]:4327``. Raises :class:`ValueError` with the cause."""
+    """Read ``127.0.0.1:4327``, ``localhost:4327`` or ``[::1]:4327``. Raises :class:`ValueError`."""
     host, colon, port = text.strip().rpartition(":")
     if not colon or not host:
         raise ValueError(f"{text!r} is not host:port (all interfaces: 0.0.0.0:port)")
@@ -87,8 +85,8 @@ def parse_address(text: str) -> Address:
 def check_bind(
     address: Address, tls: Tls | None, token: str | None, insecure_bind: bool, *, setting: str = "server"
 ) -> None:
-    """Raise :class:`InsecureBind` for an address reachable from other machines without protection. Protection is TLS
-    with a token or client certificate, or ``insecure_bind``. ``setting``: the config key in the message.
+    """Raise :class:`InsecureBind` for a reachable address without protection: TLS with a token or client certificate,
+    or ``insecure_bind``. ``setting``: config key.
     """
     if insecure_bind or address.is_loopback:
         return
@@ -109,8 +107,10 @@ def check_bind(
 
 
 def listening_socket(address: Address, setting: str) -> socket.socket:
-    """Open a listening TCP socket on ``address``; of a host name, on its first address. Raises :class:`PortInUse` or
-    :class:`BindError`, naming ``setting``, the configuration key to change."""
+    """Open a listening socket on an address, or a name's first address.
+
+    Raises :class:`PortInUse` or :class:`BindError` with the config key ``setting``.
+    """
     listener: socket.socket | None = None
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
@@ -134,24 +134,20 @@ def listening_socket(address: Address, setting: str) -> socket.socket:
 
 
 def grpc_connections() -> int:
-    """Return the OTLP gRPC connection limit: half of this process's file limit. Its idle connections cannot be dropped,
-    so it exceeds HTTP's. Health checks, store and exporters keep the rest.
-    """
+    """Return half of the file limit, because idle connections cannot be dropped."""
     return max(_FEWEST, int(_files() * _GRPC_SHARE))
 
 
 def http_connections() -> int:
-    """Return the limit for OTLP over HTTP and the API: a fifth of the files that this process may open."""
+    """Return a fifth of the file limit."""
     return max(_FEWEST, int(_files() * _HTTP_SHARE))
 
 
 def health_connections() -> int:
-    """Return the limit for the listener of health checks."""
     return min(_HEALTH_CONNECTIONS, max(_FEWEST, _files() // 16))
 
 
 def _files() -> int:
-    """Return how many files the process may open, after raising that limit if it may."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return _WANTED_FILES

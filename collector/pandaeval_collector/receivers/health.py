@@ -1,4 +1,4 @@
-"""Health and own metrics on a separate listener without content, so probes need no access to the rest."""
+"""Health and own metrics on a separate listener without content."""
 
 from __future__ import annotations
 
@@ -21,16 +21,13 @@ Answer = Callable[[str], tuple[str, AsyncGenerator[bytes, None]]]
 
 
 class Streaming:
-    """Streams answers from ``answer``, given the ``accept`` header: content type and body in pieces. Above ``at_once``
-    parallel requests, returns 503.
-    """
+    """Streams answers of ``answer`` for the ``accept`` header. Above ``at_once`` requests, returns 503."""
 
     def __init__(self, answer: Answer, longest_s: float = _LONGEST_S, at_once: int = 16) -> None:
         self._answer, self.longest_s, self._at_once = answer, longest_s, at_once
         self.under_way = 0
 
     async def __call__(self, request: Request) -> ASGIApp:
-        """Answer a request. Runs on the event loop."""
         if self.under_way >= self._at_once:
             busy = "too many answers are under way: come back in a moment\n"
             return PlainTextResponse(busy, 503, {"retry-after": "5"})
@@ -64,10 +61,11 @@ def health_app(
     why: Callable[[], str] = lambda: "",
     hosts: Collection[str] | None = None,
 ) -> Starlette:
-    """Create the application. ``GET /healthz`` is 200 while the process answers. ``/readyz`` is 200 if all stages of
-    ``ready`` are ready, else 503, with the stages and ``why`` as ``reason``. ``/metrics``, if given, streams
-    ``metrics`` for the ``accept`` header. All three run on the event loop and must not block. ``hosts``: allowed host
-    names besides addresses and localhost, against DNS rebinding; ``None``: any.
+    """Create the application for the event loop.
+
+    ``GET /healthz``: 200. ``/readyz``: 200 if all stages of ``ready`` are ready, else 503 with stages and ``why``.
+    ``/metrics``: streams ``metrics``. ``hosts``: allowed names besides addresses and localhost, against DNS rebinding;
+    ``None``: any.
     """
     names = None if hosts is None else frozenset(name.lower() for name in hosts)
 

@@ -1,4 +1,4 @@
-"""Messages by which collectors hand decided traces to the collector that scores their session."""
+"""Messages of decided traces to the collector that owns their session."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pandaeval_otel.wire.labels import MOST_ID
 
 @dataclass(frozen=True, slots=True)
 class MemberMessage:
-    """A message about a trace decided by another collector, or a session's end. ``body``: packed, for the worker.
-    ``ends``: the session is over. ``is_done``: a previous owner scored the session finally.
+    """A trace of another collector, or a session's end (``ends``).
+
+    ``body``: packed for the worker. ``is_done``: the session has a final score.
     """
 
     body: bytes
@@ -23,7 +24,6 @@ class MemberMessage:
 
     @classmethod
     def read(cls, body: bytes) -> MemberMessage:
-        """Read the header of a message. Raises ``ValueError`` for invalid messages."""
         try:
             member = Member.FromString(body)
         except DecodeError as error:

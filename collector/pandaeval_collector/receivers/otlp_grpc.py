@@ -1,4 +1,4 @@
-"""OTLP over gRPC. Requests pass through as bytes: nothing is parsed here."""
+"""OTLP over gRPC, as unparsed bytes."""
 
 from __future__ import annotations
 
@@ -39,15 +39,14 @@ else:
 
 
 class GrpcDoor:
-    """Reads and answers the calls of one door. ``name``: in what is counted. On one event loop."""
+    """Answers the calls of an endpoint, on one event loop. ``name``: for counters."""
 
     def __init__(self, name: str, settings: DoorSettings) -> None:
         self.reading, self.outcomes = settings.reading, Outcomes(name, settings.telemetry)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def method(self, work: Callable[[bytes], Coroutine[Any, Any, tuple[Accepted, Message]]]) -> _Method:
-        """Make a method that answers with the result of ``work`` on the message of a call, or refuses the call by what
-        ``work`` raises."""
+        """Make a method that answers with ``work`` on the message, or with its refusal."""
 
         async def answer(_: object, context: _Context) -> bytes:
             try:
@@ -69,16 +68,16 @@ class GrpcDoor:
         return grpc.stream_unary_rpc_method_handler(answer)
 
     async def finish(self, timeout_s: float) -> None:
-        """Wait until all is stored, at most ``timeout_s`` seconds."""
+        """Wait at most ``timeout_s`` seconds until all is stored."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
 
 
 class OtlpGrpcServer:
-    """Serves ``TraceService/Export`` and ``LogsService/Export``, plus ``handlers``, on the running event loop.
+    """Serves ``TraceService/Export``, ``LogsService/Export`` and ``handlers`` on the running event loop.
 
-    gRPC itself answers requests above ``max_bytes`` with RESOURCE_EXHAUSTED, uncounted. ``handshake_s``: limit for TLS
-    and HTTP/2 setup. ``idle_s``: limit without a call.
+    gRPC rejects requests above ``max_bytes`` with RESOURCE_EXHAUSTED, uncounted. ``handshake_s``: limit of TLS and
+    HTTP/2 setup. ``idle_s``: limit without a call.
     """
 
     def __init__(
@@ -99,7 +98,7 @@ class OtlpGrpcServer:
         self._server: grpc.aio.Server | None = None
 
     async def start(self) -> Address:
-        """Listens; returns the address with the real port. Raises :class:`BindError`, among them ``PortInUse``."""
+        """Listen; return the address with the real port. Raises :class:`BindError`."""
         token = self._settings.token
         server = grpc.aio.server(
             interceptors=[_BearerAuth(token, self._door.outcomes)] if token else [],
@@ -144,7 +143,7 @@ class OtlpGrpcServer:
         return Address(self._address.host, port)
 
     async def stop(self, grace_s: float) -> None:
-        """Take no new calls, let running calls finish for ``grace_s`` seconds, cancel the rest. May be repeated."""
+        """Refuse new calls, and cancel running calls after ``grace_s`` seconds. Idempotent."""
         if self._server is None:
             return
         server, self._server = self._server, None
@@ -159,8 +158,6 @@ class OtlpGrpcServer:
 
 
 class _BearerAuth(_Interceptor):
-    """Refuses calls without the token before their message is read."""
-
     def __init__(self, token: str, outcomes: Outcomes) -> None:
         self._token, self._outcomes = token, outcomes
         self._refusal = grpc.stream_stream_rpc_method_handler(self._refuse)
@@ -178,7 +175,6 @@ class _BearerAuth(_Interceptor):
 
 
 def parsed(kind: Any, request: bytes) -> Any:
-    """Read a protobuf message of our own services. Raises :class:`Malformed`."""
     try:
         return kind.FromString(request)
     except DecodeError as error:
@@ -186,9 +182,7 @@ def parsed(kind: Any, request: bytes) -> Any:
 
 
 def refuse(context: _Context, answer: Refusal) -> bytes:
-    """End a call with an answer when its handler returns; the empty response is not sent. ``context.abort`` would raise
-    an error that keeps the message alive until garbage collection.
-    """
+    """End a call when its handler returns. ``context.abort`` would keep the message alive."""
     context.set_code(grpc.StatusCode[answer.grpc])
     context.set_details(str(answer)[:_MESSAGE_CHARS])
     context.set_trailing_metadata(trailers_of(answer))

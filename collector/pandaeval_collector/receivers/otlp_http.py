@@ -43,9 +43,10 @@ _THREAD_FROM_BYTES = 256 * 1024  # JSON of this size takes some 10 ms to convert
 
 
 async def read_body(request: Request, reservation: Reservation, max_bytes: int, timeout_s: float) -> bytes:
-    """Return the decompressed body; ``reservation`` grows with it. ``max_bytes``: before and after decompression.
-    ``timeout_s``: for the whole body. Raises :class:`TooLarge`, :class:`Malformed`, :class:`TooSlow`,
-    :class:`UnsupportedMedia` and the errors of ``reservation.grow``.
+    """Return the decompressed body within ``timeout_s``; ``max_bytes`` also limits the compressed body.
+
+    Raises :class:`TooLarge`, :class:`Malformed`, :class:`TooSlow`, :class:`UnsupportedMedia` and errors of
+    ``reservation.grow``.
     """
     inflater = inflater_for(request.headers.get("content-encoding", ""))
     _check_length(int(request.headers.get("content-length", 0)), max_bytes)
@@ -85,7 +86,7 @@ def otlp_http_app(
 ) -> Starlette:
     """Create the application for :class:`~pandaeval_collector.receivers.server.HttpServer`.
 
-    JSON reserves about 15 times its size. ``hosts``: allowed host names besides addresses and localhost, against DNS
+    JSON reserves about 15 times its size. ``hosts``: allowed names besides addresses and localhost, against DNS
     rebinding; ``None``: any.
     """
     exports = _Exports(ingest, settings, body_timeout_s, hosts)
@@ -100,8 +101,6 @@ def otlp_http_app(
 
 
 class _Exports:
-    """Answers export requests."""
-
     def __init__(
         self, ingest: Ingest, settings: DoorSettings, body_timeout_s: float, hosts: Collection[str] | None
     ) -> None:
@@ -110,7 +109,6 @@ class _Exports:
         self.outcomes = Outcomes("http", settings.telemetry)
 
     async def answer(self, signal: Signal, request: Request) -> Response:
-        """Store the content of a request."""
         try:
             self._check_origin(request)
             media = _media_of(request)
@@ -141,7 +139,7 @@ class _Exports:
 
 
 def _media_of(request: Request) -> str:
-    """Return the content type. Requiring OTLP types also blocks web pages, which cannot send them cross-site."""
+    """Return the content type. OTLP types also block cross-site requests."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in (PROTOBUF, JSON):
         raise UnsupportedMedia(f"content-type {media[:80]!r} is neither {PROTOBUF} nor {JSON}")
@@ -156,8 +154,6 @@ def _protobuf_of(signal: Signal, document: bytes) -> bytes:
 
 
 class _BearerAuth:
-    """Refuses requests without the token before their body is read. Browsers that open the page ask for it."""
-
     def __init__(self, app: ASGIApp, token: str, outcomes: Outcomes) -> None:
         self._app, self._token, self._outcomes = app, token, outcomes
 
@@ -182,7 +178,6 @@ class _BearerAuth:
 
 
 def _refusal(answer: Refusal, content_type: str) -> Response:
-    """Make a response with a ``google.rpc.Status`` as body, in the encoding that the sender uses, as OTLP asks."""
     media = PROTOBUF if content_type.lower().startswith(PROTOBUF) else JSON
     response = _response(answer.http, status_of(answer), media)
     if answer.retry_after_s is not None:

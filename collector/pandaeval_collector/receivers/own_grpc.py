@@ -1,5 +1,6 @@
-"""The collector's own services over gRPC, on the port of OTLP: ``pandaeval.v1.TraceService`` takes completed traces,
-under the same admission; ``pandaeval.v1.ResultService`` sends results back to applications."""
+"""Our gRPC services on the OTLP port: ``pandaeval.v1.TraceService`` for completed traces,
+``pandaeval.v1.ResultService`` for results.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _PAGE = 100
 
 
 def submit_handler(ingest: Ingest, settings: DoorSettings) -> grpc.GenericRpcHandler[Any, Any]:
-    """Make the handler of ``SubmitTraces``, for the server's ``handlers``; all of it on the running event loop."""
+    """Make the handler of ``SubmitTraces`` for the running event loop."""
 
     async def store(request: bytes) -> tuple[Accepted, SubmitTracesResponse]:
         async with settings.admission.reserve(len(request)) as reservation:
@@ -44,29 +45,25 @@ def submit_handler(ingest: Ingest, settings: DoorSettings) -> grpc.GenericRpcHan
 
 
 class ResultSource(Protocol):
-    """Reads results for clients. Called on the event loop."""
+    """Reads results for clients, on the event loop."""
 
     @property
-    def closing(self) -> bool:
-        """Whether the collector is shutting down: watchers have to go."""
-        ...
+    def closing(self) -> bool: ...
 
     def changed(self) -> AsyncIterator[None]:
-        """Yield at once, and then again whenever results may have been added, or ``closing`` has become true."""
+        """Yield at once, then after new results or ``closing``."""
         ...
 
     async def newest(self) -> int:
-        """The cursor of the newest result; 0 when there is none."""
+        """The newest result's cursor, 0 for none."""
         ...
 
     async def after(self, cursor: int, limit: int) -> Sequence[tuple[int, bytes]]:
-        """Return results behind a cursor in order of commitment: (cursor, JSON object)."""
+        """Return (cursor, JSON object) of results after a cursor, in order."""
         ...
 
 
 class ResultsHandler:
-    """Serves ``WatchResults``. ``handler`` goes to the server's ``handlers``."""
-
     def __init__(self, source: ResultSource, settings: DoorSettings) -> None:
         self._source, self._watchers = source, 0
         self._door = GrpcDoor("results", settings)
@@ -90,7 +87,6 @@ class ResultsHandler:
             self._watchers -= 1
 
     async def _wanted(self, wanted: WatchResultsRequest) -> AsyncIterator[WatchResultsResponse]:
-        """Yield the results that a client wants, until the collector shuts down."""
         cursor = wanted.after if wanted.after >= 0 else await self._source.newest()
         async for _ in self._source.changed():
             while rows := await self._source.after(cursor, _PAGE):

@@ -1,4 +1,4 @@
-"""Serves an ASGI application on our own running event loop."""
+"""Serves an ASGI application on our own event loop."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ _said: set[str] = set()
 
 
 class HttpServer:
-    """Serves a listener. ``setting``: config key of its address, for errors. ``connections``: maximum (see
-    :class:`Crowd`). ``head_s``: limit for the request headers. ``unread_s``: limit for an unread answer.
+    """Serves a listener.
+
+    ``setting``: config key for errors. ``connections``: maximum (:class:`Crowd`). ``head_s``: limit for headers.
+    ``unread_s``: limit for an unread answer.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class HttpServer:
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> Address:
-        """Listens; returns the address with the real port. Raises ``BindError``, among them ``PortInUse``."""
+        """Listen; return the address with the real port. Raises ``BindError``."""
         listener = listening_socket(self._address, self._setting)
         try:
             self._server = _Embedded(_config(self._app, self._tls, self._protocol))
@@ -76,8 +78,7 @@ class HttpServer:
         return Address(self._address.host, port)
 
     async def stop(self, grace_s: float = 5.0) -> None:
-        """Take no new connections, let running requests finish for ``grace_s`` seconds (whole requests), cancel the
-        rest. Safe to call twice."""
+        """Refuse new connections, and cancel running requests after ``grace_s`` seconds. Idempotent."""
         if self._server is None or self._serving is None:
             return
         self._server.config.timeout_graceful_shutdown = max(1, round(grace_s))
@@ -87,8 +88,6 @@ class HttpServer:
 
 
 class _Embedded(uvicorn.Server):
-    """uvicorn without its signal handlers, which would take SIGTERM from the collector."""
-
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.is_up = asyncio.Event()
@@ -103,8 +102,6 @@ class _Embedded(uvicorn.Server):
 
 
 class _LimitedHeadProtocol(HttpToolsProtocol):
-    """Limits request line, headers and unread answers, which httptools and uvicorn do not limit."""
-
     _head_bytes = 0
     _hosts = 0
     _unheard_bytes = 0
@@ -150,11 +147,10 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
             self._wait(_UNREAD_AT_END_S, "unread")
 
     def drop(self) -> None:
-        """End the connection at once."""
         self.transport.abort()
 
     def _wait(self, seconds: float | None, what: Literal["request", "unread"] = "request") -> None:
-        """End the connection after ``seconds``, unless called again before; ``None``: no limit."""
+        """End the connection after ``seconds``, unless called again; ``None``: no limit."""
         if (timer := self._timers.pop(what, None)) is not None:
             timer.cancel()
         if seconds is not None:
@@ -201,8 +197,7 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
 
 
 class Crowd:
-    """Connections of a listener. Above ``limit``, drops the longest idle connection; if all are active, the new
-    connection."""
+    """A listener's connections. Above ``limit``, drops the longest idle, else the new connection."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -210,7 +205,6 @@ class Crowd:
         self._waiting: OrderedDict[_LimitedHeadProtocol, None] = OrderedDict()
 
     def came(self, connection: _LimitedHeadProtocol) -> None:
-        """Note a new connection. It may be dropped before this returns."""
         self._count += 1
         self._waiting[connection] = None
         if self._count > self._limit:
@@ -218,16 +212,13 @@ class Crowd:
             longest.drop()
 
     def busy(self, connection: _LimitedHeadProtocol) -> None:
-        """Note that a connection has a request."""
         self._waiting.pop(connection, None)
 
     def waits(self, connection: _LimitedHeadProtocol) -> None:
-        """Note that a connection was answered."""
         self._waiting[connection] = None
         self._waiting.move_to_end(connection)
 
     def went(self, connection: _LimitedHeadProtocol) -> None:
-        """Note that a connection is closed."""
         self._count -= 1
         self._waiting.pop(connection, None)
 
@@ -260,7 +251,7 @@ def _config(app: ASGIApp, tls: Tls | None, protocol: Any) -> uvicorn.Config:
 
 
 async def wrong_path(request: Request, _: Exception) -> Response:
-    """Answer 404 with the available paths; logs once per path."""
+    """Answer 404 with the available paths; log once per path."""
     _say_once(f"{request.method} {request.url.path[:100]!r} was asked for: {_PATHS.strip()}")
     return PlainTextResponse(_PATHS, 404)
 

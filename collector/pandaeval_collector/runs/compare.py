@@ -1,4 +1,4 @@
-"""Two runs over the same traces, or a run and the live results: what differs, how surely, and where most."""
+"""Compares two runs over the same traces, or a run with the live results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAME = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A unit whose score changed. ``about``: the trace's number in the store, or minus the session's number."""
+    """A changed score. ``about``: trace number, or minus the session's number."""
 
     about: int
     before: float
@@ -26,10 +26,12 @@ class Change:
 
 @dataclass(slots=True)
 class MetricComparison:
-    """A metric in two runs. ``pairs``: units in both; ``both_scored``: with scores in both; ``agreement``: share of
-    equal verdicts; ``flips``: different verdicts; ``decided``: units with a verdict per run; ``labelled``: pairs with
-    human labels; ``right``: equal to the label per run; ``differing``: different scores; ``difference``: second minus
-    first. ``versions``: metric version and judge or embedder per run; if they differ, scores are not comparable.
+    """A metric in two runs.
+
+    ``pairs``: units in both. ``both_scored``: of these, scored in both. ``agreement``: share of equal verdicts.
+    ``flips``: different verdicts. ``decided``: units with a verdict per run. ``labelled``: pairs with human labels.
+    ``right``: equal to the label per run. ``differing``: different scores. ``difference``: second minus first.
+    ``versions``: metric version and judge or embedder; scores are comparable only if equal.
     """
 
     metric: str
@@ -47,7 +49,7 @@ class MetricComparison:
 
 
 def compared(runs: RunTable, first: RunRow, second: RunRow | None) -> list[MetricComparison]:
-    """Compare each metric that both runs have; a ``second`` of ``None`` stands for the live results. Blocks."""
+    """Compare each metric of both runs; ``second``: ``None`` for live results. Blocks."""
     # The pairs are of the run that has the items; the live results, or those of the second run, stand beside.
     rows = runs.pairs(first.no, None if second is None else second.no)
     grouped = itertools.groupby(rows, key=lambda row: str(row[0]))

@@ -1,4 +1,4 @@
-"""Executes the evaluation runs of a store, one after the other, each in a process of the lab."""
+"""Executes queued runs in order, each in a process of the lab."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ _REFUSED = (UserError, CallFailedError)
 
 @dataclass(frozen=True, slots=True)
 class RunSetup:
-    """The setup of the process of a run. ``store``: the data directory; ``folder``: where the process may write;
-    ``config``: of the run; ``live_models``: those of the live judge; ``sessions``: sessions are scored; ``emit``:
-    results are exported."""
+    """The setup of a run's process.
+
+    ``store``: data directory. ``folder``: writable. ``live_models``: of the live judge. ``emit``: export results.
+    """
 
     store: Path
     clock: StoreClock
@@ -59,8 +60,10 @@ class RunSetup:
 
 @dataclass(frozen=True, slots=True)
 class RunSurroundings:
-    """Shared data of a collector's runs. ``answers``: handlers for run processes: ``write``, ``emitted``, and with a
-    live judge (``live_models``) ``complete`` and ``prices``.
+    """Shared data of a collector's runs.
+
+    ``answers``: handlers for run processes: ``write``, ``emitted``, and with ``live_models``, ``complete`` and
+    ``prices``.
     """
 
     store: StoreAccess
@@ -71,12 +74,11 @@ class RunSurroundings:
 
     @property
     def folder(self) -> Path:
-        """The folder in which the processes of runs write."""
         return self.store.path / FOLDER
 
     @asynccontextmanager
     async def process(self, spec: RunSpec, run: int, run_id: str) -> AsyncIterator[Calls]:
-        """Make the process of a run, and end it. Raises ``UserError`` if the lab is not installed."""
+        """Make and end a run's process. Raises ``UserError`` without the lab."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         config, rulings = config_of(self.config, spec), self.folder / f"{run_id}.yaml"
         if spec.ruling is not None:
@@ -104,7 +106,7 @@ class RunSurroundings:
 
 
 class Engine:
-    """Executes the runs of a store, on one event loop."""
+    """Executes a store's runs, on one event loop."""
 
     def __init__(self, around: RunSurroundings, telemetry: Telemetry) -> None:
         self._around, self._store, self._telemetry = around, around.store, telemetry
@@ -112,23 +114,21 @@ class Engine:
         self._current: tuple[str, Calls] | None = None
 
     async def start(self) -> None:
-        """Start a task that executes queued runs, first those that an earlier process left unfinished."""
         await self._clear()
         self._executing = Every(math.inf, self._execute_next, "pandaeval-runs", grace=0.0)
 
     async def stop(self) -> None:
-        """Stop the task and the run under way; the next start repeats the batch that was being scored."""
+        """Stop the task and the run; the next start repeats its batch."""
         if self._executing is not None:
             await self._executing.stop()
         await self._clear()
 
     def wake(self) -> None:
-        """Notify the engine that a run was queued."""
         if self._executing is not None:
             self._executing.ring()
 
     def cancelled(self, run_id: str) -> None:
-        """Notify the engine that a run was cancelled: end its process if it is under way."""
+        """End the process of a cancelled run."""
         if self._current is not None and self._current[0] == run_id:
             self._current[1].stop()
             self._current[1].kill()
@@ -159,7 +159,6 @@ class Engine:
         return 0.0
 
     async def _execute(self, run: RunRow) -> None:
-        """Execute a run that began. Raises ``UserError`` and ``CallFailedError`` if it has to stop early."""
         spec = RunSpec.from_json(run.body)
         await self._plan(run, spec)
         async with self._around.process(spec, run.no, run.id) as process:
@@ -174,14 +173,13 @@ class Engine:
                 self._current = None
 
     async def _plan(self, run: RunRow, spec: RunSpec) -> None:
-        """Choose the traces of a run and store them page by page, so that a restart continues."""
         after = run.planned
         while after < run.upto and await self._now(run) is not None:
             items, after = await asyncio.to_thread(choose, self._store, spec, after, run.upto)
             await asyncio.wrap_future(self._store.runs.plan(run.no, items, after, spec.of_sessions))
 
     async def _batches(self, run: RunRow, spec: RunSpec) -> AsyncIterator[Sequence[Chosen]]:
-        """Yield pending traces until the run is over. Raises ``UserError`` once its budget is spent."""
+        """Yield pending traces. Raises ``UserError`` if the budget is spent."""
         most = _batch_size(self._around.config, spec)
         while (now := await self._now(run)) is not None:
             batch = await asyncio.to_thread(self._store.runs.pending, run.no, most)
@@ -193,8 +191,7 @@ class Engine:
             yield batch
 
     async def _score(self, run: RunRow, spec: RunSpec, process: Calls, batch: Sequence[Chosen]) -> None:
-        """Has the process score traces, and the sessions one by one if that fails. A session that fails alone is filed
-        as failed."""
+        """Score traces, session by session if that fails. A session that fails alone is recorded."""
         parts = Isolated(_sessions(batch))
         for part in parts:
             items = [item for session in part for item in session]
@@ -212,19 +209,16 @@ class Engine:
                     await asyncio.wrap_future(self._store.runs.add(failed))
 
     def _patience(self, spec: RunSpec, traces: int) -> float:
-        """Return the seconds that a batch may take. A process that asks a judge is silent as long as the provider."""
         if judged(self._around.config, spec):
             return math.inf
         return START_SECONDS + traces * 2 * trace_timeout(self._around.config)
 
     async def _now(self, run: RunRow) -> RunRow | None:
-        """Return the run as it is now; ``None`` once this attempt at it is over."""
         now = await asyncio.to_thread(self._store.runs.find, run.id)
         return now if now is not None and (now.state, now.started_at) == ("running", run.started_at) else None
 
 
 def _sessions(batch: Sequence[Chosen]) -> list[list[Chosen]]:
-    """Return the traces by session; a trace without a session is alone."""
     sessions: dict[tuple[int, int], list[Chosen]] = {}
     for no, session in batch:
         sessions.setdefault((session, 0 if session else no), []).append((no, session))
@@ -238,7 +232,6 @@ def _batch_size(config: Config, spec: RunSpec) -> int:
 
 
 def _module() -> str:
-    """Return the module of the process that scores, which the lab brings. Raises ``UserError`` without the lab."""
     for point in entry_points(group="pandaeval.commands", name="lab"):
         return f"{point.module.partition('.')[0]}.replay.run_process"
     raise UserError("evaluation runs need pandaeval_lab, which is part of pandaeval-collector: install it whole")

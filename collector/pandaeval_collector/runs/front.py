@@ -1,4 +1,4 @@
-"""Turns the configuration into the settings of what looks into no trace. Imports nothing that does."""
+"""Settings of components that read no trace content. Imports no content code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ JUDGE_WAIT_SECONDS = 600.0
 
 
 def trace_timeout(config: Config) -> float:
-    """Return the time limit in seconds for a trace: a third of the limit for a batch."""
+    """Return a trace's time limit in seconds: a third of a batch's."""
     return config.line.timeout / 3
 
 

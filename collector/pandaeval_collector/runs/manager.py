@@ -1,4 +1,4 @@
-"""What can be done with runs: asked for, tried dry, looked at, cancelled, retried, compared, scheduled."""
+"""Operations on runs: submit, estimate, cancel, retry and schedule."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _MOST_ESTIMATES = 8
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """Estimated size and cost of a run. ``counted``: traces whose calls were counted. ``remembered``: cached answers,
-    without cost. ``cost_usd``: ``None`` without a known price. ``by_detail``: by ``judge.detail``; ``failing`` assumes
-    that half of the verdicts fail.
+    """Estimated size and cost of a run.
+
+    ``counted``: traces with counted calls. ``remembered``: cached answers. ``cost_usd``: ``None`` if unknown.
+    ``by_detail``: by ``judge.detail``; ``failing`` assumes that half of the verdicts fail.
     """
 
     traces: int
@@ -49,14 +50,15 @@ class EstimateError(Exception):
 
 
 def check_cron(text: str) -> None:
-    """Raise ``UserError`` for a text that is no cron expression of five fields."""
+    """Raise ``UserError`` unless the text is a cron expression of five fields."""
     if not is_cron(text):
         raise UserError(f"{text!r} is no cron expression: minute hour day month weekday, in UTC, as in '0 3 * * *'")
 
 
 async def fire_due(store: StoreAccess, now: float) -> list[RunRow]:
-    """Queue a run for each due schedule whose last run has ended, over traces decided since. Missed times give a single
-    run. ``now``: Unix seconds.
+    """Queue a run for each due schedule without an active run.
+
+    Missed times give a single run. ``now``: Unix seconds.
     """
     schedules, fired = store.schedules, list[RunRow]()
 
@@ -74,7 +76,7 @@ async def fire_due(store: StoreAccess, now: float) -> list[RunRow]:
 
 
 class EvaluationRuns:
-    """Manages the runs and schedules of one store. On one event loop."""
+    """Manages the runs and schedules of a store, on one event loop."""
 
     def __init__(self, around: RunSurroundings, telemetry: Telemetry) -> None:
         self.store, self.config, self._around, self._telemetry = around.store, around.config, around, telemetry
@@ -83,12 +85,11 @@ class EvaluationRuns:
         self._trying, self._estimates = asyncio.Semaphore(1), 0
 
     async def start(self) -> None:
-        """Continue queued runs, and start to fire schedules."""
         await self.engine.start()
         self._ticking = Every(_TICK_S, self._tick, "pandaeval-schedules", grace=0.0)
 
     async def stop(self) -> None:
-        """Stop schedules and the run under way, which the next start continues."""
+        """Stop schedules and the current run, which the next start continues."""
         if self._ticking is not None:
             await self._ticking.stop()
         await self.engine.stop()
@@ -99,33 +100,33 @@ class EvaluationRuns:
             self.engine.wake()
 
     async def submit(self, spec: RunSpec) -> RunRow:
-        """Queue a run and return it. Raises ``UserError`` for a run that cannot be executed."""
+        """Queue and return a run. Raises ``UserError``."""
         self._check(spec)
         created = await asyncio.wrap_future(self.store.runs.create(spec.to_json()))
         self.engine.wake()
         return created
 
     async def cancel(self, run_id: str) -> bool:
-        """Cancel a run and keep the results it has; return ``False`` if there was nothing to cancel."""
+        """Cancel a run but keep its results; return ``False`` if it was over."""
         done = await asyncio.wrap_future(self.store.runs.cancel(run_id))
         if done:
             self.engine.cancelled(run_id)
         return bool(done)
 
     async def retry(self, run_id: str) -> bool:
-        """Queue an ended run again for its failed and unscored traces; return ``False`` if there are none."""
+        """Queue an ended run's failed and unscored traces; return ``False`` if there are none."""
         done = await asyncio.wrap_future(self.store.runs.retry(run_id))
         self.engine.wake()
         return done
 
     async def schedule(self, cron: str, spec: RunSpec) -> ScheduleRow:
-        """Add a schedule. Raises ``UserError`` for a bad cron expression or run."""
+        """Add a schedule. Raises ``UserError``."""
         check_cron(cron)
         self._check(spec)
         return await asyncio.wrap_future(self.store.schedules.add(cron, spec.to_json(), time.time()))
 
     async def dry(self, spec: RunSpec) -> CostEstimate:
-        """Estimate the work of a run without calling a model, one estimate at a time. Raises ``UserError``."""
+        """Estimate a run without calling a model, one at a time. Raises ``UserError``."""
         self._check(spec, dry=True)
         if self._estimates >= _MOST_ESTIMATES:
             raise FullError("too many estimates are being made: come back in some seconds")

@@ -1,4 +1,4 @@
-"""The file of rulings, which people keep in git and the collector adds to."""
+"""The file of rulings, edited by people and the collector."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _log = logging.getLogger(__name__)
 
 
 def rulings_path(config: Config) -> Path:
-    """Return where the rulings are: ``judge.rulings``, or ``rulings.yaml`` in the data directory."""
+    """Return ``judge.rulings``, or ``rulings.yaml`` in the data directory."""
     return Path(config.judge.rulings or Path(config.store.path) / _NAME)
 
 
 def read_rulings(path: Path) -> list[Ruling]:
-    """Read the file; return nothing if there is none. Raises ``UserError`` for a file that cannot be used."""
+    """Read the file, if it exists. Raises ``UserError``."""
     if not path.exists():
         return []
     try:
@@ -39,7 +39,7 @@ def read_rulings(path: Path) -> list[Ruling]:
 
 
 def write_rulings(rulings: Sequence[Ruling], path: Path) -> None:
-    """Replace the file atomically. Raises ``UserError`` if it cannot be written."""
+    """Replace the file atomically. Raises ``UserError``."""
     held = [each.model_dump(mode="json", exclude_defaults=True) for each in rulings]
     new = path.with_name(f".{path.name}.new")
     try:
@@ -50,8 +50,10 @@ def write_rulings(rulings: Sequence[Ruling], path: Path) -> None:
 
 
 class RulingsInForce:
-    """The rulings of a file as it is now: it is read again after each change. If a change makes the file unusable, the
-    rulings before it stay in force. Raises ``UserError`` if the file cannot be used at first."""
+    """The current rulings of a file, read again after each change.
+
+    An unusable change is ignored; an unusable first read raises ``UserError``.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

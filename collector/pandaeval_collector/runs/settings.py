@@ -1,4 +1,4 @@
-"""Turns the configuration into the settings of evaluators and judges."""
+"""Settings of evaluators and judges from the configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def evaluator(config: Config) -> Evaluator:
-    """Make the evaluator with its embedder. Raises ``EmbedderError`` if the embedder cannot be loaded."""
+    """Make the evaluator with its embedder. Raises ``EmbedderError``."""
     from pandaeval_collector.analysis.embedding import load
 
     return Evaluator(load(config.embedding.model), scoring(config))
@@ -71,14 +71,13 @@ def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:
 
 
 def _models(config: Config, names: MetricNames) -> dict[str, str]:
-    """Return the model of each metric that has its own; the configuration's choice overrides the metric's."""
     judged = [metric for metric in registry(config.metrics.modules).values() if isinstance(metric, JudgedMetric)]
     own = {metric.key: metric.model for metric in judged if metric.model is not None}
     return {**own, **names.by_key(config.judge.models)}
 
 
 def judge(config: Config) -> JudgeConfig | None:
-    """Return the judge's connection, limits and checks, or ``None`` without a judge."""
+    """Return the judge's connection, limits and checks, or ``None``."""
     settings = scoring(config).judge
     if settings is None:
         return None

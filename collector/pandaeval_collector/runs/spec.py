@@ -1,5 +1,4 @@
-"""What an evaluation run is to do, as it is asked for and stored, and its configuration: the collector's, with what the
-run asks for in its place."""
+"""The request of an evaluation run, and its configuration."""
 
 from __future__ import annotations
 
@@ -21,10 +20,12 @@ _SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """A run's request. ``metrics``: sorted keys. ``wanted``: trace filter, for session metrics also their sessions.
-    ``model``: judge, ``None`` as configured. ``sample``: share of sessions and single traces. ``weights``: signal
-    overrides. ``emit``: export results. ``decided``: decision times (store calendar). ``budget_usd``: no new batch
-    after this judge cost. ``about``: only these numbers of traces, or sessions below zero. ``ruling``: a ruling to try.
+    """A run's request.
+
+    ``metrics``: sorted keys. ``wanted``: trace filter, for session metrics also their sessions. ``model``: judge,
+    ``None`` as configured. ``sample``: share of sessions and single traces. ``weights``: of signals. ``emit``: export
+    results. ``decided``: store calendar interval. ``budget_usd``: limit of judge costs before a batch. ``about``: only
+    these traces, or sessions below zero. ``ruling``: to try.
     """
 
     metrics: tuple[str, ...]
@@ -41,7 +42,7 @@ class RunSpec:
 
     @property
     def of_sessions(self) -> bool:
-        """Whether sessions are scored, which takes all of their traces."""
+        """Whether sessions are scored, with all their traces."""
         return any(key.startswith("session.") for key in self.metrics)
 
     @property
@@ -49,7 +50,7 @@ class RunSpec:
         return any(key.startswith(("trace.", "turn.")) for key in self.metrics)
 
     def to_json(self) -> bytes:
-        """Write the specification as JSON; equal specifications give equal bytes."""
+        """Encode equal specifications as equal bytes."""
         return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
 
     @classmethod
@@ -68,8 +69,10 @@ Chosen = tuple[int, int]
 
 
 def choose(store: StoreAccess, spec: RunSpec, after: int, upto: int) -> tuple[list[Chosen], int]:
-    """Return a page of the traces with numbers above ``after`` that a run scores, and where the page ends: those in
-    the sample, sessions whole, and the same ones as live. Blocks."""
+    """Return a page of sampled traces after ``after``, and its end.
+
+    Samples whole sessions, as live scoring does. Blocks.
+    """
     rows, last = store.runs.chosen(spec.wanted, after, upto, spec.decided, spec.about)
     return [
         (no, session)
@@ -79,7 +82,7 @@ def choose(store: StoreAccess, spec: RunSpec, after: int, upto: int) -> tuple[li
 
 
 def metric_keys(config: Config, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the metric keys that ``names`` mean, sorted. Raises ``UserError`` for an unknown name."""
+    """Return the sorted keys of ``names``. Raises ``UserError`` for an unknown name."""
     known = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
     unknown = [name for name in names if not known.select(name)]
     if unknown:
@@ -101,12 +104,11 @@ def check(config: Config, spec: RunSpec) -> None:
 
 
 class NotAllowedError(UserError):
-    """Raised for a run that only the owner of the configuration may start."""
+    """Only the owner of the configuration may start this run."""
 
 
 def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
-    """Check a run that was asked for over the API: the caller may not choose where traces are sent, nor spend without
-    a limit. Raises :class:`NotAllowedError`."""
+    """Raise :class:`NotAllowedError` if an API caller redirects traces or sets no spending limit."""
     judge = config.judge
     known = {*judge.models.values(), *judge.fallbacks, *filter(None, [judge.model])}
     if spec.model is not None and spec.model not in known:
@@ -122,7 +124,6 @@ def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
 
 
 def judged(config: Config, spec: RunSpec) -> bool:
-    """Return whether a run has to ask a model."""
     return bool(_asking(config, spec))
 
 
@@ -132,7 +133,6 @@ def _asking(config: Config, spec: RunSpec) -> list[str]:
 
 
 def _asks(asking: Sequence[str], spec: RunSpec, cure: str) -> str:
-    """Write the error for metrics that ask a judge, with the cure. One name may mean metrics of several levels."""
     told = f"{', '.join(asking)}: asks a judge; {cure}"
     names = {key.partition(".")[2] for key in asking}
     meant = [key for key in spec.metrics if key not in asking and key.partition(".")[2] in names]
@@ -140,7 +140,7 @@ def _asks(asking: Sequence[str], spec: RunSpec, cure: str) -> str:
 
 
 def config_of(config: Config, spec: RunSpec) -> Config:
-    """Return the configuration of a run, which judges every trace of the run, once each."""
+    """Return the configuration of a run, which judges each trace once."""
     judge: dict[str, Any] = {
         "model": (spec.model or config.judge.model) if judged(config, spec) else None,
         "sample": 1.0,

@@ -1,4 +1,4 @@
-"""The subjects of metrics that are no trace, and what a metric is given besides its subject."""
+"""The subjects of session metrics, and the contexts that metrics receive beside their subject."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ session does not miss it."""
 # object takes four times as long.
 @dataclass(slots=True)
 class Texts:
-    """The vectors of the texts that metrics asked for, computed in one batch for many traces. One thread.
+    """The embedded texts of a batch of traces.
 
-    ``rows[text]``: shape (dim,), float32, length 1 or all zeros. ``chunked``: the texts that were embedded in parts.
-    ``embedder``, ``bands``: the id of the embedder and what its cosines mean. ``lost``: why there are no vectors; a
-    metric that asks for one gets this exception. ``known``: how much of a text the embedder knows."""
+    One thread.
+
+    ``rows[text]``: float32 of shape (dim,), with length 1 or all zeros. ``chunked``: texts embedded in parts. ``lost``:
+    the error raised if there are no vectors. ``known``: share of a text that the embedder knows.
+    """
 
     rows: Mapping[str, NDArray[np.float32]]
     chunked: Collection[str]
@@ -38,8 +40,10 @@ class Texts:
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def direction(self, text: str) -> Direction:
-        """Return the direction of the text's vector, false for a row of zeros; computed once. Raises ``lost`` where
-        there are no vectors, and ``KeyError`` for a text that no metric asked to embed."""
+        """Return the vector's direction, false for zeros.
+
+        Raises ``lost``, or ``KeyError`` for a text that no metric requested.
+        """
         found = self._directions.get(text)
         if found is None:
             if self.lost is not None:
@@ -48,11 +52,10 @@ class Texts:
         return found
 
     def know(self, text: str, direction: Direction, words: frozenset[str]) -> None:
-        """Add the direction and the words of a text that was embedded before, such as an earlier answer."""
+        """Add a text that was embedded earlier, such as a previous answer."""
         self._directions[text], self._words[text] = direction, words
 
     def words(self, text: str) -> frozenset[str]:
-        """Return the content words of the text; computed once."""
         found = self._words.get(text)
         if found is None:
             found = self._words[text] = content_tokens(text)
@@ -61,8 +64,10 @@ class Texts:
 
 @dataclass(slots=True)
 class EarlierOutput:
-    """An answer that the same agent gave earlier in the session; ``index``: 0-based position of its trace there;
-    ``asked``: the content words of the question."""
+    """A previous answer of the same agent in the session.
+
+    ``index``: 0-based position of its trace. ``asked``: content words of the question.
+    """
 
     trace_id: str
     index: int
@@ -73,13 +78,14 @@ class EarlierOutput:
 
 @dataclass(slots=True)
 class TraceContext:
-    """What a trace metric may look at besides the trace. ``threshold``: in the metric's own scale. ``earlier``: oldest
-    first, for metrics that read ``answers``; empty for the others. Those with it see the trace without its spans and
-    messages: it may have been decided long ago. ``end_tokens``: answers by which agents declare that they are done.
-    ``before``: what the earlier traces of the session held, for metrics with ``unsettled``; ``None`` where that is not
-    known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said;
-    ``asked``: the content words of the question; ``changed``: a tool changed something in this run. ``failing``:
-    the spans that failing results name, by metric, for metrics with ``explains``."""
+    """The context of a trace metric.
+
+    ``threshold``: in the metric's scale. ``earlier``: oldest first, for metrics that read ``answers``, whose traces
+    have no spans. ``end_tokens``: answers that declare the end. ``before``: content of earlier traces for metrics with
+    ``unsettled``, or ``None``. ``asked_again``: the user requested a repetition. ``asked``: content words of the
+    question. ``changed``: a tool changed something. ``failing``: span ids of failures by metric, for metrics with
+    ``explains``.
+    """
 
     texts: Texts
     threshold: float
@@ -94,17 +100,18 @@ class TraceContext:
 
 @dataclass(slots=True)
 class TurnContext:
-    """What a turn metric may look at besides the turn. ``threshold``: in the metric's own scale."""
+    """The context of a turn metric. ``threshold``: in the metric's scale."""
 
     threshold: float
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSignal:
-    """The result of one of a trace's metrics as session metrics see it: ``value`` only where ``outcome`` is
-    ``scored`` and the score counts for the session; ``said``: the reason of a result that failed; ``lost``: the tool
-    whose failure it is about; ``open``: the call that it left without an answer; ``older``: it is about an older
-    revision, as no judge was asked about this one yet."""
+    """A trace metric's result for session metrics.
+
+    ``value``: the score, if it counts. ``said``: reason of a failure. ``lost``: failed tool. ``open``: unanswered call.
+    ``older``: of an earlier revision.
+    """
 
     outcome: str
     value: float | None = None
@@ -117,9 +124,11 @@ class SessionSignal:
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
-    """A decided trace as its session sees it. ``crashed``: the outermost agent failed and there is no final output;
-    ``signals``: by the name of the metric; ``done``: the tools that change something, and did, and the
-    calls of other traces that it answers."""
+    """A decided trace for session metrics.
+
+    ``crashed``: the outermost agent failed without a final output. ``signals``: by metric name. ``done``: tools that
+    changed something, and answered calls of other traces.
+    """
 
     trace_id: str
     digest: str
@@ -130,7 +139,7 @@ class TraceSummary:
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """A session: the summaries of its decided traces, ordered by (earliest span start, trace id)."""
+    """The summaries of a session's decided traces, ordered by (earliest span start, trace id)."""
 
     session_id: str
     traces: tuple[TraceSummary, ...]
@@ -138,9 +147,10 @@ class SessionView:
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """What a session metric may look at besides the session. ``enabled``: names of the trace metrics that are switched
-    on; ``weights``: overrides of the signal weights; ``extra_signals``: names of our own signals that count as well;
-    ``judged``: a judge is configured."""
+    """The context of a session metric.
+
+    ``enabled``: trace metrics. ``weights``: overrides by signal. ``extra_signals``: further signals of ours.
+    """
 
     threshold: float
     enabled: frozenset[str]

@@ -1,7 +1,6 @@
-"""The declarations of metrics, one class for each level, and all names that the author of a metric imports.
+"""The declarations of metrics by level, and all names that a metric's author imports.
 
-A metric's file makes a metric and names it ``METRIC``; :mod:`pandaeval_collector.scoring.registry` finds it there.
-Packages of other people import these names from here, so they stay.
+Assign a metric to ``METRIC`` in its module. External packages import these names, so they are stable.
 """
 
 from __future__ import annotations
@@ -65,8 +64,6 @@ Layer = Literal["reasoning", "action", "outcome"]
 
 
 class _ByLevel(type):
-    """Makes ``Metric(level="trace", kind="llm", …)`` a metric of the class for that level and kind."""
-
     def __call__(cls, *values: Any, **fields: Any) -> Any:
         if cls is not Metric:
             return super().__call__(*values, **fields)
@@ -88,10 +85,10 @@ class _ByLevel(type):
 
 @dataclass(frozen=True, kw_only=True)
 class Metric(Generic[S, C], metaclass=_ByLevel):
-    """A question about a subject: the fields that metrics of all levels have.
+    """A question about a subject.
 
-    ``Metric(level=…, kind=…, …)`` makes a metric of the class for its level and kind. Making one raises ``ValueError``
-    for a metric that could not be run, or that would break the results of others.
+    ``Metric(level=…, kind=…, …)`` returns the class for its level and kind. Raises ``ValueError`` for a metric that
+    cannot run.
     """
 
     level: ClassVar[str]
@@ -156,7 +153,7 @@ class Metric(Generic[S, C], metaclass=_ByLevel):
 
     @property
     def needs_session(self) -> bool:
-        """Whether it has no result for a trace without a session."""
+        """Whether traces without a session have no result."""
         return self.level == "session"
 
     @cached_property
@@ -165,14 +162,12 @@ class Metric(Generic[S, C], metaclass=_ByLevel):
         return f"{self.level}.{self.name}"
 
     def threshold_for(self, bands: Bands | None) -> float:
-        """Return the default threshold with an embedder of these bands."""
         return self.threshold(bands) if callable(self.threshold) else self.threshold
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedMetric(Metric[S, C]):
-    """A metric for which a judge is asked. ``evaluate`` gives the finding where no model is needed (nothing was
-    captured, say); if it returns ``None``, ``ask`` is awaited later."""
+    """A metric that a judge answers, if ``evaluate`` returns ``None``. Then ``ask`` runs later."""
 
     kinds = ("llm",)
     kind: str = field(default="llm", init=False)
@@ -194,23 +189,25 @@ class JudgedMetric(Metric[S, C]):
 
     @property
     def asks(self) -> str:
-        """The name of the question that gives its verdict."""
+        """The name of the question with its verdict."""
         own = self.part or (self.rubrics[-1] if self.rubrics else self)
         return own.name
 
 
 def answered_with(metric: JudgedMetric[Any, Any], others: Iterable[JudgedMetric[Any, Any]]) -> list[str]:
-    """Return the keys of the metrics that the question of ``metric`` answers: a call may answer several."""
+    """Return the keys of all metrics that one question answers."""
     return [metric.key, *(each.key for each in others if (each.level, each.asks) == (metric.level, metric.asks))]
 
 
 @dataclass(frozen=True, slots=True)
 class SessionReads:
-    """Which other traces of its session a trace metric reads. Whenever one of them changes, it is evaluated again.
-    ``earlier``: so many before it. ``answers``: of these, the newest in which the same agent had answered before the
-    trace began (``TraceContext.earlier``). ``later``: so many after it, which may make up for a failure or answer a
-    call. ``unsettled``: whether a finding could differ with what the earlier traces held; if so, the metric is
-    evaluated again with that (``TraceContext.before``)."""
+    """The other traces that a trace metric reads.
+
+    A change of any repeats the evaluation.
+
+    ``earlier``, ``later``: numbers of traces. ``answers``: number of earlier answers of the same agent. ``unsettled``:
+    returns whether earlier content could change a finding.
+    """
 
     earlier: int = 0
     later: int = 0
@@ -220,7 +217,7 @@ class SessionReads:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceMetric(Metric[Trace, TraceContext]):
-    """A metric of one trace, without a judge."""
+    """A metric of a trace, without a judge."""
 
     level = "trace"
 
@@ -245,14 +242,11 @@ class TraceMetric(Metric[Trace, TraceContext]):
 
     @property
     def needs_session(self) -> bool:
-        """Whether it compares the answers of a session."""
         return self.reads is not None and self.reads.answers
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedTraceMetric(JudgedMetric[Trace, TraceContext]):
-    """A judged metric of one trace."""
-
     level = "trace"
 
     asked_by_session: bool = False
@@ -262,7 +256,7 @@ class JudgedTraceMetric(JudgedMetric[Trace, TraceContext]):
 
 @dataclass(frozen=True, kw_only=True)
 class TurnMetric(Metric[TurnView, TurnContext]):
-    """A metric of one turn, without a judge."""
+    """A metric of a turn, without a judge."""
 
     level, kinds = "turn", ("code", "math")
 
@@ -272,8 +266,6 @@ class TurnMetric(Metric[TurnView, TurnContext]):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedTurnMetric(JudgedMetric[TurnView, TurnContext]):
-    """A judged metric of one turn."""
-
     level = "turn"
 
     applies: Callable[[TurnView], bool] | None = None
@@ -295,8 +287,7 @@ class SessionMetric(Metric[SessionView, SessionContext]):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedSessionMetric(JudgedMetric[SessionView, SessionContext]):
-    """A judged metric of a session that closes: ``ask`` gets a
-    :class:`pandaeval_collector.judge.turns.Conversation`."""
+    """A judged metric of a closing session; ``ask`` gets a :class:`pandaeval_collector.judge.turns.Conversation`."""
 
     level = "session"
 
@@ -305,8 +296,7 @@ class JudgedSessionMetric(JudgedMetric[SessionView, SessionContext]):
 
 @dataclass(frozen=True, kw_only=True)
 class TrialMetric(Metric[Any, Any]):
-    """A metric of one attempt at a case: a :class:`pandaeval_lab.cases.Trial`, with a
-    :class:`pandaeval_lab.cases.TrialContext`."""
+    """A metric of a :class:`pandaeval_lab.cases.Trial`, with a :class:`pandaeval_lab.cases.TrialContext`."""
 
     level = "trial"
 
@@ -316,8 +306,6 @@ class TrialMetric(Metric[Any, Any]):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedTrialMetric(JudgedMetric[Any, Any]):
-    """A judged metric of one attempt at a case."""
-
     level = "trial"
 
     layer: Layer

@@ -1,9 +1,6 @@
-"""All metrics by their keys: nothing is registered anywhere, modules are looked through for them.
+"""Finds all metrics by key: ours, those of entry points ``pandaeval.metrics``, and those of ``metrics.modules``.
 
-Metrics are found under the name ``METRIC`` in every module below ``pandaeval_collector.scoring.metrics`` and in the
-modules that installed packages name (entry points ``pandaeval.metrics``); and in the user's own modules
-(``metrics.modules``), which may be YAML files, too. Our metrics of trials are those below :data:`GRADERS`, for whoever
-asks for them: a running collector grades no trial.
+A collector does not load the trial metrics in :data:`GRADERS`.
 """
 
 from __future__ import annotations
@@ -25,11 +22,10 @@ GRADERS = "pandaeval_lab.graders"
 
 @cache
 def registry(modules: tuple[str, ...] = ()) -> Mapping[str, Metric[Any, Any]]:
-    """Return every metric by its key: ours, those of installed packages, and those of the user's own ``modules``
-    (``metrics.modules``, see :func:`load_module`); with :data:`GRADERS` among these, our metrics of trials, too.
+    """Return every metric by key, with those of ``modules``, which may include :data:`GRADERS`.
 
-    Raises ``ValueError`` when two files of ours claim one key, and :class:`ModuleLoadError` for a module of the user's
-    that cannot be used. A package that cannot be used is logged and left out.
+    Raises ``ValueError`` for duplicate keys, and :class:`ModuleLoadError` for an unusable module in ``modules``.
+    Unusable packages are logged and skipped.
     """
     metrics = {**_ours(), **(_ours(GRADERS) if GRADERS in modules else {})}
     metrics.update((plugin.value.key, plugin.value) for plugin in of_packages().found)
@@ -43,7 +39,7 @@ def registry(modules: tuple[str, ...] = ()) -> Mapping[str, Metric[Any, Any]]:
 
 @cache
 def of_packages() -> Plugins:
-    """Return the metrics of installed packages, and the entry points of those that cannot be used."""
+    """Return the metrics of installed packages, and the unusable entry points."""
     taken: set[str] = set()
 
     def check_one(plugin: Plugin) -> None:
@@ -56,7 +52,6 @@ def of_packages() -> Plugins:
 
 
 def _of_ours(metric: Metric[Any, Any]) -> Mapping[str, Metric[Any, Any]]:
-    """Return our metrics of this metric's level."""
     return _ours(GRADERS if metric.level == "trial" else _OURS)
 
 
@@ -73,7 +68,6 @@ def _ours(package: str = _OURS) -> Mapping[str, Metric[Any, Any]]:
 
 
 def _own(module: str) -> tuple[Metric[Any, Any], ...]:
-    """Return the metrics of a YAML file, or of a Python module: its ``METRIC``, or every metric in it."""
     if module.endswith(SUFFIXES):
         return metrics_of(module)
     held = vars(load_module(module))

@@ -1,6 +1,6 @@
-"""Routes on the HTTP listener besides ingestion, answered by the reader, with a memory bound on answers in progress.
+"""HTTP routes besides ingestion, with a memory limit on answers.
 
-Belongs to the main process, so it imports no content code.
+It runs in the main process, so it imports no content code.
 """
 
 from __future__ import annotations
@@ -30,17 +30,14 @@ _BUSY = refusal(503, "too many open responses: try again in a few seconds", {"re
 
 
 class BoundedAnswers:
-    """Sends the bodies of applications in pieces, as fast as the connection takes them, and answers 503 if a body does
-    not fit into one budget of memory. On one event loop."""
+    """Sends bodies in pieces from a memory budget, and answers 503 above it. On one event loop."""
 
     def __init__(self, most_bytes: int = _BYTES, at_once: int = _AT_ONCE, longest_s: float = _LONGEST_S) -> None:
-        """``longest_s``: the time after which the sending of a body is broken off."""
+        """``longest_s``: limit for sending a body."""
         self._most_bytes, self._at_once, self._longest_s = most_bytes, at_once, longest_s
         self._under_way, self._held = 0, 0
 
     def bound(self, app: ASGIApp) -> ASGIApp:
-        """Return the application within these bounds."""
-
         async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
             if self._under_way >= self._at_once:
                 await _BUSY(scope, receive, send)
@@ -54,7 +51,6 @@ class BoundedAnswers:
         return bounded
 
     def _sending(self, scope: Scope, receive: Receive, send: Send) -> Send:
-        """Return a ``send`` that holds an answer's head back until it is known whether there is room for the body."""
         heads: list[Message] = []
         ended = False
 
@@ -84,7 +80,6 @@ class BoundedAnswers:
         return sending
 
     def _fits(self, body: bytes) -> bool:
-        """Return whether there is room for a body; there is always room if no other body is held."""
         size = len(body)
         return size <= _SMALL or not self._held or self._held + size <= self._most_bytes
 
@@ -101,8 +96,10 @@ class BoundedAnswers:
 
 
 def shown(reader: ASGIApp, hosts: Collection[str] | None, has_page: bool) -> list[BaseRoute]:
-    """Return the routes of API, MCP and, with ``has_page``, page and runbook. ``reader`` answers; ``hosts``: host
-    names that requests may have beside addresses and localhost; ``None``: any, where a token is demanded."""
+    """Return the routes of API, MCP and, with ``has_page``, page and runbook.
+
+    ``hosts``: allowed names besides addresses and localhost; ``None``: any, with a token.
+    """
     bounded: ASGIApp = OwnWrites(BoundedAnswers().bound(reader), hosts or ())
     guarded = bounded if hosts is None else KnownHosts(bounded, hosts)
     routes = [_All(API, guarded), Route(MCP, guarded)]
@@ -110,7 +107,7 @@ def shown(reader: ASGIApp, hosts: Collection[str] | None, has_page: bool) -> lis
 
 
 class _All(Mount):
-    """Matches every path below a given one, also one with a line break in it."""
+    """Matches every path below a path, including line breaks."""
 
     def __init__(self, path: str, app: ASGIApp) -> None:
         super().__init__(path, app)
@@ -118,15 +115,16 @@ class _All(Mount):
 
 
 class _Page(Route):
-    """Matches GET and HEAD alone: OTLP that is sent here is told where it belongs, as on any other path."""
+    """Matches GET and HEAD."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         return super().matches(scope) if scope.get("method") in ("GET", "HEAD") else (Match.NONE, {})
 
 
 class KnownHosts:
-    """Passes on requests whose ``Host`` is an IP address, ``localhost`` or ``allowed``, against DNS rebinding.
-    ``told``: the refusal.
+    """Passes requests whose ``Host`` is an IP address, ``localhost`` or ``allowed``, against DNS rebinding.
+
+    ``told``: text of refusals.
     """
 
     def __init__(self, app: ASGIApp, allowed: Collection[str] = (), told: str = HOSTS_TOLD) -> None:

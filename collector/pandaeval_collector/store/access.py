@@ -1,7 +1,4 @@
-"""The store as each process sees it: reads the file directly; tables send writes to the main process.
-
-Child processes request table methods by name; the main process runs only permitted methods.
-"""
+"""The store as each process sees it: direct reads, and writes through the main process."""
 
 from __future__ import annotations
 
@@ -33,8 +30,6 @@ READER_TABLES = {"Deletions", "People", "RunTable", "Schedules", "Spending", "Tr
 
 
 class StoreAccess(StoreTable):
-    """The reads and tables of one store, as all processes have them."""
-
     def __init__(self, reads: StoreReader, writes: Writes, clock: StoreClock) -> None:
         super().__init__(reads.connection, writes, clock)
         self.path, self.reads, self.clock = reads.path, reads, clock
@@ -45,12 +40,11 @@ class StoreAccess(StoreTable):
 
     @written
     def put(self, connection: sqlite3.Connection, key: str, value: str) -> None:
-        """Store a small fact under a key."""
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
 class FrontWrites:
-    """Implements :class:`Writes` in a child process: the front does the work. Create it on the event loop."""
+    """Implements :class:`Writes` in a child process. Create it on the event loop."""
 
     def __init__(self, front: Peer) -> None:
         self._front, self._loop = front, asyncio.get_running_loop()
@@ -58,13 +52,12 @@ class FrontWrites:
     def write(
         self, work: Callable[..., T], table: StoreTable, arguments: Sequence[Any], options: Mapping[str, Any]
     ) -> Future[T]:
-        """Ask the front for the work, by the names of the table's class and the method."""
         asked = self._front.ask("write", work.__qualname__, arguments, options)
         return asyncio.run_coroutine_threadsafe(asked, self._loop)
 
 
 def writing(store: StoreAccess, allowed: Collection[str]) -> Callable[..., Awaitable[Any]]:
-    """Return the front's handler of a child's requests to write; ``allowed``: the tables that it may have written."""
+    """Return the main process's handler of write requests. ``allowed``: the permitted tables."""
     parts = (store.jobs, store.runs, store.schedules, store.verdicts, store.spending, store.people, store.triage)
     tables: dict[str, StoreTable] = {type(table).__name__: table for table in (*parts, store.deletions)}
     tables[StoreAccess.__name__] = store

@@ -1,4 +1,4 @@
-"""The writing transactions of the store, each applied whole or not at all. They run on the writer's thread."""
+"""The atomic writing transactions of the store, on the writer's thread."""
 
 from __future__ import annotations
 
@@ -46,8 +46,6 @@ _IN_TRACE = ("trace.", "turn.")
 
 @dataclass(slots=True)
 class WriteSet:
-    """All that one decision changes, committed in one transaction."""
-
     traces: list[DecidedTrace] = field(default_factory=list)
     results: list[ResultRow] = field(default_factory=list)
     judged: list[JudgedRow] = field(default_factory=list)
@@ -57,6 +55,8 @@ class WriteSet:
     """Traces that belong to no session any more."""
     touched: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
+    services: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The known services of sessions, if they changed."""
     elsewhere: set[str] = field(default_factory=set)
     """Sessions that another collector scores: they have a name here, and are open only where they were."""
     strangers: dict[bytes, str] = field(default_factory=dict)
@@ -80,8 +80,7 @@ class WriteSet:
 def apply(
     connection: sqlite3.Connection, changes: WriteSet, times: Times, perhaps_known: Collection[bytes]
 ) -> list[ResultRow]:
-    """Write a decision: trace rows, session members, results, outbox rows and series. Returns the results that are
-    new, with their ``seq``. ``perhaps_known``: traces that may have been decided before."""
+    """Write a decision. Returns the new results with ``seq``. ``perhaps_known``: traces that may be decided already."""
     now = times.calendar
     known = numbers.of_traces(connection, perhaps_known)
     traces = _apply_traces(connection, changes.traces, known, now)
@@ -109,7 +108,6 @@ def apply(
 def _apply_traces(
     connection: sqlite3.Connection, traces: Sequence[DecidedTrace], known: Mapping[bytes, int], now: float
 ) -> dict[bytes, int]:
-    """Write the rows of decided traces; return the number of each trace."""
     first = numbers.following(connection, "traces")
     new = [trace for trace in traces if trace.trace_id not in known]
     found = {trace.trace_id: number for number, trace in enumerate(new, first)}
@@ -136,7 +134,7 @@ def _decision(t: DecidedTrace, now: float) -> tuple[object, ...]:
 
 
 def pack_ids(ids: frozenset[bytes]) -> bytes:
-    """Pack span ids (8 bytes) and log ids (9 bytes) into a blob, sorted."""
+    """Pack span ids (8 bytes) and log ids (9 bytes) into a sorted blob."""
     sizes = {*map(len, ids)}
     if len(sizes) == 1:  # most traces have no logs, and there are many
         size = bytes(sizes)
@@ -147,7 +145,7 @@ def pack_ids(ids: frozenset[bytes]) -> bytes:
 def _apply_sessions(
     connection: sqlite3.Connection, changes: WriteSet, of_trace: Mapping[bytes, int], now: float
 ) -> dict[bytes, int]:
-    """Write sessions and members. Returns the numbers of the sessions (0: none) of traces, by their ids."""
+    """Return session numbers by trace id; 0 for none."""
     moved = numbers.of_traces(connection, changes.moved)
     connection.executemany("DELETE FROM members WHERE no = ?", [(number,) for number in moved.values()])
     # The time of an open session is skipped: rewriting it would dirty a page of the table.
@@ -164,6 +162,10 @@ def _apply_sessions(
         "sessions (session_id, open, touched_at)",
         [(id_, 0, now) for id_ in changes.elsewhere],
         "ON CONFLICT (session_id) DO UPDATE SET touched_at = excluded.touched_at WHERE NOT open",
+    )
+    connection.executemany(
+        "UPDATE sessions SET services = ? WHERE session_id = ?",
+        [(orjson.dumps(services).decode() if services else "", id_) for id_, services in changes.services.items()],
     )
     rows = changes.session_traces
     of_session = numbers.of_sessions(connection, {row.session_id for row in rows if row.session_id})
@@ -189,8 +191,7 @@ def _apply_sessions(
 def _know_strangers(
     connection: sqlite3.Connection, digests: Mapping[bytes, str], contents: Mapping[bytes, bytes], now: float
 ) -> None:
-    """Give numbers to traces that other collectors decided: rows of revision 0, which means that none of their spans
-    was decided here. Keeps their ``contents``."""
+    """Add other collectors' traces as rows of revision 0."""
     if not digests:
         return
     there = numbers.of_traces(connection, digests)
@@ -214,8 +215,10 @@ def _insert_results(
     first_time: Collection[bytes],
     now: float,
 ) -> list[tuple[ResultRow, int]]:
-    """Insert the results that are new and returns them, numbered, with the numbers of their subjects: of a trace,
-    or of a session, below zero. The store has no results of ``first_time``."""
+    """Return the new results with subject numbers; sessions are below zero.
+
+    The store has no results of ``first_time``.
+    """
     about = _about(connection, results, of_trace)
     fresh_units = {trace_id.hex() for trace_id in first_time}  # a turn's unit begins with that of its trace
     ids = "SELECT id, seq FROM results WHERE about IN ({marks})"
@@ -262,7 +265,6 @@ def _insert_results(
 def _about(
     connection: sqlite3.Connection, results: Sequence[ResultRow], of_trace: Mapping[bytes, int]
 ) -> list[tuple[ResultRow, int]]:
-    """Return each result with the number of its trace, or that of its session below zero."""
     by_unit = {trace_id.hex(): number for trace_id, number in of_trace.items()}
     traces = [by_unit.get(row.unit[:32]) if row.metric.startswith(_IN_TRACE) else None for row in results]
     others = {row.unit for row, no in zip(results, traces, strict=True) if no is None}
@@ -271,7 +273,7 @@ def _about(
 
 
 def _stands(connection: sqlite3.Connection, seq: int) -> bool:
-    """Return whether a stored result is the newest of its unit and metric. If not, delete it: it is written anew."""
+    """Return whether a stored result is the newest. If not, delete it."""
     if connection.execute("SELECT verdict IS NOT NULL FROM results WHERE seq = ?", (seq,)).fetchone() == (1,):
         return True
     connection.execute("DELETE FROM results WHERE seq = ?", (seq,))
@@ -281,7 +283,7 @@ def _stands(connection: sqlite3.Connection, seq: int) -> bool:
 def _numbers(
     connection: sqlite3.Connection, changes: WriteSet, known: Mapping[bytes, int], now: float
 ) -> Mapping[bytes, int]:
-    """Return the number of each trace that is named. A missing trace leaves a tombstone again."""
+    """Return trace numbers. Missing traces become tombstones."""
     units = {row.unit for row in changes.results if row.metric.startswith(_IN_TRACE)}
     named = {bytes.fromhex(id_) for id_ in map(numbers.trace_of, units) if id_}
     named.update(row.trace_id for row in changes.session_traces)

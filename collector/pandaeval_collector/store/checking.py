@@ -1,7 +1,4 @@
-"""Checks a store for damage, row by row, also beside a running collector.
-
-Rows of spans and results have checksums, compressed data zstd's. SQLite pages have none, so their structure is checked.
-"""
+"""Checks a store for damage row by row, also while a collector runs."""
 
 from __future__ import annotations
 
@@ -50,7 +47,7 @@ CURES: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A damaged row, or damage to the file's pages. ``about``: the trace or unit, as far as the row tells."""
+    """Damage with the trace or unit, if readable."""
 
     kind: Kind
     key: int
@@ -59,7 +56,7 @@ class Damage:
 
 
 def damages(connection: sqlite3.Connection) -> Iterator[Damage]:
-    """Yield everything that is damaged. The whole file is read in a single snapshot."""
+    """Yield all damage in one snapshot of the file."""
     connection.execute("BEGIN")
     try:
         for (finding,) in connection.execute(f"PRAGMA integrity_check({_MOST_PAGES})"):
@@ -76,7 +73,6 @@ def damages(connection: sqlite3.Connection) -> Iterator[Damage]:
 
 
 def _of_row(connection: sqlite3.Connection, kind: Kind, row: Sequence[Any]) -> tuple[str, str] | None:
-    """Return the subject of a damaged row, if readable, and the damage."""
     _, about, *rest = row
     about = hex_of(about) if kind not in ("results", "outbox") else str(about)
     try:

@@ -1,7 +1,6 @@
-"""Chunks: raw spans and log records, kept until the decision and the late window; compressed if useful, with checksums.
-Afterwards, agents' traces are kept compressed as a whole.
+"""Raw spans and log records until the decision and the late window; then compressed per agent trace.
 
-Format of a trace, compressed: per request a flag (1: logs), a four-byte length, and the request.
+Format: per request a flag (1: logs), a four-byte length, and the request.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ CHUNK = "logs, packed, id, trace_id, items, start_ns, session, closes, data, che
 
 
 def pack(contents: Sequence[bytes]) -> list[tuple[bool, bytes]]:
-    """Return, for each of ``contents``, whether it was compressed, and the bytes to store. Safe on any thread."""
+    """Return (is compressed, bytes) for each of ``contents``. Any thread."""
     large: list[Any] = [data for data in contents if len(data) > _COMPRESS_FROM]
     # All in one call, so that the thread releases the interpreter lock once: see :mod:`bulk`.
     packed = iter(_own.compressor.multi_compress_to_buffer(large) if large else ())
@@ -46,18 +45,15 @@ def pack(contents: Sequence[bytes]) -> list[tuple[bool, bytes]]:
 
 
 def compress(data: bytes) -> bytes:
-    """Compress ``data`` of any size. Safe on any thread."""
     return _own.compressor.compress(data)
 
 
 def decompress(data: bytes) -> bytes:
-    """Decompress ``data``. Raises ``zstandard.ZstdError`` if it was damaged. Safe on any thread."""
+    """Decompress ``data``. Any thread. Raises ``zstandard.ZstdError`` if it is damaged."""
     return _own.decompressor.decompress(data)
 
 
 class _Zstd(threading.local):
-    """A compressor and a decompressor for each thread: neither may be used by two threads at a time."""
-
     def __init__(self) -> None:
         # With a checksum: damage inside of a row is none that SQLite would see.
         self.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
@@ -68,7 +64,7 @@ _own = _Zstd()
 
 
 class DamagedChunkError(zstandard.ZstdError):
-    """A stored chunk is not as it was stored. Callers treat it like compressed bytes that zstd finds damaged."""
+    """The checksum of a stored chunk is wrong."""
 
 
 def chunk_content(row: Sequence[Any]) -> bytes:
@@ -80,9 +76,7 @@ def chunk_content(row: Sequence[Any]) -> bytes:
 
 
 def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-    """Read ``(is_logs, data)`` by chunk id. Raises ``LookupError`` for a deleted chunk and :class:`DamagedChunkError`
-    for a damaged chunk, so traces are never partial.
-    """
+    """Read ``(is_logs, data)`` by id. Raises ``LookupError`` or :class:`DamagedChunkError`."""
     found: dict[int, tuple[bool, bytes]] = {}
     for marks, group in numbers.batched(ids):
         # All at once: a statement that an error leaves unfinished would show this connection the past from then on.
@@ -94,13 +88,11 @@ def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int
 
 
 class StoreFullError(RuntimeError):
-    """The disk budget (``store.max_bytes``) is used up: the store refuses new spans rather than drop acknowledged
-    ones."""
+    """The disk budget (``store.max_bytes``) is used up, so the store refuses new spans."""
 
 
 def add_chunks(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> int:
-    """Insert chunks; return the bytes that they take. They are packed here and not by the callers: an event loop is
-    too dear to compress on."""
+    """Insert chunks, compressed on the writer's thread; return their size in bytes."""
     rows, size = [], 0
     for chunk, (packed, data) in zip(chunks, pack([chunk.data for chunk in chunks]), strict=True):
         about: list[object] = [int(chunk.logs), int(packed), chunk.id, chunk.trace_id, chunk.items, chunk.start_ns]
@@ -112,25 +104,22 @@ def add_chunks(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> int:
 
 
 def newest_chunk(connection: sqlite3.Connection) -> int:
-    """Return the largest id that a chunk ever had; 0 before the first. No id is given twice, since a decided trace
-    may still name a chunk that was deleted."""
+    """Return the largest id of any chunk; ids are never reused."""
     (largest,) = connection.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()
     kept = connection.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?", (_NEWEST,)).fetchone()
     return int(largest) if kept is None else max(int(largest), int(kept[0]))
 
 
 def keep_newest(connection: sqlite3.Connection) -> None:
-    """Store the largest id of a chunk, before chunks are deleted."""
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NEWEST, str(newest_chunk(connection))))
 
 
 class KeptTraces(StoreTable):
-    """The table of one store."""
-
     def keep(self, late_window_s: float, now: float, wanted: Collection[bytes] = (), limit: int = 200) -> int:
-        """Compress the chunks of up to ``limit`` listed traces decided more than ``late_window_s`` seconds before
-        ``now`` (store calendar), and delete the chunks. ``wanted`` traces and traces with judge jobs wait. Damaged
-        chunks are deleted. Returns the number. Blocks; not on the writer thread.
+        """Compress chunks of up to ``limit`` traces, decided ``late_window_s`` seconds before ``now`` (store calendar).
+
+        ``wanted`` traces and traces with judge jobs wait. Deletes the chunks. Returns the number of traces. Blocks; not
+        on the writer thread.
         """
         due = self._due(now - late_window_s, wanted, limit)
         packed: list[tuple[int, bytes, bytes | None]] = []
@@ -168,8 +157,10 @@ class KeptTraces(StoreTable):
     def forget(
         self, connection: sqlite3.Connection, retention_s: float, max_bytes: int, now: float, limit: int = 500
     ) -> int:
-        """Delete kept contents older than ``retention_s`` seconds at ``now``, and the oldest contents while all
-        together take more than ``max_bytes``; at most ``limit``. Returns how many."""
+        """Delete contents older than ``retention_s`` seconds, then the oldest above ``max_bytes``; at most ``limit``.
+
+        Returns their number.
+        """
         (held,) = connection.execute("SELECT total(size) FROM kept").fetchone()
         oldest = connection.execute("SELECT no, kept_at, size FROM kept ORDER BY no LIMIT ?", (limit,))
         old = []
@@ -185,8 +176,6 @@ class KeptTraces(StoreTable):
     def _move(
         self, connection: sqlite3.Connection, packed: Sequence[tuple[int, bytes, bytes | None]], now: float
     ) -> None:
-        """Put compressed contents into the place of chunks, unless a late span has changed the trace meanwhile. Chunks
-        that cannot be read have none."""
         keep_newest(connection)
         for no, chunks, data in packed:
             taken = connection.execute(
@@ -201,8 +190,10 @@ class KeptTraces(StoreTable):
 
 
 def contents(connection: sqlite3.Connection, trace_id: bytes) -> list[Part]:
-    """Return the stored requests of a decided trace, oldest first: none where nothing is stored any more. Raises
-    ``zstandard.ZstdError`` where it is damaged."""
+    """Return the stored requests of a decided trace, oldest first.
+
+    Raises ``zstandard.ZstdError`` if they are damaged.
+    """
     no = numbers.of_traces(connection, [trace_id]).get(trace_id)
     kept = "SELECT data FROM kept WHERE no = ?"
     row = connection.execute(kept, (no,)).fetchone()
@@ -218,13 +209,11 @@ def contents(connection: sqlite3.Connection, trace_id: bytes) -> list[Part]:
 
 
 def packed_contents(parts: Iterable[Part]) -> bytes:
-    """Pack the requests of a trace, oldest first, into a compressed blob."""
     whole = b"".join(_HEAD.pack(logs, len(data)) + data for logs, data in parts)
     return zstandard.ZstdCompressor(level=_KEPT_LEVEL, write_checksum=True).compress(whole)
 
 
 def unpacked(data: bytes) -> list[Part]:
-    """Return the requests that :func:`packed_contents` packed."""
     whole = zstandard.ZstdDecompressor().decompress(data)
     parts: list[Part] = []
     at = 0
@@ -238,7 +227,7 @@ def unpacked(data: bytes) -> list[Part]:
 
 @dataclass(frozen=True, slots=True)
 class StoredTrace:
-    """``parts``: the requests of the trace, oldest first; none where ``damage`` says why it cannot be read whole."""
+    """``parts``: requests, oldest first; empty if ``damage`` is set."""
 
     trace_id: bytes
     parts: list[Part]
@@ -246,14 +235,12 @@ class StoredTrace:
 
 
 def count_traces(connection: sqlite3.Connection) -> int:
-    """Count the traces with stored spans."""
     held = "SELECT count(DISTINCT trace_id) FROM chunks"
     return int(connection.execute(f"SELECT ({held}) + (SELECT count(*) FROM kept)").fetchone()[0])  # noqa: S608
 
 
 def stored_traces(connection: sqlite3.Connection, start: str = "") -> Iterator[StoredTrace]:
-    """Yield the traces with stored spans, earliest first as far as that is known, as the store is at the first
-    read. ``start``: only those whose ids, in hex, begin so."""
+    """Yield the traces with stored spans from one snapshot, earliest first. ``start``: prefix of the hex id."""
     connection.execute("BEGIN")
     try:
         query = "SELECT no, trace_id FROM kept JOIN traces USING (no) WHERE hex(trace_id) LIKE ? ORDER BY no"

@@ -1,8 +1,4 @@
-"""The store's clock, independent of changes of the system clock.
-
-Ages are counted on a steady clock while the process runs. The system clock is read only for a new store and at a start,
-where downtime counts for at most a day.
-"""
+"""The store's clock, independent of system clock changes. A start counts at most a day of downtime."""
 
 from __future__ import annotations
 
@@ -20,9 +16,7 @@ _CREDIT_S = 86_400.0
 
 
 class Times(NamedTuple):
-    """A moment, in seconds. ``wall``: system clock, for display. ``calendar`` and ``running``: see
-    :class:`StoreClock`.
-    """
+    """A moment in Unix seconds. ``wall``: system clock, for display. Others: see :class:`StoreClock`."""
 
     wall: float
     calendar: float
@@ -32,8 +26,7 @@ class Times(NamedTuple):
 class StoreClock:
     """Two monotonic clocks in Unix seconds; thread-safe.
 
-    ``running`` stops while no collector runs, for ages of waiting items. ``calendar`` also counts downtime up to a day,
-    for retention.
+    ``running`` stops without a collector. ``calendar`` counts a day of downtime.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +35,7 @@ class StoreClock:
         self._running = self._calendar = wall()
 
     def resume(self, connection: sqlite3.Connection) -> bool:
-        """Set the clock to where the store stopped. Returns ``False`` for a new store, whose time is the machine's."""
+        """Continue the stored clock. Returns ``False`` for a new store, which uses the system clock."""
         row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
         if row is not None:
             kept = orjson.loads(row[0])
@@ -53,20 +46,18 @@ class StoreClock:
         return row is not None
 
     def running(self) -> float:
-        """Seconds that collectors have run on this store, from the Unix time at which it was new."""
+        """The creation time plus the seconds that collectors have run."""
         return self._running + self._passed()
 
     def calendar(self) -> float:
-        """Return ``running`` plus the time in which no collector ran."""
         return self._calendar + self._passed()
 
     def now(self) -> Times:
-        """Read all clocks at the same moment."""
         passed = self._passed()
         return Times(self._wall(), self._calendar + passed, self._running + passed)
 
     def kept(self) -> str:
-        """Write the clock as text, for :meth:`resume` of the next process."""
+        """Return the clock as text for :meth:`resume`."""
         return orjson.dumps(self.now()._asdict()).decode()
 
     def _passed(self) -> float:
@@ -74,6 +65,5 @@ class StoreClock:
 
 
 def last_running(connection: sqlite3.Connection) -> float | None:
-    """Return the running clock as it was stored last: for processes that read a store which a collector has open."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
     return None if row is None else float(orjson.loads(row[0])["running"])

@@ -1,7 +1,6 @@
-"""A single writer thread with group commit.
+"""A writer thread with group commit: waiting work shares a transaction and an fsync.
 
-All waiting work shares a transaction and fsync, which makes acknowledgement after commit cheap. Failed work is undone
-alone.
+Failed work is undone alone.
 """
 
 from __future__ import annotations
@@ -32,8 +31,6 @@ _NOT_WRITTEN = (sqlite3.OperationalError, sqlite3.DatabaseError)
 
 @dataclass(slots=True)
 class _Job:
-    """One piece of work: ``work``, or an ``item`` and ``together``, which takes several of its kind."""
-
     future: Future[Any]
     work: Work | None = None
     together: Together | None = None
@@ -41,14 +38,14 @@ class _Job:
 
 
 class Writer:
-    """Runs work on the store's only writing connection, in order of submission. Safe to call from any thread."""
+    """Runs work in order on the store's only writing connection. Any thread."""
 
     def __init__(
         self,
         connect: Callable[[], sqlite3.Connection],
         on_error: Callable[[Exception], object] = lambda _: None,
     ) -> None:
-        """Call ``on_error``, on the writer's thread, with every error that a caller gets."""
+        """Call ``on_error`` on the writer's thread with every error."""
         self._connect, self._on_error = connect, on_error
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="pandaeval-store", daemon=True)
@@ -60,32 +57,31 @@ class Writer:
         """What kept the last transaction from being written, as SQLite says it; empty after one that was."""
 
     def start(self) -> None:
-        """Open the connection on the writer's own thread; raise its errors."""
+        """Open the connection on the writer's thread; raise its errors."""
         self._thread.start()
         self._started.result()
 
     def submit(self, work: Work) -> Future[Any]:
-        """Queue ``work(connection)``, which runs inside a transaction; the future is done after the commit, with its
-        value or error. It can be cancelled until its turn comes. After :meth:`close` the future fails at once."""
+        """Queue ``work(connection)``.
+
+        The future is done after the commit; it can be cancelled while it waits. After :meth:`close`, it fails.
+        """
         return self._submit(_Job(Future(), work))
 
     def write(
         self, work: Callable[..., T], table: object, arguments: Sequence[Any], options: Mapping[str, Any]
     ) -> Future[T]:
-        """Submit the work of a table, see :class:`pandaeval_collector.store.table.Writes`."""
         return self.submit(lambda connection: work(table, connection, *arguments, **options))
 
     def submit_item(self, together: Callable[[sqlite3.Connection, Sequence[T]], None], item: T) -> Future[None]:
-        """Submit work that costs less done together: items that wait next to each other and have the same
-        ``together`` are passed to it as one sequence, or one by one where that fails."""
+        """Queue an item. Adjacent items are passed to the same ``together``, or singly if that fails."""
         return self._submit(_Job(Future(), together=together, item=item))
 
     def waiting(self) -> int:
-        """Return how many pieces of work have not begun yet."""
         return self._queue.qsize()
 
     def close(self) -> None:
-        """Finish submitted work, then close the connection. Safe to call twice."""
+        """Finish queued work, then close the connection. Idempotent."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -161,7 +157,6 @@ class Writer:
 
 
 def _done(connection: sqlite3.Connection, jobs: Sequence[_Job]) -> Iterator[Any]:
-    """Run the jobs and yield the value of each."""
     for together, alike in itertools.groupby(jobs, attrgetter("together")):
         if together is None:
             yield from (job.work(connection) for job in alike if job.work is not None)

@@ -1,7 +1,6 @@
-"""Opens the store's file: creates it, sets durability, detects and records damage, and moves damaged files aside.
+"""Opens the store's file, and detects, records and moves damaged files.
 
-Checking large files takes minutes on a cold disk. So a start checks small files, and large files only after SQLite
-reported damage.
+A start checks large files only after SQLite reported damage.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ interpreter lock.
 
 
 def create(file: Path, durability: Durability) -> bool:
-    """Prepare the file: private, with tables, checked. Returns whether a damaged file was moved aside."""
+    """Create and check the private file. Returns whether a damaged file was moved aside."""
     if not file.exists():
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     try:
@@ -54,9 +53,10 @@ def create(file: Path, durability: Durability) -> bool:
 
 
 def connect(file: Path, durability: Durability, read_only: bool = False) -> sqlite3.Connection:
-    """Open a connection in autocommit mode (transactions are written out), usable from a single thread. The file must
-    be there: a new file in the place of a removed file would be taken for the store. Raises
-    :class:`pandaeval_collector.store.schema.StoreVersionError`."""
+    """Open an autocommit connection to the existing file, for one thread.
+
+    Raises :class:`pandaeval_collector.store.schema.StoreVersionError`.
+    """
     existing = f"{file.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(
         existing, uri=True, isolation_level=None, check_same_thread=False, cached_statements=256
@@ -80,9 +80,6 @@ def connect(file: Path, durability: Durability, read_only: bool = False) -> sqli
 
 
 def _text(value: bytes) -> str | bytes:
-    """Decode a text, or return its bytes if it is not UTF-8: a flipped bit can turn a blob into text. The checksum then
-    detects it.
-    """
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -108,7 +105,7 @@ class DamagedFileError(sqlite3.DatabaseError):
 
 
 def note_damage(file: Path, error: BaseException) -> bool:
-    """Return whether ``error`` means that the file is damaged; if so, notes it, and the next start checks the file."""
+    """Return whether ``error`` reports damage; if so, the next start checks the file."""
     if getattr(error, "sqlite_errorcode", 0) & _PRIMARY not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return False
     note = _note(file)
@@ -120,7 +117,7 @@ def note_damage(file: Path, error: BaseException) -> bool:
 
 
 def look_through(connection: sqlite3.Connection, file: Path) -> None:
-    """Check the whole file if it is small or noted as damaged. Raises :class:`DamagedFileError`."""
+    """Check the file if it is small or noted as damaged. Raises :class:`DamagedFileError`."""
     is_suspected = _note(file).exists()
     if not is_suspected and file.stat().st_size > _SMALL_BYTES:
         return
@@ -133,9 +130,7 @@ def look_through(connection: sqlite3.Connection, file: Path) -> None:
 
 
 def check_size(file: Path) -> None:
-    """Raise :class:`DamagedFileError` if the file ends within a page. Skipped while a log exists. No connection may be
-    open.
-    """
+    """Raise :class:`DamagedFileError` for a partial page. Skipped if a log exists. No connection may be open."""
     log = file.with_name(f"{file.name}-wal")
     if log.exists() and log.stat().st_size:
         return
@@ -147,7 +142,7 @@ def check_size(file: Path) -> None:
 
 
 def put_aside(file: Path, error: Exception) -> None:
-    """Rename a damaged file and its log, which are not deleted, and remove the note of the damage."""
+    """Rename a damaged file and its log, and remove the note."""
     stamp = time.strftime("%Y%m%dT%H%M%S")
     for suffix in ("", "-wal", "-shm"):
         part = file.with_name(file.name + suffix)
@@ -162,25 +157,21 @@ def _note(file: Path) -> Path:
 
 
 class TooSlowError(Exception):
-    """A query took longer than the time limit: it has to be narrowed down."""
+    """A query exceeded the time limit and must be narrowed down."""
 
 
 class Connections:
-    """Read-only connections to one store's file, one for each thread that reads. Safe from any thread."""
-
     def __init__(self, path: Path, limit_s: float | None = None) -> None:
-        """``path``: the data directory. ``limit_s``: how long the reads of a snapshot may take; ``None``: no limit."""
+        """``limit_s``: most seconds of a snapshot's reads; ``None``: no limit."""
         self._file, self._limit_s = path / FILE_NAME, limit_s
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
 
     def close(self) -> None:
-        """Close the connections of all threads."""
         while self._open:
             self._open.pop().close()
 
     def own(self) -> sqlite3.Connection:
-        """The calling thread's connection, for reads without the time limit."""
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = connect(self._file, "off", read_only=True)
@@ -189,9 +180,7 @@ class Connections:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """Read the store as of the first read inside the block, on the thread's connection. Faster than single reads,
-        which check for changes each time. Raises :class:`TooSlowError`.
-        """
+        """Read the store as of the first read in the block. Raises :class:`TooSlowError`."""
         connection, limit_s = self.own(), self._limit_s
         if limit_s is not None:
             until = time.monotonic() + limit_s
@@ -211,7 +200,6 @@ class Connections:
 
     @contextlib.contextmanager
     def scan(self) -> Iterator[sqlite3.Connection]:
-        """Open a connection for a long read. Until the read ends it shows the store as it was at the first row; the
-        calling thread's own connection stays free for reads that have to see newer commits."""
+        """Open a separate connection for a long read from one snapshot."""
         with contextlib.closing(connect(self._file, "off", read_only=True)) as connection:
             yield connection

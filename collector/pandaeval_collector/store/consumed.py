@@ -1,4 +1,4 @@
-"""How far each partition of a log was read, in the same transaction as the spans that were read."""
+"""The read positions of log partitions, stored with the spans."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _LISTED = "(SELECT value FROM json_each(?))"
 
 @dataclass(slots=True)
 class Extent:
-    """Where the messages about a trace lie in its partition: the offsets of the first and the last that were read.
-    ``elsewhere``: another collector decided the trace, and its further messages are skipped."""
+    """The first and last offsets of a trace's messages. ``elsewhere``: another collector decided the trace."""
 
     first: int
     last: int
@@ -27,8 +26,10 @@ class Extent:
 
 @dataclass(slots=True)
 class Consumed:
-    """The read state of a partition: ``next`` is the offset after the last message. Below ``settled_below``, other
-    collectors have decided their messages. ``extents``: of traces whose messages may be needed again.
+    """A partition's read state.
+
+    ``next``: next offset. ``settled_below``: other collectors decided earlier messages. ``extents``: of traces that may
+    be read again.
     """
 
     partition: int
@@ -38,14 +39,11 @@ class Consumed:
 
 
 class ConsumedTables(StoreTable):
-    """The tables of how far a log was read."""
-
     _log = SPANS
 
     @written
     def open(self, connection: sqlite3.Connection, log: str) -> None:
-        """Delete the tables' rows of another log than ``log`` (cluster, topic and group): its offsets mean nothing
-        in this one."""
+        """Delete the rows of logs other than ``log`` (cluster, topic and group)."""
         known = connection.execute("SELECT value FROM meta WHERE key = ?", (self._log,)).fetchone()
         if known != (log,):
             connection.execute(f"DELETE FROM {self._log}_partitions")  # noqa: S608
@@ -53,7 +51,7 @@ class ConsumedTables(StoreTable):
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._log, log))
 
     def load(self) -> dict[int, Consumed]:
-        """Return the read offsets, by partition. ``next`` is -1 for a released partition."""
+        """Return the state by partition. ``next`` is -1 for a released partition."""
         rows = self._rows(f"SELECT partition, next, settled_below FROM {self._log}_partitions")  # noqa: S608
         partitions = {row[0]: Consumed(*row) for row in rows}
         rows = self._rows(f"SELECT partition, trace_id, first, last, elsewhere FROM {self._log}_traces")  # noqa: S608
@@ -64,39 +62,34 @@ class ConsumedTables(StoreTable):
 
     @written
     def note(self, connection: sqlite3.Connection, read: Sequence[Consumed]) -> None:
-        """Store how far partitions were read, where no span came with it."""
         write(connection, read, self._log)
 
     @written
     def forget(self, connection: sqlite3.Connection, partition: int, before: int) -> None:
-        """Delete the extents of traces that end before an offset."""
         statement = f"DELETE FROM {self._log}_traces WHERE partition = ? AND last < ?"  # noqa: S608
         connection.execute(statement, (partition, before))
 
     @written
     def release(self, connection: sqlite3.Connection, partition: int, keep: Collection[bytes] = ()) -> None:
-        """Delete the rows of a partition, except for the extents of the traces to ``keep``."""
+        """Delete a partition's rows, except extents of the traces to ``keep``."""
         delete = f"DELETE FROM {self._log}_traces WHERE partition = ? AND hex(trace_id) NOT IN {_LISTED}"  # noqa: S608
         connection.execute(delete, (partition, _hex_list(keep)))
         connection.execute(f"DELETE FROM {self._log}_partitions WHERE partition = ?", (partition,))  # noqa: S608
 
     @written
     def park(self, connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> int:
-        """Has due jobs about these traces wait until :meth:`unpark`. Returns how many."""
         return self._change_jobs(connection, "due", ("parked", "", None), trace_ids)
 
     @written
     def unpark(self, connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> int:
-        """Make parked jobs about these traces due again."""
         return self._change_jobs(connection, "parked", ("due", "", None), trace_ids)
 
     @written
     def give_up(self, connection: sqlite3.Connection, trace_ids: Collection[bytes], now: float) -> int:
-        """Cancel parked jobs about these traces: another collector did them. ``now``: of the store's calendar."""
+        """Cancel parked jobs that another collector did. ``now``: store calendar."""
         return self._change_jobs(connection, "parked", ("cancelled", "elsewhere", now), trace_ids)
 
     def unjudged(self) -> set[bytes]:
-        """Return the ids of the traces with a job that has not ended."""
         query = "SELECT DISTINCT trace_id FROM jobs WHERE state IN ('due', 'leased', 'parked')"
         return {trace_id for (trace_id,) in self._rows(query)}
 
@@ -112,23 +105,21 @@ class ConsumedTables(StoreTable):
 
 
 class ConsumedMembers(ConsumedTables):
-    """The tables of the topic of members, where a session's id as UTF-8 takes the place of a trace's."""
+    """The same for members, by session id in UTF-8."""
 
     _log = MEMBERS
 
     def unjudged(self) -> set[bytes]:
-        """Return the ids of the sessions with a job that has not ended."""
         query = """SELECT DISTINCT json_extract(CAST(body AS TEXT), '$.session') FROM jobs
                    WHERE state IN ('due', 'leased') AND metric LIKE 'session.%'"""
         return {str(session).encode() for (session,) in self._rows(query)}
 
     def _change_jobs(self, *_: object) -> int:
-        """Change no job: the verdicts of jobs about sessions have the same ids everywhere."""
+        """Change no job, because session verdicts have equal ids everywhere."""
         return 0
 
 
 def write(connection: sqlite3.Connection, read: Iterable[Consumed], log: str = SPANS) -> None:
-    """Note the read offsets, inside the transaction that stores it."""
     for partition in read:
         connection.execute(
             f"INSERT OR REPLACE INTO {log}_partitions VALUES (?, ?, ?)",  # noqa: S608

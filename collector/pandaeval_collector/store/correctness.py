@@ -22,8 +22,9 @@ _CORRECTNESS = f"""
 
 @dataclass(frozen=True, slots=True)
 class StandingVerdict:
-    """A current verdict of ``correctness``. ``no``: of its trace, or below zero of its session. ``question``: an
-    undecided verdict's question to the owner. ``labelled``: people also gave a verdict.
+    """A current verdict.
+
+    ``no``: of the trace, or below zero of the session. ``question``: to the owner. ``labelled``: also by people.
     """
 
     no: int
@@ -37,7 +38,7 @@ class StandingVerdict:
 
 
 def read_verdicts(finder: Finder) -> list[StandingVerdict]:
-    """Return the verdicts of ``correctness`` on the newest runs and sessions, newest first."""
+    """Return the verdicts on the newest runs and sessions, newest first."""
     [(read,)] = finder.read(_CORRECTNESS)
     return [
         StandingVerdict(

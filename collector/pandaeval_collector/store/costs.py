@@ -1,4 +1,4 @@
-"""Reads the latency, tokens and US dollars of runs and of their verdicts."""
+"""Reads latency, tokens and US dollars of runs and verdicts."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def read_measures(finder: Finder, wanted: Wanted) -> dict[str, list[tuple[int, i
 
 
 def read_costs(finder: Finder, wanted: Wanted, by: str, limit: int) -> list[tuple[Any, ...]]:
-    """Return rows (name, runs, tokens in and out, US dollars, runs with unknown price, then tokens, US dollars and
-    unpriced count of verdicts) of the newest wanted runs. ``by``: ``agent``, ``user``, ``session`` or ``day``.
+    """Return (name, runs, tokens in and out, US dollars, unpriced runs, then tokens, US dollars and unpriced count of
+    verdicts).
     """
     where = conditions(wanted)
     order = "name DESC" if by == "day" else "total(json_extract(f, '$.usd')) + total(judge_usd) DESC, name"

@@ -1,4 +1,4 @@
-"""The data directory of a store, locked by one collector."""
+"""The data directory, locked by one collector."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ class StoreBusyError(RuntimeError):
 
 
 class Directory:
-    """A data directory that no other collector can open. It is created if need be, private to this user.
+    """A locked, private data directory.
 
-    Both the directory and a file in it are locked: some file systems lock no directories, and the file may be removed.
+    Also locks a file, because some file systems lock no directories. Raises :class:`StoreBusyError`.
     """
 
     def __init__(self, path: Path) -> None:
-        """Create and lock the directory. Raises :class:`StoreBusyError`."""
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._handles = [os.open(path, os.O_RDONLY | os.O_DIRECTORY)]
         try:
@@ -43,17 +42,15 @@ class Directory:
             raise
 
     def sync(self) -> None:
-        """Sync the directory: the names of files that were created or renamed survive a power cut."""
         os.fsync(self._handles[0])
 
     def close(self) -> None:
-        """Unlock the directory. Safe to call twice."""
+        """Unlock the directory. Idempotent."""
         while self._handles:
             os.close(self._handles.pop())
 
 
 def _lock(handle: int) -> None:
-    """Lock a file or directory, where the file system can. Raises ``BlockingIOError``."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -63,8 +60,7 @@ def _lock(handle: int) -> None:
 
 
 def has_no_room(path: Path, error: OSError | sqlite3.Error) -> bool:
-    """Return whether a file of the store could not be opened or written because the disk is full. SQLite reports the
-    shared memory file as one that cannot be opened then, so the free space is measured too."""
+    """Return whether an error means a full disk. Measures free space, because SQLite's error may differ."""
     if getattr(error, "errno", None) in _NO_ROOM:
         return True
     if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:

@@ -1,4 +1,4 @@
-"""Reads failed runs and sessions, their groups, and incidents' triage."""
+"""Reads failed runs and sessions, their groups, and triage."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ _BROKEN_RUNS = """
 
 @dataclass(frozen=True, slots=True)
 class FailedResult:
-    """A current failed result, or a run that ended with an error without a result (``metric`` is empty). ``no``: trace
-    or session. ``group``: failure group id or ``""``. ``at``: the trace's start in Unix milliseconds. ``step``: last
-    span named. ``trace_id``: its trace, or the trace that a session verdict blames.
+    """A current failed result, or a failed run (``metric`` is empty).
+
+    ``no``: trace or session. ``group``: id or ``""``. ``at``: Unix milliseconds. ``step``: last span. ``trace_id``: own
+    or blamed.
     """
 
     no: int
@@ -55,8 +56,7 @@ class FailedResult:
 def read_failures(
     finder: Finder, wanted: Wanted
 ) -> tuple[list[FailedResult], dict[str, FailureGroupRow], Mapping[str, Triage]]:
-    """Return the failures of the wanted runs and sessions, oldest first, the groups of failures by id, and
-    people's states of incidents. Formulas over a session are left out: they sum up failures of its runs."""
+    """Return failures, oldest first, groups by id, and triage. Session formulas are omitted."""
     where = conditions(wanted)
     failed = f"""SELECT no FROM listed AS l WHERE {where} AND badness < {NOT_FAILED:g}
                  ORDER BY at DESC LIMIT {MOST_FAILED}"""  # noqa: S608
@@ -73,15 +73,12 @@ def read_failures(
 
 
 def triage_history(finder: Finder, incident: Collection[str]) -> list[Triage]:
-    """Return all states of an incident with these ids, newest first."""
     with finder.reads.snapshot() as reader:
         return history(reader, incident)
 
 
 def read_shares(finder: Finder, wanted: Wanted, nos: Collection[int]) -> list[tuple[str, str, int, list[int]]]:
-    """Return (agent, version or model; its name; number of wanted runs; matching runs of ``nos``), most matches
-    first. Entries without matches are omitted.
-    """
+    """Return (agent, version or model; name; runs; matching runs of ``nos``), most matches first."""
     where = conditions(wanted)
     runs = f"FROM listed AS l WHERE {where} AND +no > 0"
     counted = "count(*), json_group_array(no) FILTER (WHERE no IN (SELECT value FROM json_each(?)))"

@@ -1,4 +1,4 @@
-"""The table of groups of failures by root cause, counted in the transaction that stores the failures."""
+"""Failures grouped by root cause, counted with their results."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _FRESH_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class FailureGroupRow:
-    """A group, or what one failure adds to it. ``text``: of the group's first failure, which others are compared with;
-    ``count``: failures, or how many are added; times in Unix seconds; ``tool``, ``cause``: what code knows of the
-    cause, empty for nothing."""
+    """A group, or a failure's addition to it.
+
+    ``text``: of the first failure. Times: Unix seconds. ``tool``, ``cause``: or empty.
+    """
 
     id: str
     metric: str
@@ -46,7 +47,6 @@ _FIELDS = tuple(FailureGroupRow.__dataclass_fields__)
 
 
 def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None:
-    """Add failures to their groups, and create a group with its first failure."""
     connection.executemany(
         f"""INSERT INTO failure_groups ({", ".join(_FIELDS)}) VALUES ({", ".join("?" * len(_FIELDS))})
             ON CONFLICT (id) DO UPDATE SET count = count + excluded.count,
@@ -62,19 +62,16 @@ def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None
 
 
 def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[FailureGroupRow]:
-    """Return the groups, the group with the newest failure first."""
     query = f"SELECT {', '.join(_FIELDS)} FROM failure_groups ORDER BY last_at DESC, id LIMIT ?"  # noqa: S608
     return [FailureGroupRow(*row) for row in connection.execute(query, (limit,))]
 
 
 class GroupGauges(StoreTable):
-    """How many failures each group has, as gauges of a running collector: read at most every few seconds."""
-
     _read_at = float("-inf")
     _values: Mapping[tuple[str, Attributes], float] = MappingProxyType({})
 
     def values(self) -> Mapping[tuple[str, Attributes], float]:
-        """Return the gauges by name and attributes; those of the last reading where the store cannot be read."""
+        """Return gauges by name and attributes; the last values if the store cannot be read."""
         if time.monotonic() - self._read_at >= _FRESH_S:
             try:
                 counts = self._rows("SELECT id, severity, count FROM failure_groups ORDER BY last_at DESC, id")

@@ -1,4 +1,4 @@
-"""Failures: results that name what went wrong, and how severe a label is by itself."""
+"""Failures in results, and the severity of their labels."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ _CASE = re.compile(r"[0-9a-f]{8,}|\d+")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A result that says what went wrong. ``result``: its id; ``severity``: what the metric declares, else ``None``;
-    ``turn``: 0-based index of the turn in its conversation, where that is known. ``tool``, ``error``: the tool that it
-    is about and what failed, where the metric states them as facts."""
+    """A result with a named problem.
+
+    ``severity``: of the metric. ``turn``: 0-based. ``tool``, ``error``: from the metric.
+    """
 
     result: str
     metric: str
@@ -63,27 +64,23 @@ class Failure:
 
     @property
     def text(self) -> str:
-        """The text for comparing failures: the label with the known cause, else with the reason."""
+        """The text for comparison: the label with the cause, else the reason."""
         return f"{self.label}: {self.tool}: {self.cause}" if self.is_known else f"{self.label}: {self.reason}"
 
     @property
     def cause(self) -> str:
-        """The error without what differs from case to case."""
         return normalised(self.error)
 
     @property
     def where(self) -> str:
-        """The tool that the failure is about, else that of the step that broke the run."""
         return self.tool or self.blamed
 
     @property
     def is_known(self) -> bool:
-        """Whether code knows the cause: a tool, an error or both."""
         return bool(self.tool or self.error)
 
     @property
     def title(self) -> str:
-        """A title of what happened, in this failure and in all others with its cause."""
         if not self.is_known:
             return cut(f"{self.label}: {self.reason}", _MOST_TITLE)
         what = ": ".join(filter(None, (self.tool, " ".join(self.error.split()))))
@@ -91,12 +88,11 @@ class Failure:
 
     @property
     def weight(self) -> str:
-        """The severity that its metric declares, else that of its label."""
         return self.severity or severity_of(self.label)
 
     @property
     def place(self) -> str:
-        """Where the failure happened, for people: ``turn 3 of trace 89403…``; turns count from 1."""
+        """The place for people: ``turn 3 of trace 89403…``."""
         turn = "" if self.turn is None else f"turn {self.turn + 1}"
         session = f"session {self.session_id}" if self.session_id else ""
         whole = f"trace {self.trace_id[:12]}" if self.trace_id else session
@@ -104,8 +100,9 @@ class Failure:
 
 
 def failure_of(result: Result) -> Failure | None:
-    """Return the failure in a result, if any: scored, not passed, and the label names the problem. Missing a threshold
-    alone is no failure. A whole session's label counts if it is a verdict or its metric declares a severity.
+    """Return the failure of a scored, failed and labelled result, else ``None``.
+
+    A session's label needs a verdict or a declared severity.
     """
     finding = result.finding
     if not isinstance(finding, Score) or result.success is not False or finding.label in _PLAIN:
@@ -142,8 +139,7 @@ def _text(value: object) -> str:
 
 
 def normalised(error: str) -> str:
-    """Replace numbers, ids, addresses and quoted values of an error by ``#``, and casefolds it. Status codes stay: 404
-    and 500 are two errors."""
+    """Casefold an error, and replace numbers, ids, addresses and quotes by ``#``. Status codes stay."""
     text = _QUOTED.sub("#", error)
     text = _TOKEN.sub(
         lambda found: "#" if _VOLATILE.search(found[0]) and not _STATUS.fullmatch(found[0]) else found[0], text
@@ -152,25 +148,24 @@ def normalised(error: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Replace numbers and ids, which differ from case to case, by ``#``."""
+    """Replace numbers and ids by ``#``."""
     return _CASE.sub("#", text)
 
 
 def severity_of(label: str) -> str:
-    """Return the severity that a label has by itself; ``high`` for a label that no table names."""
+    """Return the severity of a label; ``high`` if unknown."""
     return _BY_LABEL.get(label, HIGH)
 
 
 def at_least(severity: str, least: str) -> bool:
-    """Whether a severity is ``least`` or graver."""
     return SEVERITIES.index(severity) >= SEVERITIES.index(least)
 
 
 def group_id(result: str) -> str:
-    """The id of the group that a failure begins: 12 hex digits of the id of its result."""
+    """Return the group id: 12 hex digits of the first result's id."""
     return hashlib.blake2b(result.encode(), digest_size=6).hexdigest()
 
 
 def gravity(labels: Iterable[str], severity: str) -> tuple[bool, int]:
-    """Return the sort key of failures in every list: claims of undone work come first, then the most severe."""
+    """Return the sort key of failures: false claims first, then by severity."""
     return FALSE_SUCCESS not in labels, -SEVERITIES.index(severity)

@@ -1,4 +1,4 @@
-"""Finds traces, sessions and results for display, in pages and with a time limit, so queries cannot block scoring."""
+"""Finds traces, sessions and results for display, in pages with a time limit."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _WORSE_OF_SESSION = "o.session = l.session AND o.session > 0 AND (o.badness, o.n
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows of a list; ``next``: where the next page begins, ``None`` after the last."""
+    """Rows of a list. ``next``: start of the next page, or ``None``."""
 
     rows: Sequence[Any]
     next: Position | None
 
 
 def every(find: Callable[..., Page], wanted: Wanted, **options: Any) -> Iterator[Any]:
-    """Yield all rows of a list, a page at a time. ``options``: further arguments of ``find``."""
+    """Yield all rows, page by page. ``options``: arguments of ``find``."""
     after = None
     while True:
         page = find(wanted, after=after, limit=_PAGE, **options)
@@ -56,29 +56,27 @@ def every(find: Callable[..., Page], wanted: Wanted, **options: Any) -> Iterator
 
 
 class Finder:
-    """Reads one store's file. Safe from any thread; each thread that reads has a connection. All of its queries raise
-    :class:`pandaeval_collector.store.connection.TooSlowError` where they take too long."""
+    """Reads one store, with a connection per thread.
+
+    All queries raise :class:`pandaeval_collector.store.connection.TooSlowError`.
+    """
 
     def __init__(self, path: Path, limit_s: float = 5.0) -> None:
-        """``path``: the data directory. ``limit_s``: how long a query may take."""
         self.reads = Connections(path, limit_s)
         self._names: tuple[float, dict[str, list[str]]] | None = None
 
     def close(self) -> None:
-        """Close the connections of all threads."""
         self.reads.close()
 
     def connection(self) -> sqlite3.Connection:
-        """The calling thread's connection, for reads without the time limit."""
         return self.reads.own()
 
     def read(self, query: str, *values: object) -> list[Any]:
-        """Return all rows of a query."""
         with self.reads.snapshot() as reader:
             return reader.execute(query, values).fetchall()
 
     def of_traces(self, wanted: Wanted, columns: str, rest: str = "", *first: object) -> list[Any]:
-        """Read ``columns`` of the wanted traces; ``first``: the values in the columns."""
+        """Read ``columns`` of wanted traces. ``first``: values in the columns."""
         where = conditions(wanted)
         query = f"SELECT {columns} FROM listed AS l WHERE {where} AND +no > 0 {rest}"  # noqa: S608
         return self.read(query, *first, *where.values)
@@ -86,7 +84,7 @@ class Finder:
     def traces(
         self, wanted: Wanted, *, worst_first: bool = True, after: Position | None = None, limit: int = 50
     ) -> Page:
-        """Return a page of agents' traces, worst first or newest first, as :class:`Listed` with their results."""
+        """Return a page of agents' traces, worst or newest first, with results."""
         find = pages.worst_first if worst_first else pages.newest_first
         with self.reads.snapshot() as reader:
             rows = find(reader, wanted, conditions(wanted).also("+no > 0"), after, limit + 1)
@@ -94,8 +92,7 @@ class Finder:
         return Page(shown, end_of(rows, limit, "badness" if worst_first else "at"))
 
     def sessions(self, wanted: Wanted, *, after: Position | None = None, limit: int = 50) -> Page:
-        """Return a page of sessions and traces without a session, as :class:`ListedSession`, by the worst of their
-        rows."""
+        """Return a page of sessions and traces without a session, by their worst row."""
         # A session is listed where its worst row that is wanted is.
         where, others = conditions(wanted), conditions(wanted, "o")
         worse = f"SELECT 1 FROM listed AS o WHERE {others} AND {_WORSE_OF_SESSION}"  # noqa: S608
@@ -108,7 +105,7 @@ class Finder:
         return Page(shown, end_of(rows, limit, "badness"))
 
     def session(self, session_id: str, most: int = 2000) -> tuple[ListedSession, list[Listed]] | None:
-        """Return a session with its ``most`` worst traces, ordered by start; ``None`` if the session is missing."""
+        """Return a session with its ``most`` worst traces, else ``None``."""
         with self.reads.snapshot() as reader:
             number = numbers.of_sessions(reader, [session_id]).get(session_id)
             rows = reader.execute(
@@ -126,7 +123,6 @@ class Finder:
         return whole, sorted(traces, key=lambda row: (row.facts.get("at", 0), row.no))
 
     def members(self, session_id: str, most: int = 2000) -> list[str]:
-        """Return the ids, in hex, of a session's first ``most`` traces by start."""
         rows = self.read(
             """SELECT trace_id FROM listed JOIN traces USING (no) WHERE listed.no > 0 AND listed.session > 0
                AND listed.session = (SELECT no FROM sessions WHERE session_id = ?) ORDER BY at, listed.no LIMIT ?""",
@@ -135,38 +131,33 @@ class Finder:
         return [trace_id.hex() for (trace_id,) in rows]
 
     def counts(self, wanted: Wanted) -> tuple[int, int] | None:
-        """Count the wanted traces, and those of them in which something failed; ``None`` where all that is stored had
-        to be read for that."""
+        """Count wanted and failed traces; ``None`` if that needs a full scan."""
         if not chosen_by_index(replace(wanted, since_ms=0)):
             return None
         [(traces, failed)] = self.of_traces(wanted, "count(*), total(badness < ?)", "", NOT_FAILED)
         return traces, int(failed)
 
     def count(self, wanted: Wanted) -> int:
-        """Count the agents' traces that are wanted."""
         return int(self.of_traces(wanted, "count(*)")[0][0])
 
     def of_sessions(self, session_ids: Sequence[str]) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-        """Return the newest results about sessions themselves as JSON objects, by session id and metric key."""
+        """Return the newest session results as JSON objects, by session id and metric key."""
         with self.reads.snapshot() as reader:
             known = numbers.of_sessions(reader, session_ids)
             results = results_about(reader, [-no for no in known.values()])
         return {session_id: results.get(-no, {}) for session_id, no in known.items()}
 
     def trace(self, trace_id: bytes) -> Listed | None:
-        """Return the row of a trace; ``None`` where it is not listed."""
         with self.reads.snapshot() as reader:
             no = numbers.of_traces(reader, [trace_id]).get(trace_id)
         return None if no is None else self.listed([no]).get(no)
 
     def listed(self, nos: Collection[int]) -> dict[int, Listed]:
-        """Return rows of traces by their numbers."""
         with self.reads.snapshot() as reader:
             query = f"SELECT {COLUMNS} FROM listed WHERE no > 0 AND no IN ({{marks}})"  # noqa: S608
             return {row.no: row for row in listed_of(reader, [*numbers.each_of(reader, query, nos)])}
 
     def traces_from(self, prefix: str, most: int = 2) -> list[str]:
-        """Return at most ``most`` ids of listed traces, in hex, that begin with ``prefix`` (32 hex digits at most)."""
         ends = [bytes.fromhex(prefix.ljust(32, digit)) for digit in "0f"]
         with self.reads.snapshot() as reader:
             rows = reader.execute(
@@ -177,27 +168,28 @@ class Finder:
         return [trace_id.hex() for (trace_id,) in rows]
 
     def sessions_from(self, prefix: str, most: int = 2) -> list[str]:
-        """Return at most ``most`` ids of sessions that begin with ``prefix``."""
         query = "SELECT session_id FROM sessions WHERE session_id >= ? AND session_id < ? LIMIT ?"
         return [id_ for (id_,) in self.read(query, prefix, prefix + chr(0x10FFFF), most)]
 
     def is_named(self, column: Literal["agent", "service", "environment", "user"], name: str) -> bool:
-        """Whether a listed trace is of this agent, service, environment or user."""
+        """Return whether a listed trace has this agent, service, environment or user."""
         return bool(self.read(f"SELECT 1 FROM listed WHERE {column} = ? AND +no > 0 LIMIT 1", name))  # noqa: S608
 
     def attribute_keys(self, most: int = 2000) -> list[str]:
-        """Return at most ``most`` keys of attributes by which traces are found."""
         query = "SELECT DISTINCT substr(pair, 1, instr(pair, '=') - 1) FROM attribute_pairs LIMIT ?"
         return sorted(key for (key,) in self.read(query, most))
 
+    def attribute_values(self, key: str, most: int = 200) -> list[str]:
+        """Return at most ``most`` values of an attribute by which traces are found, newest first."""
+        query = "SELECT substr(pair, ?) FROM attribute_pairs WHERE pair >= ? AND pair < ? ORDER BY id DESC LIMIT ?"
+        return [value for (value,) in self.read(query, len(key) + 2, f"{key}=", f"{key}>", most)]
+
     def contents(self, trace_id: bytes) -> list[Part]:
-        """Return the stored requests of a trace, oldest first; none where its spans are not kept (any more)."""
         with self.reads.snapshot() as reader:
             return contents(reader, trace_id)
 
     def results(self, wanted: Wanted, *, before: int | None = None, limit: int = 100) -> Page:
-        """Return a page of results as JSON objects, newest first, all revisions. ``before``: where the last page
-        ended."""
+        """Return a page of results of all revisions, newest first."""
         where, unit = result_conditions(wanted, "r"), conditions(wanted.of_unit())
         if before is not None:
             where = where.also("r.seq < ?", before)
@@ -208,30 +200,26 @@ class Finder:
         return _numbered([(seq, orjson.loads(body)) for seq, body in rows], limit)
 
     def labels(self, units: Sequence[str], metric: str | None, *, before: int | None = None, limit: int = 100) -> Page:
-        """Return a page of people's verdicts, newest first, about any of ``units`` (all, if empty) and a metric (or
-        all). ``before``: the number at which the last page ended."""
+        """Return a page of people's verdicts, newest first. Empty ``units`` means all."""
         with self.reads.snapshot() as reader:
             return _numbered(people.page(reader, units, metric, before, limit + 1), limit)
 
     def labelled(self, calculate: Callable[[sqlite3.Connection], list[_T]]) -> list[_T]:
-        """Return the result of ``calculate`` for the labels of people, empty without labels."""
         with self.reads.snapshot() as reader:
             (known,) = reader.execute("SELECT EXISTS (SELECT 1 FROM people_labels)").fetchone()
             return calculate(reader) if known else []
 
     def oldest(self, wanted: Wanted) -> int | None:
-        """Return when the first wanted run began, Unix milliseconds; ``None`` where there is none."""
+        """Return the start of the first wanted run in Unix milliseconds, else ``None``."""
         at: int | None = self.of_traces(wanted, "min(at)")[0][0]
         return at
 
     def bodies(self, seqs: Sequence[int]) -> dict[int, Mapping[str, Any]]:
-        """Return the JSON objects of results by their numbers."""
         query = "SELECT seq, body FROM results WHERE seq IN (SELECT value FROM json_each(?))"
         return {seq: orjson.loads(body) for seq, body in self.read(query, numbers.json_list(seqs))}
 
     def names(self) -> dict[str, list[str]]:
-        """Agents, services and environments that there are, to choose from: at most 200 of each. Those of a large store
-        may be some seconds old."""
+        """At most 200 agents, services and environments each, perhaps seconds old."""
         known, begun = self._names, time.monotonic()
         if known is not None and begun < known[0]:
             return known[1]
@@ -243,21 +231,20 @@ class Finder:
         return names
 
     def counters(self, name: str) -> list[tuple[Mapping[str, str], int]]:
-        """All series of a counter, at most 20,000: their attributes, and how often what these describe happened."""
+        """At most 20,000 series of a counter."""
         rows = self.read("SELECT attributes, total FROM series WHERE name = ? LIMIT 20000", name)
         return [(dict(attributes_of(attributes)), int(total)) for attributes, total in rows]
 
     def newest(self) -> int:
-        """Return the number of the newest result; 0 where there is none."""
+        """Return the number of the newest result, 0 for none."""
         return int(self.read("SELECT coalesce(max(seq), 0) FROM results")[0][0])
 
     def change(self) -> str:
-        """A text that changes when anything in the store's lists does."""
+        """A text that changes with the lists."""
         newest = ("max(seq) FROM results", "max(no) FROM listed", "max(at) FROM incident_states")
         [row] = self.read(f"SELECT {', '.join(f'(SELECT {each})' for each in newest)}")
         return "-".join(str(each or 0) for each in row)
 
 
 def _numbered(rows: Sequence[tuple[int, Any]], limit: int) -> Page:
-    """Make a page of items with their numbers, of which ``rows`` has ``limit`` + 1 if there are more."""
     return Page([item for _, item in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)

@@ -1,8 +1,7 @@
-"""Durable judge jobs, kept across restarts.
+"""Durable judge jobs.
 
-A job is ``due``, ``leased`` (in progress), then ``done``, ``dead`` (given up, can be retried) or ``cancelled``
-(obsolete). Leases do not expire; a start makes them due again. Jobs begin and end in the transactions of
-:mod:`pandaeval_collector.store.changes`.
+A job is ``due``, ``leased``, then ``done``, ``dead`` (can be retried) or ``cancelled`` (obsolete). Leases never expire;
+a start makes them due.
 """
 
 from __future__ import annotations
@@ -22,19 +21,16 @@ _DAY_S = 86_400.0
 
 
 class Jobs(StoreTable):
-    """The jobs of one store. Due times are of the store's running clock."""
+    """The jobs of a store. Due times use its running clock."""
 
     @written
     def lease(self, connection: sqlite3.Connection, now: float, count: int) -> list[Job]:
-        """Lease the newest ``count`` due jobs. If ``count`` is above 1, also other due jobs about the same traces,
-        which share calls. The attempt is counted first.
-        """
+        """Lease the newest ``count`` due jobs, and above 1, other due jobs of the same traces. Counts the attempt."""
         return _lease(connection, "due_at <= ? ORDER BY created_at DESC", now, count)
 
     @written
     def lease_old(self, connection: sqlite3.Connection, before: float, count: int) -> list[Job]:
-        """Lease ``count`` jobs, as :meth:`lease` does, that were created before a time of the running clock, oldest
-        first, whether they are due or put off."""
+        """Lease ``count`` jobs created before a time, oldest first, due or postponed."""
         return _lease(connection, "created_at < ? ORDER BY created_at", before, count)
 
     @written
@@ -48,7 +44,7 @@ class Jobs(StoreTable):
         crashed: bool = False,
         free: bool = False,
     ) -> None:
-        """Make a leased job due again at ``due_at``. ``free``: the attempt does not count."""
+        """Make a leased job due at ``due_at``. ``free``: the attempt does not count."""
         connection.execute(
             f"""UPDATE jobs SET state = 'due', due_at = ?, error = ?, crashes = crashes + ?, attempts = attempts - ?
                 WHERE {_BY_ID} AND state = 'leased'""",  # noqa: S608
@@ -57,24 +53,19 @@ class Jobs(StoreTable):
 
     @written
     def release_all(self, connection: sqlite3.Connection) -> int:
-        """Make all leased jobs due again: a new process alone owns the directory. Also limits to a day how long any
-        job is put off, which may be longer in a store that followed a wrong clock. Returns how many leases there
-        were."""
+        """Make leased jobs due at a start, and limit postponements to a day. Returns the number of leases."""
         longest = self._clock.running() + _DAY_S
         connection.execute("UPDATE jobs SET due_at = ? WHERE state = 'due' AND due_at > ?", (longest, longest))
         return connection.execute("UPDATE jobs SET state = 'due' WHERE state = 'leased'").rowcount
 
     def counts(self) -> dict[str, int]:
-        """Count the jobs in each state."""
         return dict(self._rows("SELECT state, count(*) FROM jobs GROUP BY state"))
 
     def waiting(self) -> int:
-        """Count the jobs that are due or leased."""
         return int(self._row("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')")[0])
 
     def pending_in(self, session_ids: Iterable[str]) -> set[str]:
-        """Return the sessions with a trace that a judge has yet to be asked about, here or where the trace was
-        decided."""
+        """Return the sessions with unjudged traces, in any collector."""
         query = """SELECT session_id FROM sessions WHERE session_id IN ({marks}) AND (EXISTS
                    (SELECT 1 FROM members JOIN jobs ON jobs.trace = members.no
                     WHERE members.session = sessions.no AND jobs.state IN ('due', 'leased')) OR EXISTS
@@ -84,7 +75,6 @@ class Jobs(StoreTable):
         return {row[0] for row in numbers.each_of(self._reader(), query, session_ids)}
 
     def next_due(self) -> float | None:
-        """Return when the next job is due; ``None`` where none waits."""
         due: float | None = self._row("SELECT min(due_at) FROM jobs WHERE state = 'due'")[0]
         return due
 
@@ -110,7 +100,8 @@ def add(
     fresh: Collection[bytes],
     ended_at: float,
 ) -> None:
-    """Insert new jobs, and cancel due jobs of ``redecided`` traces that are not among them. ``traces``: their numbers.
+    """Insert jobs, and cancel other due jobs of ``redecided`` traces.
+
     ``fresh``: traces without jobs or results. ``now``: running clock. ``ended_at``: calendar.
     """
     wanted = {job.id for job in jobs}
@@ -143,7 +134,6 @@ def _blocks(connection: sqlite3.Connection) -> str:
 
 
 def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> None:
-    """End jobs, for good or until somebody retries them."""
     if ends:
         among = _blocks(connection)
         connection.executemany(
@@ -153,7 +143,6 @@ def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> N
 
 
 def listed(connection: sqlite3.Connection, state: str | None = None, limit: int = 20, start: str = "") -> list[Job]:
-    """Jobs, newest first, of one state or all, whose id begins with ``start``."""
     rows = connection.execute(
         f"""SELECT {_JOB} FROM jobs WHERE (?1 IS NULL OR state = ?1) AND substr(id, 1, length(?2)) = ?2
             ORDER BY created_at DESC LIMIT ?3""",  # noqa: S608
@@ -163,7 +152,7 @@ def listed(connection: sqlite3.Connection, state: str | None = None, limit: int 
 
 
 def retry(connection: sqlite3.Connection, job_ids: Sequence[str], now: float) -> int:
-    """Make dead jobs due again, with no attempt counted; return how many."""
+    """Make dead jobs due without attempts; return their number."""
     among = _blocks(connection)
     return sum(
         connection.execute(

@@ -1,9 +1,4 @@
-"""The table for finding traces and sessions: a row per agent trace, and per session with own results (number below
-zero), ordered by badness. Also configured attributes of spans or resources.
-
-A pair ``key=value`` is stored once; each trace has a two-number row per pair. Rows of a pair are in order of arrival,
-so a commit writes a single page per pair.
-"""
+"""The table of listed traces and sessions (numbers below zero), ordered by badness, with attributes."""
 
 from __future__ import annotations
 
@@ -40,9 +35,10 @@ HAS_PAIR = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
 
 
 def badness_of(results: Iterable[tuple[bool | None, float | None]], broken: bool) -> tuple[float, int]:
-    """Compute a unit's badness and number of failures. Badness is the worst signal (0..1, or :data:`NO_SCORE`), plus
-    :data:`NOT_FAILED` without failure. ``results``: (success, signal) of current results. ``broken``: the run itself
-    failed, which is worst.
+    """Return a unit's badness and number of failures.
+
+    Badness: worst signal (0..1, or :data:`NO_SCORE`), plus :data:`NOT_FAILED`. ``results``: (success, signal).
+    ``broken``: the run failed.
     """
     worst, failures = 0.0 if broken else NO_SCORE, int(broken)
     for success, signal in results:
@@ -61,9 +57,10 @@ def add(
     results: Sequence[tuple[ResultRow, int]],
     first_time: Collection[bytes],
 ) -> None:
-    """Lists decided traces, and updates the rows of other units with new results. ``of_trace``, ``of_session``: the
-    numbers of each trace and of its session, by trace id; ``results``: the new ones, with the number that each is
-    about; ``first_time``: traces of which there were no results before."""
+    """List decided traces, and update other units with new results.
+
+    ``of_trace``, ``of_session``: numbers by trace id.
+    """
     fresh: dict[int, list[tuple[bool | None, float | None]]] = {}
     for result, about in results:
         fresh.setdefault(about, []).append((result.success, result.signal))
@@ -92,7 +89,6 @@ def add(
 
 
 def move(connection: sqlite3.Connection, sessions: Mapping[int, int]) -> None:
-    """Files listed traces under other sessions. ``sessions``: numbers of sessions by those of traces."""
     connection.executemany(
         "UPDATE listed SET session = ? WHERE no = ? AND session != ?",
         [(session, no, session) for no, session in sessions.items()],
@@ -100,7 +96,7 @@ def move(connection: sqlite3.Connection, sessions: Mapping[int, int]) -> None:
 
 
 def forget_pairs(connection: sqlite3.Connection, limit: int) -> int:
-    """Delete up to ``limit`` pairs of deleted traces, whose numbers are below all that are left; return how many."""
+    """Delete up to ``limit`` pairs of deleted traces, which are older than all others; return their number."""
     (first,) = connection.execute("SELECT coalesce(min(no), 1 << 60) FROM traces").fetchone()
     old = connection.execute(
         """SELECT id FROM attribute_pairs
@@ -122,6 +118,9 @@ def forget_pairs(connection: sqlite3.Connection, limit: int) -> int:
 
 def _file_again(connection: sqlite3.Connection, about: int) -> None:
     results = _standing_results(connection, about)
+    if about < 0 and _is_empty(connection, -about):
+        connection.execute("DELETE FROM listed WHERE no = ?", (about,))
+        return
     if about < 0:
         connection.execute(
             """INSERT INTO listed (no, session, at, badness, failures)
@@ -138,8 +137,13 @@ def _file_again(connection: sqlite3.Connection, about: int) -> None:
         connection.execute("UPDATE listed SET badness = ?, failures = ? WHERE no = ?", (*standing, about))
 
 
+def _is_empty(connection: sqlite3.Connection, session: int) -> bool:
+    """Return whether all traces of a session moved to another."""
+    has = connection.execute("SELECT EXISTS (SELECT 1 FROM members WHERE session = ?)", (session,)).fetchone()
+    return not has[0]
+
+
 def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[bool | None, float | None]]:
-    """Return (success, signal) of the newest result of each metric about a unit."""
     rows = connection.execute("SELECT success, signal FROM results WHERE about = ? AND verdict IS NOT NULL", (about,))
     return [(None if success is None else bool(success), signal) for success, signal in rows]
 
@@ -149,10 +153,10 @@ def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A filter for traces and, through them, sessions. Times are Unix milliseconds, ``until_ms`` exclusive; ``None`` or
-    empty means no filter. ``status``: ``error`` if the run failed, else ``ok``. ``metric`` (such as
-    ``trace.tool_loop``), ``outcome``, ``label``, ``success``, ``incident`` (IDs of its groups of failures): a result
-    matches. ``text``: in the listed text. ``min_seconds``, ``min_usd``: minimum duration and cost.
+    """A filter for traces and sessions.
+
+    Times: Unix milliseconds, ``until_ms`` exclusive. ``status``: ``error`` or ``ok``. ``metric``, ``outcome``,
+    ``label``, ``success``, ``incident`` (group ids): a result matches.
     """
 
     since_ms: int | None = None
@@ -176,20 +180,17 @@ class Wanted:
     """Pairs ``key=value`` that a trace must have, all of them."""
 
     def of_unit(self) -> Wanted:
-        """Return the conditions on the unit itself, without those on its results."""
         return replace(self, metric=None, outcome=None, label=None, success=None, incident=None)
 
 
 def chosen_by_index(wanted: Wanted) -> bool:
-    """Return whether rows are chosen at all, and by nothing but columns of the index by time."""
+    """Return whether the time index alone decides."""
     told = replace(wanted, failed=None)
     read_from = ("text", "session", "attribute", "status", "min_seconds", "min_usd")
     return told != Wanted() and told == told.of_unit() and not any(getattr(told, name) for name in read_from)
 
 
 class Conditions(NamedTuple):
-    """Conditions on rows as SQL, and their values."""
-
     conditions: list[str]
     values: list[Any]
 
@@ -197,13 +198,11 @@ class Conditions(NamedTuple):
         return " AND ".join(self.conditions) or "1"
 
     def also(self, condition: str, *values: Any) -> Conditions:
-        """Return these conditions and another condition."""
         return Conditions([*self.conditions, condition], [*self.values, *values])
 
 
 def conditions(wanted: Wanted, table: str = "l") -> Conditions:
-    """Return the conditions on rows of ``listed``. A session has the properties of any of its traces; a trace has its
-    own results, and those of its session that name it."""
+    """Return conditions on ``listed``. Sessions match by any trace; traces also by session results that name them."""
     where = _given((condition.format(t=table), value) for condition, value in _demands(wanted))
     own, of_member = carried(wanted, table), carried(wanted, "m")
     if own.conditions:
@@ -220,12 +219,11 @@ def conditions(wanted: Wanted, table: str = "l") -> Conditions:
 
 
 def carried(wanted: Wanted, table: str) -> Conditions:
-    """Return the conditions that a trace has to fulfil, and any trace of a session."""
+    """Return the conditions on a trace, or on any trace of a session."""
     return _given((condition.format(t=table), value) for condition, value in _carried(wanted))
 
 
 def result_conditions(wanted: Wanted, table: str) -> Conditions:
-    """Return the conditions on rows of ``results``."""
     return _given(
         [
             (f"{table}.metric = ?", wanted.metric),
@@ -243,7 +241,6 @@ def _given(demands: Iterable[tuple[str, Any]]) -> Conditions:
 
 
 def _demands(wanted: Wanted) -> Iterator[tuple[str, Any]]:
-    """Yield the conditions on the row of a unit itself: conditions, and their values (``None``: not asked for)."""
     yield "{t}.at >= ?", wanted.since_ms
     yield "{t}.at < ?", wanted.until_ms
     yield _OF_SESSION, wanted.session
@@ -252,7 +249,6 @@ def _demands(wanted: Wanted) -> Iterator[tuple[str, Any]]:
 
 
 def _carried(wanted: Wanted) -> Iterator[tuple[str, Any]]:
-    """Yield the conditions on a trace, and on any trace of a session: conditions, and their values."""
     for name in ("agent", "service", "environment", "user"):
         yield f"{{t}}.{name} = ?", getattr(wanted, name)
     for pair in wanted.attribute:

@@ -1,5 +1,4 @@
-"""Rows of the table ``listed`` as people see them: which are wanted, worst first or newest first, where a page of them
-ends, and the results, sessions and names that go with them."""
+"""Pages of the table ``listed`` with results, sessions and names."""
 
 from __future__ import annotations
 
@@ -29,9 +28,9 @@ _MANY = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An agent's trace as a list row. ``facts``: from :func:`pandaeval_collector.pipeline.line.listing.shown_facts`.
-    ``session``: its id, if any. ``results``: newest per metric key, as JSON objects. ``environment``: ``""`` if
-    unknown.
+    """An agent's trace in a list.
+
+    ``facts``: from :func:`pandaeval_collector.pipeline.line.listing.shown_facts`. ``results``: by metric key.
     """
 
     no: int
@@ -48,16 +47,15 @@ class Listed:
 
     @property
     def worst(self) -> float:
-        """The trace's worst signal, 0..1, or :data:`pandaeval_collector.store.listed.NO_SCORE`."""
+        """The worst signal, 0..1, or :data:`pandaeval_collector.store.listed.NO_SCORE`."""
         return self.badness if self.failed else self.badness - NOT_FAILED
 
 
 @dataclass(frozen=True, slots=True)
 class ListedSession:
-    """A session in a list, or a trace without session (``id`` is ``None``). ``traces``: their number. ``badness``: of
-    the worst :data:`MOST_STATES`, by number. ``us``, ``tokens``, ``usd``, ``unpriced`` (traces with unknown prices):
-    totals. ``worst``: the worst trace's row, ``None`` if only session results exist. ``results``: the session's own.
-    ``question``: the first input.
+    """A session in a list, or a trace without session (``id`` is ``None``).
+
+    ``badness``: of the worst :data:`MOST_STATES`. ``us``, ``tokens``, ``usd``, ``unpriced``: totals.
     """
 
     id: str | None
@@ -79,7 +77,6 @@ class ListedSession:
 
 
 def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[Listed]:
-    """Make :class:`Listed` of rows of :data:`COLUMNS`, with their results."""
     results = results_about(reader, [row[0] for row in rows])
     names = _names_of(reader, {row[1] for row in rows} - {0})
     return [
@@ -89,8 +86,6 @@ def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list
 
 
 def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[ListedSession]:
-    """Make :class:`ListedSession` of rows of :data:`COLUMNS`. A session is there as a row (that of a trace, or the
-    session's own), a trace without a session as its own."""
     of_session = f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT 1"  # noqa: S608
     worst = [row if row[0] > 0 else reader.execute(of_session, (row[1],)).fetchone() for row in rows]
     listed = iter(listed_of(reader, [row for row in worst if row is not None]))
@@ -133,7 +128,6 @@ def _sums_of(trace: Listed) -> dict[str, Any]:
 
 
 def _traces_of(reader: sqlite3.Connection, sessions: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """Return, by session, the fields of :class:`ListedSession` about all its traces."""
     (text,) = reader.execute(
         f"""SELECT json_group_array(json_array(
                 s.value,
@@ -161,7 +155,7 @@ def _traces_of(reader: sqlite3.Connection, sessions: Sequence[int]) -> dict[int,
 
 
 def results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
-    """Return the newest result of each metric as a JSON object, by the number that it is about and metric key."""
+    """Return the newest results as JSON objects, by subject number and metric key."""
     # All in one row: after each row the interpreter is waited for, which the line may hold for milliseconds.
     results: dict[int, dict[str, Mapping[str, Any]]] = {}
     for marks, group in numbers.batched(about):
@@ -187,8 +181,7 @@ def _names_of(reader: sqlite3.Connection, sessions: Collection[int]) -> dict[int
 def worst_first(
     reader: sqlite3.Connection, wanted: Wanted, where: Conditions, after: Position | None, limit: int
 ) -> list[Any]:
-    """Read the first ``limit`` rows after position ``after`` that fulfil the conditions ``where``, which are those of
-    ``wanted`` and more: failed rows first, by their index, then the others, where the page reaches so far."""
+    """Read ``limit`` rows after ``after`` that match ``where``, failed rows first."""
     rows: list[Any] = []
     if after is not None:
         where = where.also("(badness, no) > (?, ?)", *after)
@@ -203,7 +196,6 @@ def worst_first(
 def newest_first(
     reader: sqlite3.Connection, wanted: Wanted, where: Conditions, after: Position | None, limit: int
 ) -> list[Any]:
-    """Find rows as :func:`worst_first` does, newest first."""
     if after is not None:
         where = where.also("(at, no) < (?, ?)", *after)
     return _chosen(reader, wanted, where, limit, order="at DESC, no DESC")
@@ -217,7 +209,6 @@ def _chosen(
     way: str = "",
     order: str = "badness, no",
 ) -> list[Any]:
-    """Read the first ``limit`` rows. They are chosen by their numbers first, so that only these are read."""
     # A search reads the text of every row: in the order in which rows lie, not in that of the list.
     chosen_in = order if wanted.text is None else ", ".join(f"+{each}" for each in order.split(", "))
     return reader.execute(
@@ -229,8 +220,7 @@ def _chosen(
 
 
 def _way(reader: sqlite3.Connection, wanted: Wanted) -> str:
-    """Return the clause with the index that finds the worst failed rows soonest: in the order of the list, until a
-    page is full, where many rows are wanted; else all wanted ones, to be put in order."""
+    """Return the index clause: list order for many matches, else sorting."""
     if not chosen_by_index(wanted):
         return ""
     where = conditions(wanted)
@@ -240,8 +230,7 @@ def _way(reader: sqlite3.Connection, wanted: Wanted) -> str:
 
 
 def end_of(rows: Sequence[Sequence[Any]], limit: int, key: str) -> Position | None:
-    """Return where the next page begins: after the last of ``limit`` rows, which are ordered by ``key`` (``badness``
-    or ``at``); ``None`` where there are no more."""
+    """Return the next page's start after ``limit`` rows, else ``None``. ``key``: ``badness`` or ``at``."""
     if len(rows) <= limit:
         return None
     no, _, badness, *_, at = rows[limit - 1]

@@ -1,4 +1,4 @@
-"""Groups of failures in a running collector: a new failure joins the group that it is like, or begins one."""
+"""Groups new failures in a running collector."""
 
 from __future__ import annotations
 
@@ -30,24 +30,19 @@ _TEXTS = 64
 
 @dataclass(slots=True)
 class _Live:
-    """A group as new failures are compared with it. ``same``: texts that are known to belong to it."""
-
     row: FailureGroupRow
     vector: NDArray[np.float32]
     same: set[str] = field(default_factory=set)
 
 
 class LiveGroups:
-    """The failure groups of a store. A failure is compared within its metric, label, tool and agent. A known error
-    identifies the cause; other failures must be surely alike. Thread-safe.
+    """The failure groups of a store; thread-safe.
 
-    Memory may be ahead of the store after a failed commit. Group ids follow from the first failure, so a repeated
-    decision finds the same groups.
+    Compares failures within metric, label, tool and agent. Ids follow from the first failure.
     """
 
     def __init__(self, embedder: Embedder, known: Iterable[FailureGroupRow] = ()) -> None:
-        """``known``: the groups in the store, newest first. A hosted embedder is not asked about single failures, since
-        the line would wait: the embedded one stands in for it."""
+        """``known``: stored groups, newest first. A hosted embedder is replaced, to avoid waiting."""
         self._embedder = load("embedded") if embedder.id.startswith(f"{HOSTED}:") else embedder
         self._lock = threading.Lock()
         self._groups: OrderedDict[str, _Live] = OrderedDict()
@@ -57,15 +52,13 @@ class LiveGroups:
             self._groups[row.id] = _Live(row, vector, {row.cause or plain(row.text)})
 
     def candidates(self, failure: Failure, most: int = 5) -> list[tuple[float, FailureGroupRow]]:
-        """Return the groups that a failure may belong to, each with the cosine between the two, most similar first:
-        one alone where that is sure, none where no group is similar."""
+        """Return groups with cosines, most similar first; only one if sure."""
         with self._lock:
             near = self._near(failure)
         return near[:1] if near and near[0][0] >= SURE else near[:most]
 
     def place(self, failure: Failure, said: str | None = None) -> FailureGroupRow:
-        """Return the group of a failure, a new group if no group is similar enough. ``said``: a judge's answer about it
-        before: the id of a group, ``""`` for none of them."""
+        """Return a failure's group, perhaps new. ``said``: the judge's earlier id, ``""`` for none."""
         with self._lock:
             live = self._known(failure, said) or self._begin(failure)
             if len(live.same) < _TEXTS:
@@ -131,14 +124,13 @@ class LiveGroups:
 
 
 def _compared(failure: Failure) -> str:
-    """Return the text that a failure is compared by: its error, where code knows it, else its reason, without what
-    differs from case to case."""
     return failure.cause or plain(failure.reason)
 
 
 def filed(groups: LiveGroups, result: Result, is_new: bool, changes: WriteSet) -> Result:
-    """Return the result with its failure's group; unchanged if it did not fail. If ``is_new`` (no earlier revision was
-    counted), adds the failure to ``changes``. A ``failure_group`` in the result is a judge's earlier choice.
+    """Return the result with its group.
+
+    ``is_new``: add the failure to ``changes``. An existing ``failure_group`` is a judge's choice.
     """
     failure = failure_of(result) if result.success is False else None
     if failure is None:

@@ -1,8 +1,4 @@
-"""Numbers of traces and sessions.
-
-Numbers grow in order of arrival, so a commit writes few pages in any size of store; random ids would write a page each.
-The index ``traces_by_id`` is ordered by number block first, so it also grows at its end.
-"""
+"""Numbers of traces and sessions in order of arrival, which keeps commits small."""
 
 from __future__ import annotations
 
@@ -22,54 +18,46 @@ _TRACE_OR_TURN = re.compile(r"([0-9a-f]{32})(?::[0-9a-f]{16})?")
 
 
 def each_of(connection: sqlite3.Connection, query: str, values: Iterable[object], *first: object) -> Iterator[Any]:
-    """Yield the rows of a query over many values, ``IN ({marks})``, group by group; ``first``: the values before."""
+    """Yield rows of a query with ``IN ({marks})``, in batches. ``first``: preceding values."""
     for marks, group in batched(values):
         yield from connection.execute(query.format(marks=marks), (*first, *group)).fetchall()
 
 
 def batched(values: Iterable[object]) -> Iterator[tuple[str, Sequence[object]]]:
-    """Split values into groups that fit into a statement, each with its question marks."""
     rest = iter(values)
     while group := list(islice(rest, _MANY)):
         yield ",".join("?" * len(group)), group
 
 
 def json_list(values: Iterable[int]) -> str:
-    """Write values as SQLite's ``json_each`` reads them."""
     return orjson.dumps([*values]).decode()
 
 
 def blocks(connection: sqlite3.Connection, table: str = "traces", bits: int = _BLOCK_BITS) -> str:
-    """The blocks of numbers that there are in a table, as :data:`BY_ID` wants them."""
     ends = f"SELECT (SELECT min(no) FROM {table}), (SELECT max(no) FROM {table})"  # noqa: S608
     first, last = connection.execute(ends).fetchone()
     return json_list(() if last is None else range(first >> bits, (last >> bits) + 1))
 
 
 def following(connection: sqlite3.Connection, table: str) -> int:
-    """Return the number that the next inserted row will get."""
     newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
     return int(newest[0]) + 1 if newest else 1
 
 
 def of_traces(connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> dict[bytes, int]:
-    """Return the numbers of the given traces, by id; those that are not there are left out."""
     query = f"SELECT trace_id, no FROM traces WHERE {BY_ID}"  # noqa: S608
     return dict(each_of(connection, query, trace_ids, blocks(connection))) if trace_ids else {}
 
 
 def of_sessions(connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[str, int]:
-    """Return the numbers of the given sessions, by id; those that are not there are left out."""
     return dict(each_of(connection, "SELECT session_id, no FROM sessions WHERE session_id IN ({marks})", session_ids))
 
 
 def of_units(connection: sqlite3.Connection, units: Collection[str]) -> list[int]:
-    """Return the numbers that results of these traces, turns and sessions (below zero) are filed under."""
     traces = of_traces(connection, {bytes.fromhex(id_) for unit in units if (id_ := trace_of(unit))})
     return [*traces.values(), *(-number for number in of_sessions(connection, units).values())]
 
 
 def trace_of(unit: str) -> str:
-    """Return the id of the trace that a unit is or, as a turn, belongs to; ``""`` for a session."""
     found = _TRACE_OR_TURN.fullmatch(unit)
     return "" if found is None else found[1]

@@ -1,7 +1,4 @@
-"""The outbox of encoded items, stored in compressed batches.
-
-Encoded results are similar, so a batch takes a tenth of the bytes.
-"""
+"""The outbox of encoded items, in compressed batches."""
 
 from __future__ import annotations
 
@@ -26,7 +23,6 @@ _MOST_BYTES = 1 << 18
 
 
 def outbox_batches(signal: str, items: Sequence[bytes]) -> list[OutboxBatch]:
-    """Put the items, in their order, into as few batches as the limits allow."""
     found: list[OutboxBatch] = []
     first = size = 0
     for at, item in enumerate(items):
@@ -40,7 +36,7 @@ def outbox_batches(signal: str, items: Sequence[bytes]) -> list[OutboxBatch]:
 
 
 def batch_items(items: int, packed: bytes) -> list[bytes]:
-    """The items of a batch, in their order. Raises ``zstandard.ZstdError`` or ``struct.error`` if it was damaged."""
+    """Return a batch's items. Raises ``zstandard.ZstdError`` or ``struct.error`` if it is damaged."""
     data = decompress(packed)
     at = 4 * items
     found = []
@@ -56,7 +52,7 @@ def _batch(signal: str, items: Sequence[bytes]) -> OutboxBatch:
 
 
 class DamagedError(RuntimeError):
-    """The next items of the outbox cannot be read any more: ``items`` of them, ``seq`` the last."""
+    """The next ``items`` items, up to number ``seq``, are unreadable."""
 
     def __init__(self, seq: int, items: int) -> None:
         super().__init__(f"{items} items of the outbox were damaged on disk")
@@ -64,8 +60,7 @@ class DamagedError(RuntimeError):
 
 
 def put(connection: sqlite3.Connection, batches: Sequence[OutboxBatch], now: float) -> None:
-    """Numbers the items of the outbox and inserts a row for each batch under the number of its last item; the cursor of
-    an exporter may point into the middle of a batch."""
+    """Number the items and insert the batches, under the number of their last item."""
     first = following(connection, "outbox")
     ends = itertools.accumulate((batch.items for batch in batches), initial=first - 1)
     next(ends)
@@ -80,11 +75,8 @@ def put(connection: sqlite3.Connection, batches: Sequence[OutboxBatch], now: flo
 
 
 class OutboxRows(StoreTable):
-    """The outbox of one store."""
-
     def after(self, signal: str, seq: int, limit: int = 1000) -> list[OutboxRow]:
-        """Items of one signal behind a cursor, in order of commitment: at most ``limit``, fewer where they are large.
-        Raises :class:`DamagedError` when the first of them cannot be read."""
+        """Return at most ``limit`` items of a signal after a cursor, fewer if large. Raises :class:`DamagedError`."""
         rows = self._reader().execute(
             "SELECT seq, items, body FROM outbox WHERE signal = ? AND seq > ? ORDER BY seq LIMIT ?",
             (signal, seq, limit),
@@ -107,22 +99,21 @@ class OutboxRows(StoreTable):
         return found[:limit]
 
     def waiting(self, signal: str, seq: int, most: int = 100_000) -> int:
-        """Return how many items of ``signal`` lie behind a cursor; count no further than ``most`` rows."""
+        """Count items of ``signal`` after a cursor, within ``most`` rows."""
         behind = "SELECT seq, items FROM outbox WHERE signal = ?1 AND seq > ?2 LIMIT ?3"
         query = f"SELECT coalesce(sum(min(items, seq - ?2)), 0) FROM ({behind})"  # noqa: S608
         return int(self._row(query, signal, seq, most)[0])
 
     def size(self) -> int:
-        """Bytes of all rows that are kept to be sent."""
         return int(self._row("SELECT coalesce(sum(size), 0) FROM outbox")[0])
 
     def newest(self, signal: str) -> int:
-        """Return the number of the newest item of a signal; 0 where there is none."""
+        """Return the newest item's number, 0 for none."""
         return int(self._row("SELECT coalesce(max(seq), 0) FROM outbox WHERE signal = ?", signal)[0])
 
     @written
     def forget_sent(self, connection: sqlite3.Connection, signal: str, seq: int, limit: int = 5000) -> int:
-        """Delete rows that a cursor has passed, at most ``limit``; return how many."""
+        """Delete at most ``limit`` sent rows; return their number."""
         old = "SELECT seq FROM outbox WHERE signal = ? AND seq <= ? ORDER BY seq LIMIT ?"
         return connection.execute(f"DELETE FROM outbox WHERE seq IN ({old})", (signal, seq, limit)).rowcount  # noqa: S608
 
@@ -135,9 +126,9 @@ class OutboxRows(StoreTable):
         done: Mapping[str, int],
         limit: int = 1000,
     ) -> Counter[tuple[str, str]]:
-        """Drop the oldest waiting rows: older than ``before`` (running clock), then to free ``excess_bytes``; at most
-        ``limit``. ``done``: cursor per signal. Returns dropped unsent items by signal and reason (``too_old``,
-        ``disk_share``); empty if no row was dropped.
+        """Drop at most ``limit`` rows: older than ``before`` (running clock), then to free ``excess_bytes``.
+
+        Returns dropped items by signal and reason.
         """
         oldest = connection.execute(
             "SELECT seq, signal, created_at, size, items FROM outbox ORDER BY seq LIMIT ?", (limit,)

@@ -1,8 +1,4 @@
-"""Human verdicts, the judge scores they are compared with, and runs drawn for labelling.
-
-Scoring does not read these tables. Judge scores stay when results are deleted, and are written in the results'
-transaction.
-"""
+"""Human verdicts, comparable judge scores, and draws. Scoring does not read them; judge scores outlive results."""
 
 from __future__ import annotations
 
@@ -32,26 +28,21 @@ STANDING = f"""
 
 
 class People(StoreTable):
-    """The verdicts of people in one store."""
-
     @written
     def put(self, connection: sqlite3.Connection, labels: Sequence[HumanLabel], now: float) -> Fates:
-        """See :func:`put`."""
         return put(connection, labels, now)
 
     @written
     def remove(self, connection: sqlite3.Connection, unit: str, metric: str, annotator: str) -> int:
-        """Delete a verdict that a person entered. Returns how many there were: 0 or 1."""
         query = "DELETE FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ? AND door = 'person'"
         return connection.execute(query, (unit, metric, annotator)).rowcount
 
     def has_labels(self) -> bool:
-        """Return whether any verdict is stored."""
         return bool(self._row("SELECT EXISTS (SELECT 1 FROM people_labels)")[0])
 
 
 def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
-    """Return whether the store has decided the trace, or a trace of the session, that a verdict is about."""
+    """Return whether the verdict's trace, or a trace of its session, was decided."""
     of_session = label.metric.startswith("session.")
     table, key = ("sessions", "session_id") if of_session else ("traces", "trace_id")
     id_ = label.unit if of_session else bytes.fromhex(label.unit.partition(":")[0])
@@ -60,8 +51,9 @@ def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
 
 
 def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float) -> Fates:
-    """Keep the last verdict per run, metric and annotator. Verdicts without a time get ``now`` (Unix seconds)
-    unless they repeat; later times are capped. Returns the numbers of new, changed and known (or older) verdicts.
+    """Keep the last verdict per run, metric and annotator.
+
+    Missing times become ``now`` (Unix seconds). Returns numbers of new, changed and known verdicts.
     """
     fates: Fates = Counter()
     for each in labels:
@@ -97,7 +89,7 @@ def _put(connection: sqlite3.Connection, label: HumanLabel, now: float) -> Fate:
 
 
 def labels(connection: sqlite3.Connection) -> Iterator[HumanLabel]:
-    """Yield the verdicts that count, with the chance that their run was drawn, if it was, in order of arrival."""
+    """Yield current verdicts with the chance of their draw, in order of arrival."""
     rows = connection.execute(
         """SELECT l.unit, l.metric, score, passed, annotator, l.at, comment,
                   iif(l.probability = 0, 0.0, coalesce(d.probability, l.probability))
@@ -110,8 +102,7 @@ def labels(connection: sqlite3.Connection) -> Iterator[HumanLabel]:
 def page(
     connection: sqlite3.Connection, units: Sequence[str], metric: str | None, before: int | None, limit: int
 ) -> list[tuple[int, HumanLabel]]:
-    """Verdicts with their numbers in order of arrival, newest first: those before a number, about any of ``units``
-    (all, if empty) and a metric (or all)."""
+    """Return numbered verdicts before a number, newest first. Empty ``units`` means all."""
     where = ["1", *(["no < ?"] if before is not None else []), *(["metric = ?"] if metric is not None else [])]
     values = [each for each in (before, metric) if each is not None]
     if units:
@@ -127,15 +118,13 @@ def page(
 
 
 def counts(connection: sqlite3.Connection) -> dict[str, int]:
-    """Count the runs with a label, by metric."""
     return dict(connection.execute("SELECT metric, count(DISTINCT unit) FROM people_labels GROUP BY metric"))
 
 
 def judged(
     connection: sqlite3.Connection, metric: str = "", agent: str = "", *, picked: bool = True
 ) -> list[tuple[JudgedRow, bool]]:
-    """Return the standing scores, of a metric and agent or all, each with whether somebody labelled its run.
-    ``picked``: a label counts even if its run was picked as unclear (:data:`PICKED`)."""
+    """Return current scores, and whether their run has a label. ``picked``: count labels of :data:`PICKED` runs."""
     which = "1" if picked else f"l.probability IS NOT {PICKED}"
     rows = connection.execute(
         f"""SELECT s.*, EXISTS (
@@ -151,7 +140,6 @@ def judged(
 
 
 def keep_draws(connection: sqlite3.Connection, draws: Sequence[DrawnRow], now: float) -> None:
-    """Note which runs were drawn. A run that was drawn before keeps the larger chance."""
     connection.executemany(
         """INSERT INTO label_draws VALUES (?, ?, ?, ?) ON CONFLICT (unit, metric)
            DO UPDATE SET probability = max(probability, excluded.probability)""",
@@ -160,8 +148,7 @@ def keep_draws(connection: sqlite3.Connection, draws: Sequence[DrawnRow], now: f
 
 
 def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
-    """Delete judged scores from before a time of the store's calendar and the oldest of too many, at most ``limit``,
-    and draws from before that time that nobody labelled. Returns how many scores."""
+    """Delete old and excess judge scores, at most ``limit``, and old unlabelled draws. Returns the number of scores."""
     gone = connection.execute(
         """DELETE FROM judged WHERE no IN (SELECT no FROM judged ORDER BY no LIMIT ?)
            AND (at < ? OR no <= (SELECT max(no) FROM judged) - ?)""",

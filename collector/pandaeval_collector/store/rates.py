@@ -20,8 +20,6 @@ _RATES = f"""
 
 @dataclass(frozen=True, slots=True)
 class AgentBucket:
-    """How many runs of an agent began in a bucket of time, and how many of them failed."""
-
     bucket: int
     agent: str
     runs: int
@@ -29,15 +27,26 @@ class AgentBucket:
 
 
 def read_rates(finder: Finder, wanted: Wanted) -> list[tuple[str, str | None, str, int]]:
-    """Count the standing results of the wanted runs and sessions: (metric, agent, verdict, count). A session
-    counts once for ``None``, and for each agent of its runs; a run once for a metric of turns, by its worst."""
+    """Count results as (metric, agent, verdict, count).
+
+    A session counts for ``None`` and each agent; turns count by the worst.
+    """
     where, results = conditions(wanted.of_unit()), result_conditions(wanted, "r")
     values, of = (*results.values, *where.values), carried(wanted, "m")
     times = _RATES.count("{where}")
     return finder.read(_RATES.format(where=where, results=results, of=of), *values * times, *of.values)
 
 
+def count_runs(finder: Finder, wanted: Wanted) -> tuple[int, int, int]:
+    """Count the wanted runs, those of them in which something failed, and the wanted sessions that have results."""
+    where = conditions(wanted)
+    counted = f"total(no > 0), total(no > 0 AND badness < {NOT_FAILED:g}), total(no < 0)"
+    [counts] = finder.read(f"SELECT {counted} FROM listed AS l WHERE {where}", *where.values)  # noqa: S608
+    runs, failed, sessions = map(int, counts)
+    return runs, failed, sessions
+
+
 def runs_over_time(finder: Finder, wanted: Wanted, since: int, step: int) -> list[AgentBucket]:
-    """Count the wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""
+    """Count wanted runs by agent and bucket of ``step`` milliseconds from ``since``."""
     columns = f"(at - ?) / ? AS bucket, agent, count(*), sum(badness < {NOT_FAILED:g})"
     return [AgentBucket(*row) for row in finder.of_traces(wanted, columns, "GROUP BY bucket, agent", since, step)]

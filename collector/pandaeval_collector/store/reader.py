@@ -1,4 +1,4 @@
-"""Reads the store's file: in the process that writes it, and beside it."""
+"""Reads the store's file from any process."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import zstandard
 
+from pandaeval_collector.base.session_ids import own_ids
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents, contents
 from pandaeval_collector.store.connection import PAGE_BYTES, Connections
@@ -37,13 +38,10 @@ _RESULT = ", ".join(ResultRow.__dataclass_fields__)
 
 
 class StoreReader(StoreTable):
-    """Reads a store's data directory. Thread-safe, with a connection per thread. All deciding, judging and display code
-    reads through this.
-    """
+    """Reads a data directory, with a connection per thread."""
 
     def __init__(self, path: Path, responses: Seen | None = None) -> None:
-        """``path``: the data directory. ``responses``: a filter of all response digests that are stored; ``None``:
-        each is looked up on disk."""
+        """``responses``: filter of stored digests; ``None``: query the disk."""
         self.path = path
         self._connections = Connections(path)
         super().__init__(self._connections.own)
@@ -55,22 +53,18 @@ class StoreReader(StoreTable):
         self.tally = SeriesTable(self._reader)
 
     def used_bytes(self) -> int:
-        """Return how many bytes of the store's file are in use, free pages not counted."""
         return int(self._row("PRAGMA page_count")[0] - self._row("PRAGMA freelist_count")[0]) * PAGE_BYTES
 
     def get(self, key: str) -> str | None:
-        """Return a small fact that was stored under a key; ``None`` where there is none."""
         row = self._row("SELECT value FROM meta WHERE key = ?", key)
         return None if row is None else str(row[0])
 
     def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-        """Read ``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when a chunk is gone: half a trace
-        must not be taken for the whole."""
+        """Read ``(is_logs, data)`` by chunk id. Raises ``LookupError`` if a chunk is missing."""
         return chunk_contents(self._reader(), ids)
 
     def open_chunks(self) -> Iterator[Chunk]:
-        """Yield the chunks of undecided traces in order of arrival: a restart resumes from them. A chunk that was
-        damaged on disk has no data here; the decision about its trace reads it again and sets the trace aside."""
+        """Yield chunks of undecided traces in order. Damaged chunks have no data."""
         with self.scan() as reader:
             undecided = reader.execute(
                 f"""WITH held AS MATERIALIZED (
@@ -87,11 +81,9 @@ class StoreReader(StoreTable):
                 yield Chunk(id_, trace_id, bool(logs), items, start_ns, content, session, bool(closes))
 
     def contents(self, trace_id: bytes) -> list[Part]:
-        """See :func:`pandaeval_collector.store.chunks.contents`."""
         return contents(self._reader(), trace_id)
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
-        """Return the store's memory of the given traces that were decided before."""
         reader = self._reader()
         query = f"""SELECT trace_id, revision, final, known, chunks, size FROM traces
                     WHERE revision > 0 AND {numbers.BY_ID}"""  # noqa: S608
@@ -99,22 +91,19 @@ class StoreReader(StoreTable):
         return {trace_id: _decided(*row) for trace_id, *row in rows}
 
     def held(self, trace_id: bytes) -> tuple[str, tuple[int, ...]] | None:
-        """Return the digest of a decided trace and the ids of its chunks that the store still has; ``None`` for an
-        undecided trace."""
+        """Return a decided trace's digest and remaining chunk ids, else ``None``."""
         number = numbers.of_traces(self._reader(), [trace_id]).get(trace_id)
         row = self._row("SELECT digest, chunks FROM traces WHERE no = ?", number)
         return None if row is None else (str(row[0]), tuple(orjson.loads(row[1])))
 
     def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:
-        """The newest result of each (unit, metric) of the given units."""
         reader = self._reader()
         query = f"SELECT {_RESULT} FROM results WHERE about IN ({{marks}}) ORDER BY seq"  # noqa: S608
         rows = [ResultRow(*row) for row in numbers.each_of(reader, query, numbers.of_units(reader, units))]
         return {(row.unit, row.metric): row for row in rows}
 
     def results_after(self, seq: int, limit: int = 1000) -> list[ResultRow]:
-        """Results behind a cursor in order of commitment: at most ``limit``, fewer where they are large. Raises
-        :class:`DamagedError` when the first of them was damaged."""
+        """Return at most ``limit`` results after a cursor, fewer if large. Raises :class:`DamagedError`."""
         rows = self._reader().execute(
             f"SELECT checksum, {_RESULT} FROM results WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608
             (seq, limit),
@@ -135,19 +124,15 @@ class StoreReader(StoreTable):
         return found
 
     def newest_seq(self) -> int:
-        """The ``seq`` of the newest result; 0 when there is none."""
         return int(self._row("SELECT coalesce(max(seq), 0) FROM results")[0])
 
     def failure_groups(self) -> list[FailureGroupRow]:
-        """Return the groups of failures, the group with the newest failure first."""
         return groups(self._reader())
 
     def session_traces(self, session_id: str) -> list[SessionTraceRow]:
-        """Return the members of the decided traces of a session, in session order."""
         return [*self._members(session_id, MEMBER)]
 
     def session_facts(self, session_id: str) -> Iterator[SessionTraceRow]:
-        """Yield the same without answers, in turn: answers are most of the bytes of a large session."""
         return self._members(session_id, FACTS)
 
     def _members(self, session_id: str, columns: str) -> Iterator[SessionTraceRow]:
@@ -160,8 +145,7 @@ class StoreReader(StoreTable):
         return checked_members(rows)
 
     def newest_traces(self, session_ids: Collection[str], newest: int) -> dict[str, tuple[int, list[SessionTraceRow]]]:
-        """Return how many traces each session has, and the members of the ``newest`` of them, in any order: in one
-        query, for half the price."""
+        """Return each session's trace count and its ``newest`` members, unordered."""
         reader = self._reader()
         names = {number: session_id for session_id, number in numbers.of_sessions(reader, session_ids).items()}
         rows = reader.execute(
@@ -182,7 +166,6 @@ class StoreReader(StoreTable):
         return found
 
     def left_behind(self, trace_ids: Collection[bytes]) -> dict[bytes, SessionTraceRow]:
-        """Return the members of decided traces for their sessions, or for a session that they may join."""
         reader = self._reader()
         query = f"""SELECT coalesce(session_id, ''), {MEMBER}
                     FROM members LEFT JOIN sessions ON sessions.no = session WHERE members.no IN ({{marks}})"""  # noqa: S608
@@ -190,34 +173,45 @@ class StoreReader(StoreTable):
         return {row.trace_id: row for row in checked_members(rows)}
 
     def session_of(self, trace_ids: Collection[bytes]) -> dict[bytes, str]:
-        """Return the session that each trace is filed under."""
         reader = self._reader()
         query = """SELECT trace_id, session_id FROM members JOIN sessions ON sessions.no = session
                    WHERE members.no IN ({marks})"""
         return dict(numbers.each_of(reader, query, numbers.of_traces(reader, trace_ids).values()))
 
+    def services_of(self, sent: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Return the known services of the sessions with these ids, also of those that share an id."""
+        bounds = orjson.dumps([(id_, *own_ids(id_)) for id_ in sent]).decode()
+        query = """SELECT s.session_id, s.services FROM json_each(?) AS w JOIN sessions AS s
+                   ON s.session_id = json_extract(w.value, '$[0]') OR (s.session_id >= json_extract(w.value, '$[1]')
+                   AND s.session_id < json_extract(w.value, '$[2]'))
+                   WHERE s.services != '' """
+        return {session_id: tuple(orjson.loads(services)) for session_id, services in self._rows(query, bounds)}
+
+    def sharing(self, sent: str) -> list[str]:
+        """Return the sessions of other services that use a session id."""
+        query = "SELECT session_id FROM sessions WHERE session_id >= ? AND session_id < ?"
+        return [session_id for (session_id,) in self._rows(query, *own_ids(sent))]
+
     def open_sessions(self) -> Iterator[str]:
-        """Yield the ids of sessions that were not scored for good yet."""
         yield from (row[0] for row in self._reader().execute("SELECT session_id FROM sessions WHERE open = 1"))
 
     def uncompared(self) -> list[str]:
-        """Return the open sessions with a trace that another collector decided and that was not compared yet."""
+        """Return open sessions with an uncompared trace from another collector."""
         query = """SELECT session_id FROM sessions WHERE open = 1 AND EXISTS (SELECT 1 FROM members
                    WHERE session = sessions.no AND instr(CAST(body AS TEXT), '"evidence":null'))"""
         return [session_id for (session_id,) in self._rows(query)]
 
     def endings(self) -> list[str]:
-        """Sessions that an application ended and that are not scored for good yet."""
+        """Return ended sessions without a final score."""
         return [session_id for (session_id,) in self._rows("SELECT session_id FROM endings ORDER BY session_id")]
 
     def session_is_open(self, session_id: str) -> bool | None:
-        """Whether a session waits to be scored for good; ``None`` for one that is not known."""
+        """Return whether a session is open; ``None`` if unknown."""
         row = self._row("SELECT open FROM sessions WHERE session_id = ?", session_id)
         return None if row is None else bool(row[0])
 
 
 def _decided(revision: int, final: int, packed: bytes, chunks: bytes, size: int) -> Decided:
-    """Read the memory of a decided trace; a tombstone, which has no chunks, is final."""
     ids, at = set(), 0
     while at < len(packed):  # see :func:`pandaeval_collector.store.changes.pack_ids`
         end = at + 1 + packed[at]

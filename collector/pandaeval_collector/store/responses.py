@@ -1,5 +1,4 @@
-"""The table of response ids: which decided traces gave a response of a model, and which continue it. It finds
-conversations whose spans name no session."""
+"""Response ids of models, to find conversations without a session id."""
 
 from __future__ import annotations
 
@@ -20,14 +19,12 @@ make each trace dearer than the one before."""
 
 
 class Responses(StoreTable):
-    """Digests of response ids. A filter in memory answers for most of them that no other trace has them, if there is
-    one."""
+    """Digests of response ids, with an optional filter in memory."""
 
     seen: Seen | None = None
 
     def traces(self, response_ids: Collection[str], *, continued: bool) -> list[SessionTraceRow]:
-        """Return the members of decided traces that gave any of these responses, or that continue from one
-        (``continued``); perhaps a few others too."""
+        """Return members that gave or continue (``continued``) these responses; may include others."""
         digests = [digest for digest in map(response_digest, response_ids) if self.seen is None or digest in self.seen]
         if not digests:
             return []
@@ -54,5 +51,5 @@ class Responses(StoreTable):
 
 
 def response_digest(response_id: str) -> bytes:
-    """Return the digest that a response is found by. A collision does no harm: who asks compares the ids as well."""
+    """Return a response's digest. Callers compare ids as well."""
     return hashlib.blake2b(response_id.encode(errors="surrogatepass"), digest_size=8).digest()

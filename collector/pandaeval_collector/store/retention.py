@@ -1,4 +1,4 @@
-"""Deletes rows of the store that are old, a limited number at a time: senders wait meanwhile."""
+"""Deletes old rows in small batches."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def forget(
     judged_s: float = 30 * 86_400.0,
     unlisted_only: bool = False,
 ) -> int:
-    """Delete raw chunks of traces decided more than ``late_window_s`` seconds ago (except ``keep``), results,
-    tombstones and closed sessions older than ``retention_s``, and judge scores older than ``judged_s`` at ``now``
-    (store calendar); at most ``limit`` per kind. ``unlisted_only``: chunks of listed traces are left to
-    :meth:`KeptTraces.keep` until ``retention_s``. Returns the largest number deleted of a kind; repeat while it is
-    ``limit``.
+    """Delete at most ``limit`` rows per kind; repeat while it returns ``limit``.
+
+    Chunks go ``late_window_s`` after the decision (except ``keep``), results and closed sessions after ``retention_s``,
+    judge scores after ``judged_s``. ``now``: store calendar. ``unlisted_only``: keep listed traces' chunks until
+    ``retention_s``.
     """
     old = now - retention_s
     gone = [
@@ -79,8 +79,6 @@ def forget(
 def _forget_chunks(
     connection: sqlite3.Connection, late: float, old: float, keep: Collection[bytes], limit: int, unlisted_only: bool
 ) -> int:
-    """Delete the chunks of traces that were decided before ``late``; of listed traces, if they are left to
-    :meth:`KeptTraces.keep`, before ``old``."""
     rows = connection.execute(
         """SELECT trace_id, chunks, no FROM traces WHERE decided_at < ? AND size > 0
            AND (digest != '' OR decided_at < ?) AND NOT EXISTS
@@ -109,9 +107,7 @@ def _forget_results(connection: sqlite3.Connection, old: float, limit: int) -> i
 
 
 def _give_back_pages(connection: sqlite3.Connection) -> None:
-    """Shrink the file a little while more than a quarter of it is free: a busy store soon fills freed space again,
-    and giving back a page means to write another one in its place. The pragma gives back one at each step, and
-    ``execute`` takes one step."""
+    """Shrink the file while over a quarter is free; each ``execute`` frees a page."""
     free, pages = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("freelist_count", "page_count"))
     for _ in range(min(free - pages // 4, _VACUUM_PAGES)):
         connection.execute("PRAGMA incremental_vacuum(1)")

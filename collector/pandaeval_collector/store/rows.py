@@ -1,6 +1,4 @@
-"""Value types of the store, and checksums of rows that scores rest on: spans (:mod:`chunks`), session facts and
-results. Compressed data has zstd's checksum.
-"""
+"""Value types of the store, and row checksums."""
 
 from __future__ import annotations
 
@@ -18,9 +16,10 @@ FACTS = "members.trace_id, start_ns, end_ns, members.body, members.body_sum, x''
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Items of one trace as they came in one request. ``id`` is given by the store; ``start_ns`` is the earliest
-    start among its spans (0 for logs). ``session``, ``closes``: an application said which session the trace belongs
-    to, and that it is complete."""
+    """Items of one trace in one request.
+
+    ``start_ns``: earliest span start, 0 for logs. ``session``, ``closes``: from the application.
+    """
 
     id: int
     trace_id: bytes
@@ -38,8 +37,6 @@ class Chunk:
 
 @dataclass(slots=True)
 class DecidedTrace:
-    """A decision about a trace."""
-
     trace_id: bytes
     revision: int
     final: bool
@@ -51,9 +48,7 @@ class DecidedTrace:
 
 @dataclass(slots=True)
 class ResultRow:
-    """A stored result; ``body``: its JSON object. ``signal``: 0..1, for lists. ``settled``: a final result of the unit
-    and metric exists. ``verdict``: see :attr:`pandaeval_collector.base.result.Result.verdict`.
-    """
+    """A stored result. ``body``: JSON. ``signal``: 0..1, for lists. ``settled``: a final result exists."""
 
     id: str
     unit: str
@@ -70,8 +65,10 @@ class ResultRow:
 
 @dataclass(slots=True)
 class ListedRow:
-    """What lists show of a decided trace. ``at_ms``: start, Unix milliseconds; ``broken``: the run itself failed;
-    ``facts``: all that is shown, a JSON object; ``attributes``: pairs ``key=value`` that it is found by."""
+    """List data of a trace.
+
+    ``at_ms``: Unix milliseconds. ``broken``: the run failed. ``facts``: JSON. ``attributes``: ``key=value``.
+    """
 
     trace_id: bytes
     at_ms: int
@@ -86,8 +83,10 @@ class ListedRow:
 
 @dataclass(slots=True)
 class SessionTraceRow:
-    """What a decided trace leaves behind for its session, or for one that it may come into (``session_id`` is empty
-    then): ``body``, facts as a JSON object, and ``answer``, what is seldom needed of it."""
+    """A decided trace for its session, or a possible session (``session_id`` is empty).
+
+    ``body``: JSON. ``answer``: rarely needed data.
+    """
 
     trace_id: bytes
     session_id: str
@@ -99,7 +98,7 @@ class SessionTraceRow:
 
 @dataclass(slots=True)
 class ResponseRow:
-    """A decided trace gave a response of a model, or goes on from it (``continued``)."""
+    """A model response that a decided trace gave or continues (``continued``)."""
 
     trace_id: bytes
     digest: bytes
@@ -108,8 +107,7 @@ class ResponseRow:
 
 @dataclass(slots=True)
 class OutboxBatch:
-    """One row of the outbox: ``items`` OTLP items of one ``signal`` (``logs`` or ``traces``), encoded as they will be
-    sent. ``packed``: their lengths and bodies, compressed, see :mod:`pandaeval_collector.store.outbox`."""
+    """A row of ``items`` encoded OTLP items, ``packed`` by :mod:`pandaeval_collector.store.outbox`."""
 
     signal: str
     items: int
@@ -118,7 +116,7 @@ class OutboxBatch:
 
 @dataclass(slots=True)
 class OutboxRow:
-    """An item of the outbox: ``signal`` is ``logs`` or ``traces``, ``body`` one encoded OTLP item."""
+    """An encoded OTLP item; ``signal``: ``logs`` or ``traces``."""
 
     signal: str
     body: bytes
@@ -127,8 +125,7 @@ class OutboxRow:
 
 @dataclass(frozen=True, slots=True)
 class SeriesRow:
-    """What is added to one series; see :class:`pandaeval_collector.store.series.Increment`. ``buckets`` and
-    ``exemplars`` by bucket index, exemplars as (value, trace id, span id, time in ns)."""
+    """An addition to a series. ``exemplars``: (value, trace id, span id, ns) by bucket index."""
 
     name: str
     attributes: str
@@ -141,8 +138,7 @@ class SeriesRow:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A judging job to be made, due ``delay`` seconds from now. ``id``: that of the result to be; ``body``: JSON for
-    the runner."""
+    """A new judge job, due in ``delay`` seconds. ``id``: of its future result. ``body``: JSON."""
 
     id: str
     trace_id: bytes
@@ -153,7 +149,7 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
-    """How a leased job ended: ``state`` is ``done``, ``dead`` or ``cancelled``."""
+    """The end of a leased job: ``done``, ``dead`` or ``cancelled``."""
 
     id: str
     state: str
@@ -163,7 +159,7 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A stored job. Times are Unix seconds; ``crashes``: how often the worker died over it."""
+    """A stored job. Times: Unix seconds. ``crashes``: worker deaths."""
 
     id: str
     trace_id: bytes
@@ -180,8 +176,10 @@ class Job:
 
 @dataclass(slots=True)
 class JudgedRow:
-    """A judge's score of a run (``unit``) as people's labels are held against it. ``metric``: ``level.name``;
-    ``model``, ``version``: of judge and metric; ``probability``: the chance that the run was judged."""
+    """A judge's score.
+
+    ``metric``: ``level.name``. ``model``, ``version``: of judge and metric. ``probability``: of judging.
+    """
 
     unit: str
     metric: str
@@ -197,38 +195,32 @@ class JudgedRow:
 
 @dataclass(frozen=True, slots=True)
 class DrawnRow:
-    """A run that was drawn to be labelled, and the chance that it had."""
-
     unit: str
     metric: str
     probability: float
 
 
 class DamagedRowError(sqlite3.DataError):
-    """A row is not as it was stored."""
+    """The checksum of a row is wrong."""
 
 
 def row_sum(fields: Sequence[object], content: bytes) -> int:
-    """Compute the checksum of some fields and the content of a row."""
     return zlib.crc32(content, zlib.crc32(ascii(fields).encode()))
 
 
 def member_sums(row: SessionTraceRow) -> tuple[int, int]:
-    """Compute the checksums of a member's facts and of its answer."""
     return row_sum([row.trace_id, row.start_ns, row.end_ns], row.body), row_sum([row.trace_id], row.answer)
 
 
 def checksum_of(row: ResultRow) -> int:
-    """Compute the checksum of a result, its place among all results included; -1 if the row cannot be a row that was
-    stored."""
+    """Return a result's checksum, including its position; -1 for an impossible row."""
     if type(row.body) is not bytes:
         return -1
     return row_sum([row.seq, row.id, row.unit, row.metric, row.revision], row.body)
 
 
 def checked_members(rows: Iterable[Sequence[Any]]) -> Iterator[SessionTraceRow]:
-    """Read members from rows of (session id, :data:`MEMBER`). Raises :class:`DamagedRowError` for a row that was
-    damaged: no session is scored without it, nor a trace that is compared with it."""
+    """Read members from rows of (session id, :data:`MEMBER`). Raises :class:`DamagedRowError`."""
     for session_id, trace_id, start_ns, end_ns, body, body_sum, answer, answer_sum in rows:
         try:
             read = SessionTraceRow(trace_id, session_id, start_ns, end_ns, body, answer)
@@ -243,5 +235,5 @@ def checked_members(rows: Iterable[Sequence[Any]]) -> Iterator[SessionTraceRow]:
 
 
 def hex_of(trace_id: object) -> str:
-    """Write the value in the place of a trace's id, which may be damaged."""
+    """Format a possibly damaged trace id."""
     return trace_id.hex() if isinstance(trace_id, bytes) else ascii(trace_id)

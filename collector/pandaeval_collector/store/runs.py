@@ -1,7 +1,8 @@
-"""Evaluation runs in the store: request, traces, progress and results.
+"""Evaluation runs and their items.
 
-A run is ``queued``, ``running``, ``done`` or ``cancelled``; each trace (item) ``pending``, ``done`` or ``failed``. A
-batch's results and item states share a transaction, so a crash only repeats a batch.
+A crash repeats at most a batch.
+
+Run states: ``queued``, ``running``, ``done``, ``cancelled``. Item states: ``pending``, ``done``, ``failed``.
 """
 
 from __future__ import annotations
@@ -26,13 +27,16 @@ _PAGE = 2000
 
 
 class FullError(UserError):
-    """There are as many runs or schedules as there may be."""
+    """The limit of runs or schedules is reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run as it is stored. Times are Unix seconds of the store's calendar; ``total``, ``done``, ``failed``: of its
-    traces; ``calls``, ``tokens``, ``cost_usd``: of judges; ``body``: what was asked for."""
+    """A stored run.
+
+    Times: store calendar. ``total``, ``done``, ``failed``: traces. ``calls``, ``tokens``, ``cost_usd``: of judges.
+    ``body``: request.
+    """
 
     no: int
     id: str
@@ -63,8 +67,10 @@ RUN = ", ".join(RunRow.__dataclass_fields__)
 
 @dataclass(slots=True)
 class RunResult:
-    """A result of a run. ``about``: the number of the trace, or that of the session below zero; ``by``: version of the
-    metric, and judge or embedder; ``body``: its JSON object."""
+    """A run's result.
+
+    ``about``: trace number, or below zero of the session. ``by``: metric version, judge or embedder.
+    """
 
     about: int
     metric: str
@@ -78,7 +84,7 @@ class RunResult:
 
 @dataclass(slots=True)
 class RunBatch:
-    """The outcome of a batch of a run. ``items``: each trace, and why it failed (empty: it did not)."""
+    """The outcome of a batch. ``items``: traces with failure reason, empty for success."""
 
     run: int
     items: Sequence[tuple[int, str]]
@@ -89,11 +95,9 @@ class RunBatch:
 
 
 class RunTable(StoreTable):
-    """The runs of one store."""
-
     @written
     def create(self, connection: sqlite3.Connection, body: bytes) -> RunRow:
-        """Queue a run over the traces that there are by now. Raises :class:`FullError` where too many wait already."""
+        """Queue a run over the current traces. Raises :class:`FullError`."""
         # Schedules' runs do not count: each has one at a time.
         query = "SELECT count(*) FROM runs WHERE state = 'queued' AND schedule = ''"
         (waiting,) = connection.execute(query).fetchone()
@@ -103,7 +107,7 @@ class RunTable(StoreTable):
 
     @written
     def cancel(self, connection: sqlite3.Connection, id_: str) -> int:
-        """Cancel a run. Returns 0 where there was nothing to cancel."""
+        """Cancel a run. Returns 0 if it was over."""
         return connection.execute(
             "UPDATE runs SET state = 'cancelled', ended_at = ? WHERE id = ? AND state IN ('queued', 'running')",
             (self._clock.calendar(), id_),
@@ -111,8 +115,7 @@ class RunTable(StoreTable):
 
     @written
     def retry(self, connection: sqlite3.Connection, id_: str) -> bool:
-        """Queue a run that ended again, with the traces that failed and those that it did not come to. Returns whether
-        there are any."""
+        """Queue an ended run with its failed and remaining traces. Returns whether there are any."""
         row = connection.execute(
             f"SELECT no FROM runs WHERE id = ? AND state IN {_ENDED} AND (total != done OR planned < upto)",  # noqa: S608
             (id_,),
@@ -129,8 +132,7 @@ class RunTable(StoreTable):
 
     @written
     def begin(self, connection: sqlite3.Connection, no: int) -> float | None:
-        """Mark a queued run as running. Returns when this attempt at it began, which :meth:`end` asks for; ``None``
-        for a run that is over."""
+        """Start a queued run. Returns the time for :meth:`end`, ``None`` if the run is over."""
         row = connection.execute(
             """UPDATE runs SET state = 'running', started_at = coalesce(started_at, ?)
                WHERE no = ? AND state IN ('queued', 'running') RETURNING started_at""",
@@ -140,8 +142,7 @@ class RunTable(StoreTable):
 
     @written
     def end(self, connection: sqlite3.Connection, no: int, attempt: float | None, error: str = "") -> int:
-        """Mark a run as done, unless it was cancelled; then it may have been queued again, and another attempt ends
-        it. ``error``: why it could not go on."""
+        """Mark a run as done, unless it was cancelled or restarted. ``error``: reason for stopping."""
         return connection.execute(
             """UPDATE runs SET state = 'done', ended_at = ?, error = ?
                WHERE no = ? AND state = 'running' AND started_at = ?""",
@@ -152,8 +153,7 @@ class RunTable(StoreTable):
     def plan(
         self, connection: sqlite3.Connection, no: int, items: Sequence[tuple[int, int]], upto: int, sessions: bool
     ) -> None:
-        """Add items (trace, session) to a run, which is now planned up to the number ``upto``. ``sessions``: adds the
-        other traces of these sessions that there were when the run was asked for."""
+        """Add items (trace, session) up to the number ``upto``. ``sessions``: add these sessions' other traces."""
         _add_items(connection, no, items)
         for session in {session for _, session in items if sessions and session}:
             others = connection.execute(
@@ -166,7 +166,7 @@ class RunTable(StoreTable):
 
     @written
     def judge_again(self, connection: sqlite3.Connection, no: int) -> int:
-        """Make the judging jobs due again whose units a run scored. Returns how many."""
+        """Make judge jobs of the run's units due. Returns their number."""
         now = self._clock.running()
         return connection.execute(
             """UPDATE jobs SET state = 'due', due_at = ?1, created_at = ?1, attempts = 0, crashes = 0, why = '',
@@ -181,11 +181,9 @@ class RunTable(StoreTable):
 
     @written
     def add(self, connection: sqlite3.Connection, batch: RunBatch) -> None:
-        """Files a batch, with what it cost."""
         add(connection, [batch])
 
     def next(self) -> RunRow | None:
-        """Return the run to continue: a running run, else the oldest that is queued."""
         return self._first("state = 'running' ORDER BY no") or self._first("state = 'queued' ORDER BY no")
 
     def chosen(
@@ -196,9 +194,9 @@ class RunTable(StoreTable):
         decided: tuple[float, float] | None = None,
         about: Sequence[int] = (),
     ) -> tuple[list[tuple[int, int, bytes, str | None]], int]:
-        """Return a page of wanted traces above number ``after``, as (number, number of the session, id, id of the
-        session), and the number up to which all were looked at. ``decided``: in this time of the calendar; ``about``:
-        only these numbers of traces, and below zero of sessions. Blocks."""
+        """Return (number, session number, id, session id) of wanted traces after ``after``, and the last examined
+        number. ``decided``: calendar interval. ``about``: only these numbers. Blocks.
+        """
         where = conditions(wanted)
         if about:
             ids = orjson.dumps(about).decode()
@@ -218,7 +216,7 @@ class RunTable(StoreTable):
         return rows, int(last)
 
     def pending(self, no: int, limit: int) -> list[tuple[int, int]]:
-        """Return about ``limit`` items (trace, session) that a run has yet to do; all of a session come together."""
+        """Return about ``limit`` pending items (trace, session), whole sessions together."""
         query = "SELECT no, grp FROM run_items WHERE run = ? AND state = 'pending'"
         rows: list[tuple[int, int]] = self._rows(f"{query} ORDER BY grp, no LIMIT ?", no, limit + 1)
         if len(rows) <= limit or not rows[-1][1]:
@@ -228,16 +226,14 @@ class RunTable(StoreTable):
         return whole or self._rows(f"{query} AND grp = ? ORDER BY no", no, last)
 
     def find(self, id_: str) -> RunRow | None:
-        """Look up a run by its id."""
         return self._first("id = ?", id_)
 
     def ids_from(self, prefix: str, most: int = 5) -> list[str]:
-        """Return at most ``most`` ids of runs that begin with a prefix."""
         query = "SELECT id FROM runs WHERE id >= ? AND id < ? LIMIT ?"
         return [id_ for (id_,) in self._rows(query, prefix, prefix + chr(0x10FFFF), most)]
 
     def newest(self, before: int | None = None, limit: int = 50) -> list[RunRow]:
-        """Return runs, newest first. ``before``: the number at which the last page ended."""
+        """Return runs, newest first. ``before``: end of the last page."""
         query = f"SELECT {RUN} FROM runs WHERE no < ? ORDER BY no DESC LIMIT ?"  # noqa: S608
         return [RunRow(*row) for row in self._rows(query, 1 << 62 if before is None else before, limit)]
 
@@ -246,7 +242,6 @@ class RunTable(StoreTable):
         return None if row is None else RunRow(*row)
 
     def items(self, no: int, state: str, limit: int) -> list[tuple[str, str]]:
-        """Return (trace id, why) of a run's items in a state."""
         return self._rows(
             """SELECT lower(hex(trace_id)), why FROM run_items JOIN traces ON traces.no = run_items.no
                WHERE run = ? AND state = ? LIMIT ?""",
@@ -256,21 +251,19 @@ class RunTable(StoreTable):
     def results(
         self, no: int, after: int = 0, limit: int = 100, metric: str | None = None
     ) -> tuple[list[bytes], int | None]:
-        """Return a page of a run's results as JSON objects, in order of arrival, and where the next page begins."""
+        """Return a page of JSON results in order of arrival, and the next start."""
         query = """SELECT body, seq FROM run_results WHERE run = ? AND seq > ? AND (? IS NULL OR metric = ?)
                    ORDER BY seq LIMIT ?"""
         rows = self._rows(query, no, after, metric, metric, limit + 1)
         return [bytes(row[0]) for row in rows[:limit]], rows[limit - 1][1] if len(rows) > limit else None
 
     def counts(self, no: int) -> dict[tuple[str, str], int]:
-        """Count the results of a run by (metric, outcome)."""
         query = "SELECT metric, outcome, count(*) FROM run_results WHERE run = ? GROUP BY metric, outcome"
         return {(metric, outcome): count for metric, outcome, count in self._rows(query, no)}
 
     def pairs(self, first: int, second: int | None) -> Iterator[tuple[Any, ...]]:
-        """Yield (metric, about, session, score, success, by) of a run, the last three of another, and the share of
-        people who pass the unit, for units and metrics in both. ``second`` of ``None``: live results. Streams on the
-        thread's connection.
+        """Yield (metric, about, session, score, success, by, the last three of the other run, share of people who pass
+        the unit).
         """
         if second is None:
             other = """json_extract(CAST(b.body AS TEXT), '$.score'), b.success,
@@ -292,7 +285,6 @@ class RunTable(StoreTable):
         )
 
     def body(self, no: int, metric: str, about: int) -> bytes | None:
-        """Return the JSON object of a result of a run."""
         row = self._row("SELECT body FROM run_results WHERE run = ? AND metric = ? AND about = ?", *(no, metric, about))
         return None if row is None else bytes(row[0])
 
@@ -301,7 +293,7 @@ class RunTable(StoreTable):
 
 
 def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
-    """Store the outcome of batches of runs: results, which replace earlier results, and states of their items."""
+    """Store batches: item states, and results that replace earlier results."""
     for batch in batches:
         connection.executemany(
             """INSERT OR REPLACE INTO run_results (run, about, metric, outcome, score, success, cost_usd, by, body)
@@ -331,7 +323,7 @@ def _add_items(connection: sqlite3.Connection, run: int, items: Iterable[tuple[i
 
 
 def queued(connection: sqlite3.Connection, body: bytes, now: float, schedule: str = "") -> RunRow:
-    """Insert a queued run over the traces that there are. ``now``: of the store's calendar."""
+    """Insert a queued run over the current traces. ``now``: store calendar."""
     (upto,) = connection.execute("SELECT coalesce(max(no), 0) FROM listed").fetchone()
     row = connection.execute(
         f"""INSERT INTO runs (id, schedule, state, created_at, upto, body) VALUES (?, ?, 'queued', ?, ?, ?)
@@ -342,8 +334,7 @@ def queued(connection: sqlite3.Connection, body: bytes, now: float, schedule: st
 
 
 def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
-    """Delete the results and items of runs that ended before a time, up to ``limit`` rows, and then the runs.
-    Returns how many rows."""
+    """Delete runs that ended before a time, up to ``limit`` rows. Returns the number of rows."""
     gone = 0
     for (no,) in connection.execute(
         f"SELECT no FROM runs WHERE state IN {_ENDED} AND ended_at < ? LIMIT 10",  # noqa: S608

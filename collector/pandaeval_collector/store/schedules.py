@@ -1,4 +1,4 @@
-"""The schedules in the store, which start runs."""
+"""The schedules that start runs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pandaeval_collector.store.table import StoreTable, insert, written
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRow:
-    """A schedule. ``fired_at``: Unix seconds; ``seen``: up to when its runs cover decisions, by the store's
-    calendar."""
+    """A schedule. ``fired_at``: Unix seconds. ``seen``: store calendar time up to which its runs cover decisions."""
 
     id: str
     cron: str
@@ -27,22 +26,17 @@ _SCHEDULE = ", ".join(ScheduleRow.__dataclass_fields__)
 
 
 class Schedules(StoreTable):
-    """The schedules of one store: when they fired last, and up to when decisions are in a run of theirs."""
-
     def all(self) -> list[ScheduleRow]:
-        """Return all schedules, in order of creation."""
         rows = self._rows(f"SELECT {_SCHEDULE} FROM schedules ORDER BY created_at, id")  # noqa: S608
         return [ScheduleRow(*row) for row in rows]
 
     def newest_run(self, id_: str) -> RunRow | None:
-        """Return the run that a schedule started last."""
         row = self._row(f"SELECT {RUN} FROM runs WHERE schedule = ? ORDER BY no DESC LIMIT 1", id_)  # noqa: S608
         return None if row is None else RunRow(*row)
 
     @written
     def add(self, connection: sqlite3.Connection, cron: str, body: bytes, now: float) -> ScheduleRow:
-        """Add a schedule, whose first run is about decisions from now on. ``now``: Unix seconds. Raises
-        :class:`FullError` where there are too many."""
+        """Add a schedule for decisions from ``now`` (Unix seconds). Raises :class:`FullError`."""
         (kept,) = connection.execute("SELECT count(*) FROM schedules").fetchone()
         if kept >= MOST_WAITING:
             raise FullError(f"there are {kept} schedules already: remove some")
@@ -52,14 +46,15 @@ class Schedules(StoreTable):
 
     @written
     def remove(self, connection: sqlite3.Connection, id_: str) -> int:
-        """Delete a schedule and keep its runs. Returns 0 where there was none."""
+        """Delete a schedule, but not its runs. Returns 0 for none."""
         return connection.execute("DELETE FROM schedules WHERE id = ?", (id_,)).rowcount
 
     @written
     def fire(self, connection: sqlite3.Connection, id_: str, body: bytes, now: float, until: float) -> RunRow | None:
-        """Queue a run of the traces decided since the schedule fired last, up to ``until`` (in the store's calendar),
-        and notes that, in one transaction. ``body``: what is asked for. Returns ``None`` for a schedule that was
-        removed."""
+        """Queue a run of traces decided since the last run, up to ``until`` (store calendar).
+
+        Returns ``None`` for a removed schedule.
+        """
         statement = "UPDATE schedules SET fired_at = ?, seen = ? WHERE id = ?"
         if not connection.execute(statement, (now, until, id_)).rowcount:
             return None

@@ -1,4 +1,4 @@
-"""The tables of the store (``tables.sql``), and which version of them a file has."""
+"""The store's tables (``tables.sql``) and their version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pandaeval_collector.base.errors import UserError
 
-VERSION = 23
+VERSION = 24
 """The version of the tables below, as SQLite's ``user_version``."""
 
 _OURS = {"meta", "chunks", "traces", "results"}
@@ -17,12 +17,11 @@ TABLES = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8")
 
 
 class StoreVersionError(UserError):
-    """The file was written by a version of this program that has other tables."""
+    """The file has another version of the tables."""
 
 
 def version_of(connection: sqlite3.Connection, file: Path) -> int:
-    """Return the version of the file's tables, 0 before they are made. Raises :class:`StoreVersionError` where another
-    version or another program made them."""
+    """Return the version of the file's tables, 0 before creation. Raises :class:`StoreVersionError`."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and not (version and tables >= _OURS):

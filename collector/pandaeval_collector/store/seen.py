@@ -1,5 +1,4 @@
-"""Remembers in memory which ids a store has: the intake asks for every new trace, so the answer must not need the
-disk."""
+"""An in-memory filter of stored ids, which avoids disk reads for new traces."""
 
 from __future__ import annotations
 
@@ -17,9 +16,7 @@ _MASK = (1 << _BITS) - 1
 
 
 class Seen:
-    """A Bloom filter of ids in 8 MiB, without false negatives; false positives 0.1 % at a million ids, 2 % at five
-    million. Until ``complete``, always true. Thread-safe.
-    """
+    """A thread-safe Bloom filter of 8 MiB; false positives: 2 % at five million ids. Always true until ``complete``."""
 
     def __init__(self) -> None:
         self.complete, self._closing = False, False
@@ -43,13 +40,10 @@ class Seen:
         return bool(self._bits[one >> 3] >> (one & 7) & 1 and self._bits[two >> 3] >> (two & 7) & 1)
 
     def remember(self, scan: Callable[[], AbstractContextManager[sqlite3.Connection]], ids: str) -> None:
-        """Add the ids of a store's earlier processes, on a thread: two seconds for a million. ``ids``: the query that
-        selects them."""
         self._filling = threading.Thread(target=self._fill, args=(scan, ids), name="pandaeval-seen", daemon=True)
         self._filling.start()
 
     def stop(self) -> None:
-        """Wait until the thread of :meth:`remember` has stopped reading."""
         self._closing = True
         self._filling.join()
 

@@ -1,8 +1,4 @@
-"""Score series: OpenTelemetry metrics of results.
-
-Stored in a table that is updated with the results, so restarts reset nothing and crashes count nothing twice. OTLP
-metrics and the scrape endpoint render it.
-"""
+"""Score series: OpenTelemetry metrics of results, stored with the results."""
 
 from __future__ import annotations
 
@@ -54,10 +50,7 @@ JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, AGENT_TOKENS, AGENT_COST
 
 
 class SeriesLabels:
-    """Label values within their caps and series within theirs, the same ones after a restart. One thread.
-
-    ``known``: label values that were admitted before, ``series``: names and attributes of the series that there are.
-    """
+    """Limits label values and series, also across restarts. One thread."""
 
     def __init__(
         self,
@@ -75,7 +68,7 @@ class SeriesLabels:
         self._named: dict[tuple[str | None, ...], Attributes] = {}
 
     def admit(self, kind: str, value: str) -> str:
-        """Return the value, or ``__other__`` when its kind has as many values as it may."""
+        """Return the value, or ``__other__`` above the limit."""
         if not value:
             return ""
         known = self._known[kind]
@@ -90,8 +83,7 @@ class SeriesLabels:
     def named(
         self, name: str, level: str, agent: str, service: str, environment: str | None, *verdict: str | None
     ) -> Attributes:
-        """Return the attributes of a series; ``verdict``: outcome, why, passed and the label of an open verdict, of a
-        series that counts results by them. They are remembered: admitted values stay, and the same few recur."""
+        """Return the attributes of a series. ``verdict``: outcome, why, passed and open label."""
         key = (name, level, agent, service, environment, *verdict)
         found = self._named.get(key)
         if found is None:
@@ -109,12 +101,10 @@ class SeriesLabels:
 
     @property
     def series(self) -> int:
-        """The number of series."""
         return len(self._series)
 
     def within(self, name: str, attributes: Attributes) -> Attributes:
-        """Return the attributes of the series that a measurement is added to: its own if it exists or may be added,
-        else those with ``__other__`` for all that senders choose. Sums over all series stay what they are."""
+        """Return the attributes of the series to use, with ``__other__`` for senders' values above the limit."""
         key = (name, attributes)
         if key not in self._series:
             if len(self._series) >= self._most:
@@ -123,24 +113,20 @@ class SeriesLabels:
         return key[1]
 
     def take_new(self) -> list[tuple[str, str]]:
-        """Values admitted since the last call, to be stored with the results that use them."""
+        """Return values admitted since the last call, to be stored."""
         new, self._new = self._new, []
         return new
 
 
 def filled(*attributes: tuple[str, str | None]) -> Attributes:
-    """Make attributes of pairs, and leave out those without a value."""
     return tuple((key, value) for key, value in attributes if value)
 
 
 def folded(attributes: Attributes) -> Attributes:
-    """Return the attributes with ``__other__`` in place of every value that senders choose."""
     return tuple((key, OTHER if key in _FOLDED else value) for key, value in attributes)
 
 
 class Exemplar(NamedTuple):
-    """A measurement that stands for others: the evaluated span. ``time_ns``: when it was measured."""
-
     value: float
     trace_id: str
     span_id: str
@@ -149,7 +135,7 @@ class Exemplar(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One series as it stands. Times are Unix nanoseconds; ``buckets``: counts per bucket, one more than bounds."""
+    """A series. Times: Unix nanoseconds. ``buckets``: one more than bounds."""
 
     instrument: Instrument
     attributes: Attributes
@@ -163,14 +149,12 @@ class Point:
     """When this reader was first shown the series as 0, Unix seconds; ``None``: never."""
 
     def as_zero(self) -> Point:
-        """Return the series before its first value: a reader must see it once, or ``increase()`` misses that value."""
+        """Return the series before its first value, which ``increase()`` needs."""
         return replace(self, count=0, total=0.0, buckets=(0,) * len(self.buckets), exemplars=())
 
 
 @dataclass(slots=True)
 class Increment:
-    """What a batch of results adds to one series."""
-
     instrument: Instrument
     attributes: Attributes
     count: int = 0
@@ -179,8 +163,7 @@ class Increment:
     _shown: dict[int, tuple[Result, float | None]] = field(default_factory=dict)
 
     def observe(self, value: float, result: Result | None, shown: float | None = None) -> None:
-        """Add a measurement; for a counter ``value`` is 1. ``result``: kept as an example of it, ``shown`` with this
-        value instead of the score; ``None`` for no example."""
+        """Add a measurement; 1 for a counter. ``result``: example, with the value ``shown``."""
         self.count += 1
         self.total += value
         bucket = bisect_left(self.instrument.bounds, value) if self.instrument.bounds else 0
@@ -190,8 +173,6 @@ class Increment:
 
     @property
     def exemplars(self) -> dict[int, Exemplar]:
-        """The last result observed in each bucket, by bucket index, as an example. Traces that the application did not
-        sample give none, since nobody could open them."""
         found = {}
         for bucket, (result, shown) in self._shown.items():
             value = shown if shown is not None else 1.0 if result.score is None else result.score
@@ -200,8 +181,6 @@ class Increment:
 
 
 class _Batch:
-    """What a batch of results adds, by series."""
-
     def __init__(self, labels: SeriesLabels) -> None:
         self.found: dict[tuple[str, Attributes], Increment] = {}
         self._labels = labels
@@ -217,7 +196,6 @@ class _Batch:
         return increment
 
     def count(self, result: Result) -> None:
-        """Add a result by its outcome."""
         about = _about(result)
         label = result.label if result.label in OPEN else None
         success = result.success if result.is_rated else None
@@ -231,14 +209,12 @@ class _Batch:
         evaluations.observe(1.0, result)
 
     def score(self, result: Result, score: float) -> None:
-        """Add a score."""
         about = _about(result)
         if about not in self._scores:
             self._scores[about] = self.at(SCORE, self._labels.named(*about))
         self._scores[about].observe(score, result)
 
     def failure(self, result: Result) -> None:
-        """Add the failure that a result states, if any."""
         failure = failure_of(result)
         if failure is None:
             return
@@ -251,12 +227,10 @@ class _Batch:
         self.at(FAILURES, attributes).observe(1.0, result)
 
     def revision(self, result: Result) -> None:
-        """Add a result that replaces an earlier result."""
         unit = result.unit
         self.at(REVISIONS, self._labels.named(result.wire_name, unit.level, "", unit.service, "")).observe(1.0, result)
 
     def judge(self, result: Result) -> None:
-        """Add the time and costs of a judged result."""
         asked = filled(
             ("gen_ai.evaluation.name", bounded(result.wire_name)),
             ("gen_ai.request.model", self._labels.admit("model", result.evaluator.model or "")),
@@ -278,8 +252,10 @@ def _about(result: Result) -> tuple[str, str, str, str, str | None]:
 def increments(
     results: Iterable[Result], counted: Collection[str], labels: SeriesLabels, first: Collection[str] = ()
 ) -> list[Increment]:
-    """Return the results' additions to the series. ``counted``: ids of results whose unit has entered the histogram
-    before; ``first``: ids of those that no result for good came before, whatever their revision."""
+    """Return the results' additions.
+
+    ``counted``: their unit is in the histogram. ``first``: without a final predecessor.
+    """
     batch = _Batch(labels)
     for result in results:
         batch.count(result)
@@ -296,7 +272,6 @@ def increments(
 
 
 def spent(rows: Iterable[ListedRow], labels: SeriesLabels) -> list[Increment]:
-    """Return the additions of new runs' tokens and costs to the series of their agents and services."""
     batch = _Batch(labels)
     for row in rows:
         facts = orjson.loads(row.facts)
@@ -313,7 +288,6 @@ def spent(rows: Iterable[ListedRow], labels: SeriesLabels) -> list[Increment]:
 
 
 def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:
-    """Convert increments to rows of the store."""
     return [
         SeriesRow(
             each.instrument.name,

@@ -1,4 +1,4 @@
-"""The score series as a table of the store: increments are added, series are read in pages."""
+"""The table of score series."""
 
 from __future__ import annotations
 
@@ -19,11 +19,8 @@ _ZEROS = {"otlp": "zero_otlp", "scrape": "zero_scrape"}
 
 
 class SeriesTable(StoreTable):
-    """The table of score series: increments are added, and it is read in pages."""
-
     def page(self, reader: str, name: str, after: str = "", limit: int = 1000) -> list[Point]:
-        """Return up to ``limit`` score series of a name in order of their keys, from behind the key ``after``.
-        ``reader``: ``otlp`` or ``scrape``."""
+        """Return up to ``limit`` series of a name after the key ``after``. ``reader``: ``otlp`` or ``scrape``."""
         rows = self._rows(
             f"""SELECT attributes, start_ns, count, total, buckets, exemplars, key, {_ZEROS[reader]}
                 FROM series WHERE key > ? AND name = ? ORDER BY key LIMIT ?""",  # noqa: S608
@@ -37,23 +34,20 @@ class SeriesTable(StoreTable):
         return points
 
     def names(self) -> list[tuple[str, Attributes]]:
-        """Names and attributes of all score series."""
         return [(name, attributes_of(written)) for name, written in self._rows("SELECT name, attributes FROM series")]
 
     def labels(self) -> list[tuple[str, str]]:
-        """The label values that were admitted so far."""
         return self._rows("SELECT kind, value FROM labels")
 
     @written
     def show_zeros(self, connection: sqlite3.Connection, reader: str, keys: Sequence[str], now: float) -> None:
-        """Note that a reader was shown these series as 0."""
+        """Note that a reader has seen these series as 0."""
         column = _ZEROS[reader]
         statement = f"UPDATE series SET {column} = ? WHERE key = ? AND {column} IS NULL"  # noqa: S608
         connection.executemany(statement, [(now, key) for key in keys])
 
 
 def add(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) -> None:
-    """Add increments to the series. Takes time in proportion to the increments, not to the table."""
     keys = [key_of(row.name, row.attributes) for row in added]
     standing: dict[str, tuple[float, float, list[int], dict[str, object]]] = {}
     query = "SELECT key, count, total, buckets, exemplars FROM series WHERE key IN ({marks})"
@@ -88,10 +82,8 @@ def add(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) 
 
 
 def attributes_of(written: str) -> Attributes:
-    """Read the attributes of a series from its row."""
     return tuple((str(name), str(value)) for name, value in orjson.loads(written))
 
 
 def key_of(name: str, attributes: str) -> str:
-    """Compute the key of a series."""
     return hashlib.blake2b(f"{name}\0{attributes}".encode(), digest_size=16).hexdigest()

@@ -1,8 +1,4 @@
-"""What judges cost, day by day.
-
-An amount is set aside (``reserved``) before a call is made, and replaced by the cost of the call (``settled``) after
-it. A restart does not reset the day's spending. Days are those of the machine's clock, UTC.
-"""
+"""Daily judge costs in UTC days, which survive restarts. Money is reserved before a call."""
 
 from __future__ import annotations
 
@@ -19,11 +15,8 @@ _BEGIN = "INSERT OR IGNORE INTO spending VALUES (?, 0, 0)"
 
 
 class Spending(StoreTable):
-    """The spending of one store."""
-
     def today(self, now: float) -> float:
-        """Return a time of the day (UTC) whose budget is to be used at ``now`` of the machine's clock. A clock that
-        was set back, by less than two days, stays with the day that was begun: no day is paid for twice."""
+        """Return a time of the budget's day. A clock less than two days behind keeps the current day."""
         (newest,) = self._row("SELECT substr(max(day), 1, 10) FROM spending")
         if newest is None or not _day(now) < newest <= _day(now + 2 * _DAY_S):
             return now
@@ -31,8 +24,10 @@ class Spending(StoreTable):
 
     @written
     def reserve(self, connection: sqlite3.Connection, usd: float, most: float | None, now: float) -> bool:
-        """Reserve money of the day (UTC) for a call. Returns ``False`` if less is left. ``most``: US dollars of the
-        day, ``None``: no limit."""
+        """Reserve money for a call.
+
+        Returns ``False`` if less is left. ``most``: US dollars per day, ``None``: no limit.
+        """
         day = _day(now)
         connection.execute(_BEGIN, (day,))
         (used,) = connection.execute("SELECT reserved + settled FROM spending WHERE day = ?", (day,)).fetchone()
@@ -43,8 +38,7 @@ class Spending(StoreTable):
 
     @written
     def settle(self, connection: sqlite3.Connection, reserved: float, spent: float, reserved_at: float) -> None:
-        """Replace a reservation by the cost of the call. A cost that is negative or not finite counts as the
-        reservation, so that no cost refills a day's budget."""
+        """Replace a reservation by the cost. A negative or infinite cost counts as the reservation."""
         day = _day(reserved_at)
         cost = spent if 0 <= spent < math.inf else reserved
         connection.execute(_BEGIN, (day,))
@@ -53,11 +47,10 @@ class Spending(StoreTable):
 
     @written
     def settle_all(self, connection: sqlite3.Connection) -> None:
-        """Count a dead process's reserved money as spent: its calls may have been made."""
+        """Count a dead process's reservations as spent."""
         connection.execute("UPDATE spending SET settled = settled + reserved, reserved = 0 WHERE reserved > 0")
 
     def spent(self, now: float) -> float:
-        """Return the US dollars of the day (UTC) of ``now``, reservations included."""
         return float(self._row("SELECT total(reserved + settled) FROM spending WHERE day = ?", _day(now))[0])
 
 

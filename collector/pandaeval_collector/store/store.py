@@ -1,7 +1,4 @@
-"""The store: data is acknowledged after commit, and a restart continues.
-
-A single thread writes (:mod:`commits`); readers have their own connections. Only the index of open traces is in memory.
-"""
+"""The store, which acknowledges data after commit. A thread writes (:mod:`commits`); readers have own connections."""
 
 from __future__ import annotations
 
@@ -31,9 +28,9 @@ from pandaeval_otel.assembly import Decided
 
 
 class Store(StoreAccess):
-    """Writes the store in a locked data directory; ``reads`` reads it. Thread-safe. ``durability``: ``full`` survives
-    power cuts; ``normal`` process crashes (a power cut may lose the last commits); ``off`` for temporary stores.
-    ``max_bytes``: disk budget.
+    """Writes a locked data directory; thread-safe.
+
+    ``durability``: ``full`` survives power cuts, ``normal`` process crashes. ``max_bytes``: disk budget.
     """
 
     def __init__(
@@ -69,8 +66,6 @@ class Store(StoreAccess):
         self._responses.remember(self.reads.scan, "SELECT digest FROM responses")
 
     def _resume(self, clock: StoreClock, reads: StoreReader) -> bool:
-        """Set the clock to where the store stopped. Returns ``False`` for a new store. If the store is damaged there,
-        its time is the machine's."""
         try:
             return clock.resume(reads.connection())
         except sqlite3.DatabaseError as error:
@@ -81,19 +76,19 @@ class Store(StoreAccess):
     # -- spans ---------------------------------------------------------------------------------------------------
 
     def size_bytes(self) -> int:
-        """Return how many bytes of the store's file are in use, free pages not counted."""
         self._size = self.reads.used_bytes()
         return self._size
 
     def next_chunk_id(self) -> int:
-        """Return the id of the next chunk; ids grow in order of arrival."""
         return next(self._chunk_ids)
 
     def append(
         self, chunks: Sequence[Chunk], endings: Sequence[str] = (), read: Sequence[Consumed] = ()
     ) -> Future[None]:
-        """Store chunks, the ids of sessions that an application ended with them, and how far the log was read that
-        they came from; the future is done when they are committed. Raises :class:`StoreFullError` at once."""
+        """Store chunks, ended sessions and log positions.
+
+        The future is done after commit. Raises :class:`StoreFullError`.
+        """
         if self._size >= self.max_bytes and self.size_bytes() >= self.max_bytes:
             raise StoreFullError(
                 f"the store holds {self._size >> 20} MiB, its budget store.max_bytes is {self.max_bytes >> 20} MiB"
@@ -113,22 +108,19 @@ class Store(StoreAccess):
 
     @written
     def discard(self, connection: sqlite3.Connection, ids: Sequence[int]) -> None:
-        """Delete chunks that brought nothing new to a decided trace."""
         keep_newest(connection)
         connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in ids])
 
     # -- decisions -----------------------------------------------------------------------------------------------
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
-        """Return the store's memory of the given traces that were decided before. A filter in memory
-        answers for most new traces that they were not."""
         asked = [*trace_ids]
         perhaps = [trace_id for trace_id in asked if trace_id in self._decided]
         known = self.reads.decided(perhaps) if perhaps else {}
         return known | self.deletions.decided(asked)
 
     def commit(self, changes: WriteSet) -> Future[list[ResultRow]]:
-        """Apply a decision whole or not at all. The future holds the results that are new, with their ``seq``."""
+        """Apply a decision atomically. The future holds the new results with ``seq``."""
         perhaps_known = [row.trace_id for row in changes.traces if row.trace_id in self._decided]
         self._decided.add(row.trace_id for row in changes.traces)
         if changes.strangers:
@@ -143,19 +135,17 @@ class Store(StoreAccess):
 
     @written
     def forget_endings(self, connection: sqlite3.Connection, session_ids: Sequence[str]) -> None:
-        """Delete the endings of sessions that are scored for good."""
         connection.executemany("DELETE FROM endings WHERE session_id = ?", [(id_,) for id_ in session_ids])
 
     # -- upkeep --------------------------------------------------------------------------------------------------
 
     def keep_time(self) -> Future[None]:
-        """Store the store's clock, for the next process to continue."""
         return self.put(KEY, self.clock.kept())
 
     forget = written(retention.forget)
 
     def checkpoint(self) -> None:
-        """Move the write-ahead log into the main file, as far as readers allow. Blocks; any thread."""
+        """Checkpoint the write-ahead log as far as readers allow. Blocks."""
         with closing(connect(self._file, self._durability)) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
@@ -163,11 +153,11 @@ class Store(StoreAccess):
 
     @property
     def failing(self) -> str:
-        """Why the last transaction could not be written; empty after one that could."""
+        """The last transaction's error, or empty."""
         return self._writer.failing
 
     def close(self) -> None:
-        """Commit queued work and unlock the directory. Safe to call twice."""
+        """Commit queued work and unlock the directory. Idempotent."""
         if self._is_closed:
             return
         self._is_closed = True

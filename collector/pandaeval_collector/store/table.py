@@ -1,7 +1,6 @@
-"""Reading, writing and bulk inserts of store tables.
+"""Reads, writes and bulk inserts of tables.
 
-A statement releases the interpreter lock, and getting it back may take five milliseconds beside a computing thread. So
-rows are inserted in few statements.
+Bulk inserts use few statements, because each statement releases the interpreter lock.
 """
 
 from __future__ import annotations
@@ -24,18 +23,17 @@ _MOST, _EXACT = 64, 16
 
 
 class Writes(Protocol):
-    """Runs the work that tables do on the store's writing connection. Any thread."""
+    """Runs tables' work on the writing connection. Any thread."""
 
     def write(
         self, work: Callable[..., T], table: StoreTable, arguments: Sequence[Any], options: Mapping[str, Any]
     ) -> Future[T]:
-        """Queue ``work(table, connection, *arguments, **options)``. The future is done after the commit."""
+        """Queue ``work(table, connection, *arguments, **options)``. The future is done after commit."""
         ...
 
 
 class StoreTable:
-    """The tables of one subject in one store. Reading is safe from any thread that ``reader`` has a connection for.
-    Without ``writes``, nothing can be written."""
+    """The tables of a subject. Reads are thread-safe. Without ``writes``, it is read-only."""
 
     def __init__(
         self, reader: Callable[[], sqlite3.Connection], writes: Writes | None = None, clock: StoreClock | None = None
@@ -50,8 +48,7 @@ class StoreTable:
 
 
 def written(work: Callable[Concatenate[Table, sqlite3.Connection, P], T]) -> Callable[Concatenate[Table, P], Future[T]]:
-    """Has a method of a table run on the store's writing connection, in a transaction. Callers get a future, which is
-    done after the commit."""
+    """Run a method in a transaction on the writing connection, and return a future."""
 
     @functools.wraps(work)
     def queue(table: Table, /, *arguments: P.args, **options: P.kwargs) -> Future[T]:
@@ -67,8 +64,7 @@ def insert(
     on_conflict: str = "",
     verb: str = "INSERT",
 ) -> None:
-    """Insert rows in their order. ``into``: a table, and its columns where not all are set. ``on_conflict``: the
-    clause behind the values."""
+    """Insert rows in order. ``into``: table and columns. ``on_conflict``: final clause."""
     rest = iter(rows := list(rows))
     for size in _sizes(len(rows)):
         block = list(islice(rest, size))
@@ -76,7 +72,6 @@ def insert(
 
 
 def _sizes(rows: int) -> Iterator[int]:
-    """Split ``rows`` into a few common sizes, so that there are few statements, most of which SQLite has ready."""
     yield from repeat(_MOST, rows // _MOST)
     rows %= _MOST
     while rows > _EXACT:

@@ -1,4 +1,4 @@
-"""What people say of incidents: it changes no score."""
+"""Human states of incidents, which change no score."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _MOST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Triage:
-    """What people say of an incident: ``new`` (nothing, or it came back after it was resolved), ``known``, ``resolved``
-    or ``muted``. ``by``: who; ``at``: when, Unix milliseconds, ``None`` without a state; ``back_at``: when
-    it came back after it was resolved."""
+    """The state of an incident: ``new``, ``known``, ``resolved`` or ``muted``.
+
+    ``at``, ``back_at`` (return after resolution): Unix milliseconds.
+    """
 
     state: State = "new"
     note: str = ""
@@ -33,18 +34,15 @@ class Triage:
     back_at: int | None = None
 
     def now(self, times: Iterable[int]) -> Triage:
-        """Return it for an incident whose runs began at these ``times`` (Unix milliseconds): an incident that returns
-        after it was resolved is new again."""
+        """Return the state after runs at ``times`` (Unix milliseconds). A resolved incident that returns is new."""
         later = [at for at in times if at > (self.at or 0)]
         return replace(self, state="new", back_at=min(later)) if self.state == "resolved" and later else self
 
 
 class TriageTable(StoreTable):
-    """The states of incidents in one store."""
-
     @written
     def mark(self, connection: sqlite3.Connection, ids: Collection[str], triage: Triage) -> None:
-        """Give these incidents a state, ``new`` included: the note stays then, too."""
+        """Set the state of these incidents. ``new`` keeps the note."""
         connection.executemany(
             "INSERT OR REPLACE INTO incident_states VALUES (?, ?, ?, ?, ?)",
             [(id_, *astuple(triage)[:-1]) for id_ in ids],
@@ -57,13 +55,11 @@ class TriageTable(StoreTable):
 
 
 def triages(connection: sqlite3.Connection) -> Mapping[str, Triage]:
-    """Return the last state of each incident, by its id."""
     query = "SELECT id, state, note, person, max(at) FROM incident_states GROUP BY id"
     return {id_: Triage(*row) for id_, *row in connection.execute(query)}
 
 
 def history(connection: sqlite3.Connection, ids: Collection[str]) -> list[Triage]:
-    """Return all states of an incident with these ids, newest first."""
     marks = ",".join("?" * len(ids))
     query = f"SELECT DISTINCT state, note, person, at FROM incident_states WHERE id IN ({marks}) ORDER BY at DESC"  # noqa: S608
     return [Triage(*row) for row in connection.execute(query, (*ids,))]

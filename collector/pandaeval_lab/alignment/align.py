@@ -1,8 +1,7 @@
-"""Tries judge rulings against human labels, and reports which is proven to improve agreement.
+"""Tries judge rulings against human labels.
 
-Labelled runs are split by session into halves. On the first half, errors are shown, rulings proposed, and each
-candidate tried beside the current judge. The best gain is tested once on the held-out half. It is proven if its
-interval there is above zero.
+Labelled runs are split by session into halves. The ruling with the best gain on the first half is tested once on the
+other. It is proven if its interval there is above zero.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ LEAST = 40
 
 @dataclass(frozen=True, slots=True)
 class LabelledRun:
-    """A run with people's verdict: whether they pass it, and what they wrote."""
-
     unit: str
     passed: bool
     session: str = ""
@@ -32,13 +29,13 @@ class LabelledRun:
 
     @property
     def held_out(self) -> bool:
-        """Whether the run is in the half that no ruling is chosen by; a session's runs stay together."""
+        """Whether the run is in the held-out half; a session's runs stay together."""
         return hashlib.blake2b(f"held out {self.session or self.unit}".encode(), digest_size=1).digest()[0] % 2 == 1
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedUnit:
-    """What a judge said of a run: whether it passes (``None``: no verdict), and why."""
+    """A judge's verdict on a run (``None``: no verdict), and its reason."""
 
     passed: bool | None
     reason: str = ""
@@ -46,8 +43,9 @@ class JudgedUnit:
 
 @dataclass(frozen=True, slots=True)
 class TriedRuling:
-    """A ruling and its effect. ``seen``: gain on the first half. ``held_out``: on the other half, if tried. ``why``:
-    why it is not adopted; ``""`` if proven.
+    """A ruling and its gain on the first half (``seen``) and the other (``held_out``).
+
+    ``why``: reason against it, or ``""``.
     """
 
     text: str
@@ -59,9 +57,6 @@ class TriedRuling:
 
 @dataclass(slots=True)
 class Alignment:
-    """The outcome of all rulings that were tried. ``errors``: how many of the ``seen`` runs of the first half the
-    judge gets wrong now."""
-
     runs: int
     seen: int
     errors: int
@@ -69,7 +64,6 @@ class Alignment:
 
     @property
     def proven(self) -> TriedRuling | None:
-        """The ruling whose gain is proven, if any."""
         return next((each for each in self.tried if not each.why), None)
 
 
@@ -80,9 +74,8 @@ def align(
     proposing: Proposing = lambda errors: (),
     room: Callable[[int], bool] = lambda runs: True,
 ) -> Alignment:
-    """Try rulings on the first half and the best ruling on the other half. ``written``: candidates from people.
-    ``room``: whether the budget allows that many verdicts; otherwise a ruling is skipped. Raises ``ValueError`` below
-    :data:`LEAST` runs.
+    """Try rulings. ``room``: whether the budget allows so many verdicts. Raises ``ValueError`` below :data:`LEAST`
+    runs.
     """
     if len(runs) < LEAST:
         raise ValueError(f"takes {LEAST} labelled runs with a verdict, and there are {len(runs)}")
@@ -118,10 +111,7 @@ def _change(
 
 @dataclass(frozen=True, slots=True)
 class VerdictChange:
-    """Comparison of two ways of judging ``n`` labelled runs. ``before``, ``after``: number that agree with people.
-    ``differ``: only the first or only the second way was right. ``low`` to ``high``: 95 % interval of the gain,
-    ``None`` if unknown.
-    """
+    """Comparison of two ways of judging. ``low`` to ``high``: 95 % interval of the gain, or ``None``."""
 
     n: int
     before: int
@@ -136,13 +126,11 @@ class VerdictChange:
 
     @property
     def proven(self) -> bool:
-        """Whether the new way is credibly better."""
         return self.low is not None and self.low > 0.0
 
 
 def verdict_change(before: Sequence[bool], after: Sequence[bool], clusters: Sequence[object]) -> VerdictChange:
-    """Compare two ways of judging. ``before``, ``after``: by run, at least one, whether it was
-    judged as people do; ``clusters``: its session."""
+    """Compare whether runs were judged as people do. ``clusters``: their sessions."""
     n = len(before)
     apart = [at for at in range(n) if before[at] != after[at]]
     found = VerdictChange(n, sum(before), sum(after), len(apart), None, None)

@@ -23,8 +23,10 @@ OnJudged = Callable[[int, int], None]
 
 @dataclass
 class FileJudging:
-    """Judges a metric (its key) of the runs in ``requests``. ``agent``: the agent that a ruling is for, ``""`` for
-    all; ``usd``: the most that all judging may cost."""
+    """Judges a metric of the runs in ``requests``.
+
+    ``agent``: for a ruling, ``""`` for all; ``usd``: the highest total cost.
+    """
 
     config: Config
     requests: Sequence[Request | BadLine]
@@ -38,20 +40,16 @@ class FileJudging:
     _evaluators: dict[str, Evaluator] = field(default_factory=dict)
 
     def first(self, units: Mapping[str, object]) -> dict[str, Result]:
-        """Return the results that the judge, without a further ruling, gives these units."""
         return self._results("", set(units))
 
     def __call__(self, text: str, runs: Sequence[LabelledRun]) -> dict[str, JudgedUnit]:
-        """Return the judge's verdicts on ``runs`` when it also follows the ruling ``text``."""
         return {unit: judged(each) for unit, each in self._results(text, {run.unit for run in runs}).items()}
 
     def room(self, verdicts: int) -> bool:
-        """Return whether the budget pays for ``verdicts`` more, at the mean cost of those so far."""
         each = self.spent / self.verdicts if self.verdicts else 0.0
         return self.usd is None or self.spent + verdicts * each <= self.usd
 
     def score(self, text: str, files: TraceFiles, where: Callable[[ScoredTrace], bool] | None) -> Iterator[Result]:
-        """Yield the results of ``files``, by a judge that heeds the ruling ``text`` too."""
         config = judge(self.config)
         assert config is not None
         config = capped(config, None if self.usd is None else self.usd - self.spent)
@@ -60,7 +58,6 @@ class FileJudging:
             yield from replay(files, scorer, asked, where=where)
 
     def evaluator(self, text: str) -> Evaluator:
-        """Return an evaluator of this metric alone, whose judge heeds the ruling ``text`` too."""
         if text not in self._evaluators:
             from pandaeval_collector.analysis.embedding import load
 
@@ -94,5 +91,4 @@ class FileJudging:
 
 
 def judged(result: Result) -> JudgedUnit:
-    """Reduce a result to the judge's verdict and reason, for a comparison with people."""
     return JudgedUnit(result.success if result.outcome == "scored" else None, result.finding.reason)

@@ -1,4 +1,4 @@
-"""Asks a judge's model for guidelines that would make its verdicts those of people."""
+"""Requests guidelines for closer agreement with people."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class Proposals(Verdict):
 
 
 def proposing_rubric(question: str) -> Rubric[Proposals]:
-    """Make the rubric that asks for guidelines. ``question``: that of the metric."""
     return Rubric(
         name="guidelines",
         version="2",
@@ -54,7 +53,6 @@ enough."
 
 
 def disagreements(errors: Sequence[tuple[LabelledRun, JudgedUnit]]) -> Pack:
-    """Write the record of disputed runs for the model. Content from runs, people and judges is fenced."""
     return fenced((_HEAD, "\n".join(f"{n}. {_line(*each)}" for n, each in enumerate(errors[:_MOST_SHOWN], 1))))
 
 
@@ -68,5 +66,5 @@ def _line(run: LabelledRun, judged: JudgedUnit) -> str:
 
 
 def plain(text: str) -> str:
-    """Clean a proposal for use in a question: a single line, without anything like a fence."""
+    """Clean a proposal: a single line without fences."""
     return one_line(neutral(text))[:MOST_CHARS]

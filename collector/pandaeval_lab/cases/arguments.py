@@ -1,4 +1,4 @@
-"""Which calls are meant by the expected ones, and whether their arguments are as expected."""
+"""Matches calls to expected calls, and compares their arguments."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ Worth = Callable[[ExpectedCall, ToolCall], float]
 
 
 def best_matching(worth: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """Return the pairs (row, column), by row, with the largest sum of values; as many pairs as the shorter side has
-    (the Hungarian algorithm with potentials, Kuhn 1955). All rows have the same length. Takes (shorter side)² × longer
-    side steps."""
+    """Return the (row, column) pairs with the largest sum, by row (Hungarian algorithm, Kuhn 1955).
+
+    All rows have the same length.
+    """
     if not worth or not worth[0]:
         return []
     if len(worth) > len(worth[0]):
@@ -40,7 +41,6 @@ def best_matching(worth: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
 def _place(
     row: int, worth: Sequence[Sequence[float]], row_price: list[float], column_price: list[float], taken_by: list[int]
 ) -> None:
-    """Give ``row`` a column, and other rows another column if that is better for all."""
     size = len(column_price)
     slack, came_from, seen = [float("inf")] * size, [0] * size, [False] * size
     taken_by[0], column = row, 0
@@ -79,7 +79,7 @@ def same(expected: Any, actual: Any) -> bool:
 
 
 def argument_equal(call: ExpectedCall, name: str, actual: Any) -> bool:
-    """Return whether an argument has the expected or an acceptable value, compared by the case's rules."""
+    """Return whether an argument is expected or acceptable by the case's rules."""
     how = call.compare_args[name] if isinstance(call.compare_args, Mapping) and name in call.compare_args else "exact"
     expected = call.parameters or {}
     candidates = [*([expected[name]] if name in expected else ()), *call.acceptable.get(name, ())]
@@ -89,13 +89,13 @@ def argument_equal(call: ExpectedCall, name: str, actual: Any) -> bool:
 
 
 def agreement(expected: ExpectedCall, call: ToolCall) -> float:
-    """Return equal keys / union of keys; 1 for equal arguments or without expectations."""
+    """Return equal keys / union of keys; 1 without any."""
     right = _compared(expected, call)
     return sum(right.values()) / len(right) if right else 1.0
 
 
 def semantic(expected: ExpectedCall, call: ToolCall) -> float | None:
-    """Return the share of the expected arguments that are equal; ``None`` if the case states none."""
+    """Return the share of expected arguments that are equal, or ``None``."""
     compared = _compared(expected, call)
     if compared is None:
         return None
@@ -104,18 +104,16 @@ def semantic(expected: ExpectedCall, call: ToolCall) -> float | None:
 
 
 def differing(expected: ExpectedCall, call: ToolCall) -> list[str]:
-    """Describe each argument that is not as expected: ``city: 'Rome' instead of 'Paris'``."""
+    """Describe each wrong argument: ``city: 'Rome' instead of 'Paris'``."""
     compared, arguments = _compared(expected, call) or {}, given(call)
     return [_difference(expected, name, arguments) for name, is_right in sorted(compared.items()) if not is_right]
 
 
 def _expected(call: ExpectedCall) -> set[str]:
-    """Return the arguments for which the case has a value."""
     return {*(call.parameters or {}), *call.acceptable}
 
 
 def _compared(expected: ExpectedCall, call: ToolCall) -> dict[str, bool] | None:
-    """Return whether each compared argument is as expected; ``None`` if the case states no arguments."""
     if expected.parameters is None and not expected.acceptable:
         return None
     arguments, known = given(call), _expected(expected)
@@ -145,7 +143,6 @@ def _shown(value: Any) -> str:
 
 
 def given(call: ToolCall) -> Mapping[str, Any]:
-    """Return the arguments of a call by name; nothing if they are no object."""
     return call.arguments if isinstance(call.arguments, Mapping) else {}
 
 
@@ -154,13 +151,11 @@ def _is_list(value: Any) -> bool:
 
 
 def _same_number(expected: Any, actual: Any) -> bool:
-    """Compare as numbers, also where they are written as text."""
     one, other = _number(expected), _number(actual)
     return same(expected, actual) if one is None or other is None else one == other
 
 
 def _loose(value: Any) -> Any:
-    """Return a value without case, spaces and punctuation, in lists too."""
     if isinstance(value, str):
         return _LOOSE.sub("", value).casefold()
     if isinstance(value, Mapping):
@@ -178,7 +173,6 @@ def _number(value: Any) -> float | None:
 
 
 def _same_items(expected: Any, actual: Any) -> bool:
-    """Compare lists regardless of their order."""
     if not (_is_list(expected) and _is_list(actual)):
         return same(expected, actual)
     left = list(actual)
@@ -199,8 +193,10 @@ _EQUAL: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def in_best_order(expected: Sequence[ExpectedCall], actual: Sequence[str]) -> list[str]:
-    """Return the names of ``expected``; neighbours of equal ``step`` in the order that has most in common with
-    ``actual``. Of more than 720 orders, each step is put into the order in which ``actual`` first has its tools."""
+    """Return the names of ``expected``, equal ``step`` in the order closest to ``actual``.
+
+    Above 720 orders, by first use.
+    """
     numbered = ((call.step if call.step is not None else f"alone {at}", call) for at, call in enumerate(expected))
     groups = [[call.tool_name for _, call in group] for _, group in groupby(numbered, key=lambda item: item[0])]
     if math.prod(math.factorial(len(group)) for group in groups) > _MOST_ORDERS:
@@ -213,7 +209,7 @@ def in_best_order(expected: Sequence[ExpectedCall], actual: Sequence[str]) -> li
 def matched(
     expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], worth: Worth = agreement
 ) -> list[tuple[int, int, float]]:
-    """Return the matching with the best sum as (expected, call, worth); only calls of the same tool are matched."""
+    """Return the best matching as (expected, call, worth), within the same tool."""
     found: list[tuple[int, int, float]] = []
     for name in dict.fromkeys(each.tool_name for each in expected):
         rows = [at for at, each in enumerate(expected) if each.tool_name == name]
@@ -224,7 +220,7 @@ def matched(
 
 
 def tool_parts(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], in_order: bool) -> dict[str, float]:
-    """Compute the parts, each 1 where no call is expected and none made. ``in_order``: the sequence matters."""
+    """Compute the parts, each 1 if no call is expected and none made. ``in_order``: the sequence matters."""
     called, longest = [call.name for call in calls], max(len(expected), len(calls))
     order = common_order(called, in_best_order(expected, called)) / longest if longest else 1.0
     return {

@@ -1,6 +1,4 @@
-"""Makes case files from traces, and reads them with source positions. All errors are reported at once with their
-lines.
-"""
+"""Makes case files from traces, and reads them with source lines."""
 
 from __future__ import annotations
 
@@ -75,7 +73,6 @@ _OPEN = """\
 
 
 def sentence(problem: Mapping[str, Any]) -> str:
-    """Write an error of pydantic as a sentence with the cure."""
     place, given = problem["loc"], problem["input"]
     match problem["type"]:
         case "extra_forbidden":
@@ -107,9 +104,6 @@ def sentence(problem: Mapping[str, Any]) -> str:
 
 
 def as_told(problems: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the independent problems: of a field with several forms, those of the best match; no empty list whose items
-    are all reported.
-    """
     forms: dict[tuple[str | int, ...], list[Mapping[str, Any]]] = {}
     for each in problems:
         place = tuple(each["loc"])
@@ -135,12 +129,14 @@ def _unknown(place: Place) -> str:
 
 
 class CaseFileError(UserError):
-    """Raised for a case file that cannot be used; a line for each problem."""
+    """An unusable case file; a line for each problem."""
 
 
 def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
-    """Read the cases of a file, YAML or JSON: a list, a map with ``cases``, or a case. ``modules``: the user's own
-    metrics, which may be graders. Raises :class:`CaseFileError`."""
+    """Read the cases of a YAML or JSON file: a list, a map with ``cases``, or a case. Raises :class:`CaseFileError`.
+
+    ``modules``: the user's own metrics.
+    """
     try:
         text = read_given(path, _MOST_BYTES).decode("utf-8-sig")
     except TooLongError as error:
@@ -186,7 +182,6 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
 
 
 def read_json(text: str) -> YamlText:
-    """Read JSON as :func:`parse` reads YAML."""
     try:
         held = json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
@@ -208,7 +203,6 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _placed(path: Path, faults: Iterable[CaseFault], lines: dict[Place, int], inside: Place) -> str:
-    """Write faults with their lines, in order of these."""
     found = [(_line(place, lines, inside), place, text) for place, text in faults]
     told = []
     for line, place, text in sorted(found, key=lambda each: each[0] or 0):
@@ -217,7 +211,6 @@ def _placed(path: Path, faults: Iterable[CaseFault], lines: dict[Place, int], in
 
 
 def _line(place: Place, lines: dict[Place, int], inside: Place) -> int | None:
-    """Return the line of the value, or of the innermost value around it that stands in the file."""
     found = tuple(place[len(inside) :])
     if "graders" in found and found[: found.index("graders") + 1] not in lines:  # its other spelling
         found = (*found[: found.index("graders")], "grader")
@@ -227,8 +220,6 @@ def _line(place: Place, lines: dict[Place, int], inside: Place) -> int | None:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes texts that YAML or our reader would not take for text."""
-
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
@@ -245,10 +236,10 @@ def freeze(
     absent: Mapping[str, str] | None = None,
     hide: Hide = redact,
 ) -> dict[str, Any]:
-    """Make a case from a run, its first trial. People add the expectations. ``traces``: as in `pandaeval inspect
-    --format json`, ordered, at least one. ``hide``: redacts texts, besides values of secret-named fields. ``absent``: a
-    finding no trial may have (:class:`AbsentFinding`), which makes the case runnable. Raises ``ValueError`` without
-    captured content.
+    """Make a case from a run, its first trial. Raises ``ValueError`` without captured content.
+
+    ``traces``: as in `pandaeval inspect --format json`, ordered, at least one. ``hide``: redacts texts. ``absent``: a
+    finding that no trial may have; it makes the case runnable.
     """
     runs = [redact_value(trace, hide) for trace in traces]
     tools = {tool["name"]: tool for run in runs for tool in run["tools"] if tool["name"]}
@@ -292,7 +283,6 @@ def freeze(
 
 
 def to_yaml(cases: Sequence[Mapping[str, Any]]) -> str:
-    """Write a case file, with instructions for people at its top."""
     text = yaml.dump(
         {"cases": [dict(case) for case in cases]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110
     )

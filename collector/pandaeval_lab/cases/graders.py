@@ -1,4 +1,4 @@
-"""Which graders there are, and which of them a case declares."""
+"""Lists the graders, and those that a case declares."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST = 5
 
 
 def doubts(suite: Suite) -> Iterator[str]:
-    """Yield a sentence with the cure for everything in a suite that is hardly meant."""
+    """Yield a sentence for everything in a suite that is probably a mistake."""
     held = {case.id for case in suite.cases if case.scenario and case.scenario.thresholds}
     idle = [case.id for case in suite.cases if not declared(case) and not case.open and case.id not in held]
     if idle:
@@ -44,7 +44,7 @@ def doubts(suite: Suite) -> Iterator[str]:
 
 
 def unanswered(suite: Suite) -> Iterator[str]:
-    """Yield a sentence for each case with mocks that expects calls which ``pandaeval cases run`` will refuse."""
+    """Yield a sentence for each case whose mocks refuse expected calls."""
     for case in (case for case in suite.cases if case.is_mocked and case.unmocked != "pass"):
         mocks, talk = Mocks(case), (call for each in case.interactions for call in each.expected_tools or ())
         expected = dict.fromkeys(c.tool_name for c in (*(case.expected or ()), *talk) if not mocks.has(c))
@@ -53,23 +53,21 @@ def unanswered(suite: Suite) -> Iterator[str]:
 
 
 def some(ids: Sequence[str]) -> str:
-    """Return the first of some names, in words."""
     return ", ".join(ids[:_MOST]) + (", …" if len(ids) > _MOST else "")
 
 
 def known_graders(modules: tuple[str, ...]) -> list[Grader]:
-    """Return all metrics of level trial: ours, those of installed packages and of the user's own ``modules``."""
+    """Return all metrics of level trial, with those of ``modules``."""
     return [metric for metric in registry((GRADERS, *modules)).values() if isinstance(metric, Grader)]
 
 
 def rule_of(absent: AbsentFinding) -> TraceMetric | None:
-    """Return the trace metric by code that reports a finding; ``None`` if a judge reports it."""
+    """Return the trace metric by code that reports a finding; ``None`` for a judge."""
     found = registry().get(absent.metric)
     return found if isinstance(found, TraceMetric) and found.kind == "code" else None
 
 
 def declared(case: Case) -> tuple[str, ...]:
-    """Return the names of the graders that decide a trial: those of fields that demand something, and those named."""
     demands = (
         ("end_state", bool(case.end_state)),
         ("finding_absent", any(rule_of(absent) is not None for absent in case.absent)),
@@ -86,7 +84,6 @@ def declared(case: Case) -> tuple[str, ...]:
 
 
 def out_of_reach(suite: Suite, modules: tuple[str, ...]) -> Iterator[CaseFault]:
-    """Yield the errors in thresholds of scenarios, which any metric may have. ``modules``: the user's own."""
     if not any(case.scenario and case.scenario.thresholds for case in suite.cases):
         return
     known = registry((GRADERS, *modules))
@@ -100,8 +97,7 @@ def out_of_reach(suite: Suite, modules: tuple[str, ...]) -> Iterator[CaseFault]:
 
 
 def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFault]]:
-    """Write out each function that ``graders`` name by a bare name. Returns the suite, and its faults. ``known``:
-    names of the metrics of level trial."""
+    """Write out functions that ``graders`` name by a bare name. Returns the suite and its faults."""
     faults: list[CaseFault] = []
     cases: list[Case] = []
     positions: dict[str, int] = {}
@@ -139,7 +135,6 @@ def _case_faults(case: Case, known: Collection[str]) -> Iterator[CaseFault]:
 
 
 def _functions(case: Case) -> Iterator[tuple[Place, Callable[[str], object], str]]:
-    """Yield each function that a case names beside its graders: place, loader, name."""
     if case.end_state_from is not None:
         yield ("end_state_from",), function, case.end_state_from
     for tool, mocks in case.mocks.items():
@@ -149,12 +144,10 @@ def _functions(case: Case) -> Iterator[tuple[Place, Callable[[str], object], str
 
 
 def short(name: str) -> str:
-    """Return the metric name of a grader's results: for a function its own name."""
     return name.rpartition(SEPARATOR)[2].lower() if SEPARATOR in name else name
 
 
 def custom(cases: Iterable[Case]) -> dict[str, Grader]:
-    """Make metrics of the user's functions that cases name, by the name that the cases use."""
     names = dict.fromkeys(name for case in cases for name in case.graders if SEPARATOR in name)
     return {name: _metric(name) for name in names}
 
@@ -178,7 +171,6 @@ def _metric(name: str) -> Grader:
 
 
 def _grader_fault(name: str, known: Collection[str]) -> str:
-    """Return why a case cannot use a grader; ``""`` if it can."""
     if SEPARATOR not in name:
         return "" if name in known and name != CORRECT else _unknown(name, known)
     fault = _load_fault(_metric, name)
@@ -188,7 +180,6 @@ def _grader_fault(name: str, known: Collection[str]) -> str:
 
 
 def _load_fault(load: Callable[[str], object], name: str) -> str:
-    """Return why a function cannot be loaded, or has a wrong name or layer; ``""`` if it can."""
     try:
         load(name)
     except ModuleLoadError as error:

@@ -1,5 +1,4 @@
-"""Grades trials: runs the metrics of level trial, and the functions that cases name, and makes results of what they
-find."""
+"""Grades trials."""
 
 from __future__ import annotations
 
@@ -24,8 +23,6 @@ _NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"
 
 @dataclass(frozen=True, slots=True)
 class TrialVerdict:
-    """A judge's finding about a trial, with its model and costs."""
-
     finding: Finding
     model: str = ""
     cost_usd: float = 0.0
@@ -34,14 +31,12 @@ class TrialVerdict:
 
 
 class TrialGrader:
-    """Runs the graders of a suite. Any thread, one at a time."""
+    """Runs the graders of a suite. Any thread, but not concurrently."""
 
     def __init__(
         self, evaluator: Evaluator, suite: Suite, heard: Callable[[Sequence[Mapping[str, Any]]], None] | None = None
     ) -> None:
-        """``heard``: receives all JSON-ready results of each trial, including unrequested results that decided
-        ``trial_correct``.
-        """
+        """``heard``: receives all JSON-ready results of each trial, also unrequested results."""
         self.suite, self._settings, self._heard = suite, evaluator.settings, heard
         known = known_graders(self._settings.modules)
         self._preparation = Preparation(self._settings, evaluator.embedder, known)
@@ -58,16 +53,14 @@ class TrialGrader:
         self._shown = keys if enabled is None or not keys & set(enabled) else keys & set(enabled)
 
     def model_of(self, metric: Grader) -> str | None:
-        """Return the model that a judged grader asks; ``None`` if none is configured."""
         judge = self._settings.judge
         return None if judge is None else judge.model_of(metric.key)
 
     def before_asking(self, metric: Grader, trial: Trial) -> Finding | None:
-        """Return a judged grader's finding if it needs no model; ``None``: a judge has to be asked."""
+        """Return a judged grader's finding if it needs no model, else ``None``."""
         return ask(metric, trial, TrialContext(self._threshold(metric, trial.case)), self._refusal(trial))
 
     def results(self, trial: Trial, verdicts: Mapping[str, TrialVerdict] | None = None) -> list[Result]:
-        """Grade a trial; return the results that are asked for. ``verdicts``: of the judged graders, by name."""
         given = verdicts or {}
         findings = {name: verdict.finding for name, verdict in given.items()}
         judged = [metric for metric in self.judged if metric.name in given]
@@ -89,7 +82,6 @@ class TrialGrader:
         return [each for each in results if f"trial.{each.metric}" in self._shown or each.metric in own]
 
     def _silent(self, trial: Trial, graded: Sequence[Graded], results: Sequence[Result]) -> Iterator[Result]:
-        """Yield, for listeners, unscored results of graders that gave none and left the trial undecided."""
         spoke = {result.metric for result in results}
         why = {each.name: each.said for each in graded if each.success is None and each.name not in spoke}
         if CORRECT not in spoke:
@@ -130,7 +122,6 @@ class TrialGrader:
         seconds: float = 0.0,
         model: str | None = None,
     ) -> Result:
-        """Make a result with its trial in the metadata. ``depends``: its inputs besides metric and settings."""
         case, threshold, unit = trial.case, self._threshold(metric, trial.case), trial_unit(trial)
         about = {
             "case": case.id,
@@ -158,7 +149,6 @@ class TrialGrader:
         )
 
     def _outcomes(self, trial: Trial, results: Sequence[Result]) -> Iterator[Graded]:
-        """Yield the outcome of each grader; undetermined for declared graders without a result."""
         gates = {short(name) for name in declared(trial.case)}
         found = {result.metric: result for result in results}
         for name, result in found.items():
@@ -188,7 +178,7 @@ class TrialGrader:
 
 
 def trial_unit(trial: Trial) -> Unit:
-    """Make the unit of a trial's results, for which its last trace stands."""
+    """Make the unit of a trial's results, with its last trace."""
     ids = tuple(f"{trace.trace_id}:{trace.root_span_id}" for trace in trial.traces)
     unit = trace_unit(trial.last, trial.evidence)
     return replace(unit, level="trial", trace_ids=ids if len(ids) > 1 else ())

@@ -1,4 +1,4 @@
-"""What the mocks of a case answer to a call of a tool."""
+"""Answers tool calls from the mocks of a case."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _MOST_TOLD = 2000
 
 @dataclass(frozen=True, slots=True)
 class MockAnswer:
-    """The answer to a call. ``kind``: ``result``; ``error``; ``refused``, if no mock matches; ``passed`` to the tool.
-    ``error``: text for the agent. ``delay_s``: seconds.
+    """The answer to a call.
+
+    ``kind``: ``result``; ``error``; ``refused``, if no mock matches; ``passed`` to the tool. ``delay_s``: seconds.
     """
 
     kind: Literal["result", "error", "refused", "passed"]
@@ -33,20 +34,19 @@ class MockAnswer:
     delay_s: float = 0.0
 
     def told(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the call as JSON for reports: ``tool``, ``arguments``, ``kind``, and ``result`` or ``error``."""
         said = {"error": self.error} if self.error else {"result": _cut(self.result)}
         return {"tool": tool, "arguments": _cut(arguments), "kind": self.kind} | ({} if self.kind == "passed" else said)
 
 
 def plain_function(name: str) -> Callable[..., Any]:
-    """Load the function that a mock names. Raises :class:`ModuleLoadError`, and ``ValueError`` for a coroutine."""
+    """Load a mock's function. Raises :class:`ModuleLoadError`, and ``ValueError`` for a coroutine."""
     if iscoroutinefunction(found := function(name)):
         raise ValueError("is a coroutine function; write a plain one")
     return found
 
 
 class Mocks:
-    """The mocks of a case during one attempt. Any thread."""
+    """The mocks of a case during an attempt. Thread-safe."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
@@ -67,7 +67,6 @@ class Mocks:
         self._lock = threading.Lock()
 
     def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> MockAnswer:
-        """Answer a call with the arguments ``given``. ``defaults``: values of omitted arguments."""
         if (found := self._fitting(tool, _plain({**(defaults or {}), **given}), _plain(defaults or {}))) is None:
             if self._case.unmocked == "pass":
                 return MockAnswer("passed")
@@ -85,12 +84,10 @@ class Mocks:
         return MockAnswer("result", deepcopy(result), delay_s=mock.delay)  # which the agent may change
 
     def has(self, call: ExpectedCall) -> bool:
-        """Return whether an expected call would be answered."""
         several = self.by_tool.get(call.tool_name, ())
         return any(call.parameters is None or _fits(*each, call.parameters, {}) for each in several)
 
     def _fitting(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[Mock, int] | None:
-        """Return the first mock that fits and is not used up, with the number of calls that it answered before."""
         with self._lock:
             for mock, is_recorded in self.by_tool.get(tool, ()):
                 before = self._used[id(mock)]
@@ -107,7 +104,6 @@ def _fits(mock: Mock, is_recorded: bool, given: Mapping[str, Any], defaults: Map
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON; other values as text."""
     return to_jsonable_python(value, bytes_mode="base64", fallback=str)
 
 

@@ -1,7 +1,6 @@
-"""The case file model and its constraints; ``pandaeval cases schema`` prints its JSON schema.
+"""The case file model; ``pandaeval cases schema`` prints its JSON schema.
 
-Sources: case structure of the Agent Evaluation Framework (id, inputs, expected_outcome, grader), and tool expectations
-of the Agentic metric (expected_tools, steps, tool weights).
+Sources: Agent Evaluation Framework (case structure), and the Agentic metric (tool expectations).
 """
 
 from __future__ import annotations
@@ -266,8 +265,6 @@ class Case(_Part):
     @model_validator(mode="before")
     @classmethod
     def _shorthands(cls, given: Any) -> Any:
-        """Accept ``grader: one`` for ``graders: [one]``, ``output_format: json`` for ``{type: json}``, and for a tool
-        with one mock this alone."""
         if not isinstance(given, Mapping):
             return given
         told = dict(given)
@@ -296,23 +293,21 @@ class Case(_Part):
 
     @property
     def task(self) -> str | None:
-        """The input whose traces are trials of this case."""
         task = self.inputs.get("task")
         return task.strip() if isinstance(task, str) and task.strip() else None
 
     @property
     def is_mocked(self) -> bool:
-        """Whether calls in attempts at it are answered in place of the tools."""
+        """Whether mocks answer calls in attempts."""
         return bool(self.mocks) or self.unmocked is not None
 
     @property
     def end_state(self) -> Mapping[str, Any]:
-        """The fields that the end state must have."""
         return {**(self.expected_outcome.model_extra or {}), **self.expected_outcome.end_state}
 
     @property
     def expected(self) -> tuple[ExpectedCall, ...] | None:
-        """The expected calls; ``None`` where nothing is said of tools."""
+        """The expected calls; ``None`` without expectations of tools."""
         if self.expected_tools is not None:
             return self.expected_tools
         named = self.expected_outcome.tools_called

@@ -1,7 +1,6 @@
-"""Validates arguments and answers against JSON schemas.
+"""Validates values against untrusted JSON schemas.
 
-Schemas may come from untrusted traces: references are not fetched, and patterns run on RE2 in linear time, because
-Python's engine can block forever.
+References are not fetched, and patterns run on RE2 in linear time.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ _left = threading.local()
 
 
 class PatternError(ValueError):
-    """A pattern cannot be searched for; the text says why, and what could be."""
+    """An unsupported pattern. The text has the reason and an alternative."""
 
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> Any:
-    """Return the pattern with RE2's ``search(text)``, safe on any thread. Raises :class:`PatternError`."""
+    """Return the pattern with RE2's ``search(text)``. Thread-safe. Raises :class:`PatternError`."""
     options = re2.Options()
     options.log_errors = False
     try:
@@ -48,12 +47,14 @@ def compiled(pattern: str) -> Any:
 
 
 class BadSchemaError(Exception):
-    """Raised for what is no JSON schema, or cannot be checked at all or for this value."""
+    """No JSON schema, or a check that is impossible."""
 
 
 def schema_errors(schema: Any, value: Any) -> list[str]:
-    """Return the errors of a value, at most 10 sentences with the place of each. Formats are annotations, as in
-    the standard; references to other documents are not followed. Raises :class:`BadSchemaError`."""
+    """Return at most 10 errors of a value, with their places.
+
+    Formats are annotations. Raises :class:`BadSchemaError`.
+    """
     _left.steps = _MOST_STEPS
     try:
         found = sorted(validator_of(schema).iter_errors(value), key=lambda error: error.json_path)
@@ -63,7 +64,6 @@ def schema_errors(schema: Any, value: Any) -> list[str]:
 
 
 def validator_of(schema: Any) -> Validator:
-    """Make the validator of a schema. Raises :class:`BadSchemaError`, with a correction if possible."""
     return _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS))
 
 
@@ -87,8 +87,6 @@ def _validator(schema: bytes) -> Validator:
 
 
 def _counted(check: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
-    """Wrap a keyword's check so that it uses up a step each time."""
-
     def counted(validator: Validator, wanted: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
         _use_up(1)
         yield from check(validator, wanted, value, schema) or ()
@@ -103,7 +101,6 @@ def _use_up(steps: int) -> None:
 
 
 def _unique(validator: Validator, wanted: Any, value: Any, _: Any) -> Iterator[ValidationError]:
-    """Check ``uniqueItems``; count steps, as the library compares all pairs of items that cannot be sorted."""
     if wanted and validator.is_type(value, "array"):
         sortable = any(all(validator.is_type(item, kind) for item in value) for kind in ("string", "number"))
         _use_up(len(value) if sortable else len(value) ** 2 // 10)
@@ -112,7 +109,6 @@ def _unique(validator: Validator, wanted: Any, value: Any, _: Any) -> Iterator[V
 
 
 def _check_patterns(schema: Any) -> None:
-    """Raise :class:`PatternError` for patterns, in any object of the schema, that are not searched for."""
     waiting = [schema]
     while waiting:
         part = waiting.pop()

@@ -1,4 +1,4 @@
-"""Whether the state, the form of the answer and the plan of a trial are as its case expects."""
+"""Compares state, answer format and plan of a trial with its case."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ _CODES = ("exit_code", "exitCode", "returncode", "return_code", "returnCode")
 
 
 def faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence for each demand that is not met. ``answer``: the last answer; ``answers``: all, in which the
-    wanted texts may stand."""
+    """Yield a sentence for each unmet demand. ``answer``: the last of ``answers``."""
     if wanted.type == "json" or wanted.json_schema is not None:
         try:
             value: Any = orjson.loads(_unfenced(answer))
@@ -41,7 +40,6 @@ def faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterato
 
 
 def _unfenced(answer: str) -> str:
-    """Return the answer without a Markdown fence around it."""
     text = answer.strip()
     head, line_end, rest = text.partition("\n")
     fenced = head.rstrip() in (_FENCE, f"{_FENCE}json") and line_end and rest.endswith(_FENCE)
@@ -53,11 +51,7 @@ def _plain(text: str) -> str:
 
 
 def planned_tools(trial: Trial) -> list[str] | None:
-    """Return the tools of the declared plan, in order; ``None`` without a plan that names any.
-
-    The plan is the attribute ``pandaeval.plan`` (a JSON list of tool names, or of objects with ``tool``). Without it,
-    the plan is the first list of at least two lines in the model's text before its first call; each line counts for
-    the first tool that it names."""
+    """Return the tools of the declared plan, in order, or ``None``. See ``graders/plan_adherence.py``."""
     plan = trial.stated(PLAN)
     steps = plan if isinstance(plan, Sequence) and not isinstance(plan, str) else ()
     stated = [step.get("tool") if isinstance(step, dict) else step for step in steps]
@@ -77,13 +71,11 @@ def planned_tools(trial: Trial) -> list[str] | None:
 
 
 def _first(item: str, names: Sequence[str]) -> str | None:
-    """Return the tool that a line names first."""
     found = ((match.start(), name) for name in names if (match := re.search(rf"(?<!\w){re.escape(name)}(?!\w)", item)))
     return min(found, default=(0, None))[1]
 
 
 def _before_acting(trace: Trace) -> Iterator[str]:
-    """Yield the model's thoughts and texts up to its first call, in order."""
     first = min((call.start_ns for call in trace.tool_calls if call.start_ns), default=None)
     for span in trace.spans:
         if span.kind is not Kind.LLM or (first is not None and span.start_ns > first):
@@ -93,7 +85,6 @@ def _before_acting(trace: Trace) -> Iterator[str]:
 
 
 def differences(expected: Any, actual: Any, path: str = "") -> Iterator[dict[str, Any]]:
-    """Yield each field in which the actual state is not as expected; fields that nobody expects may hold anything."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         for key, value in expected.items():
             place = f"{path}.{key}" if path else str(key)
@@ -106,8 +97,7 @@ def differences(expected: Any, actual: Any, path: str = "") -> Iterator[dict[str
 
 
 def exit_code_of(trial: Trial) -> int | None:
-    """Read the exit code from the attribute ``pandaeval.exit_code``, else in the result of the last call that has one
-    one."""
+    """Read the exit code from ``pandaeval.exit_code``, else from the last tool result with an exit code."""
     stated = _whole(trial.stated(EXIT_CODE))
     if stated is not None:
         return stated

@@ -1,5 +1,4 @@
-"""A trial: the trace, or the traces in their order, of one attempt at a case, as graders see it; and which
-traces are trials of which case."""
+"""Trials, and the matching of traces to cases."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ _MOST_SAID = 80
 
 @cache
 def function(spec: str) -> Function:
-    """Load the function ``module:name`` or ``./file.py:name``. Raises :class:`ModuleLoadError`, with the cure."""
+    """Load the function ``module:name`` or ``./file.py:name``. Raises :class:`ModuleLoadError`."""
     module, _, name = spec.rpartition(":")
     if not module or not name.isidentifier():
         raise ModuleLoadError(f"{spec}: write module:function, or ./file.py:function")
@@ -53,7 +52,7 @@ def function(spec: str) -> Function:
 
 
 def source_of(spec: str) -> str:
-    """Return 12 hex digits of a function's source; ``""`` for a function without source, such as a built-in."""
+    """Return 12 hex digits of a function's source; ``""`` without source."""
     try:
         return source_digest(function(spec))
     except (ValueError, AttributeError):  # a partial, an instance, a function of C
@@ -61,7 +60,7 @@ def source_of(spec: str) -> str:
 
 
 def finding(said: Any) -> Finding | None:
-    """Turn a grader's answer into a finding. Raises ``TypeError`` for an answer of another type."""
+    """Turn a grader's answer into a finding. Raises ``TypeError``."""
     reason = ""
     if isinstance(said, tuple) and len(said) == 2:
         said, reason = said[0], str(said[1])
@@ -75,16 +74,14 @@ def finding(said: Any) -> Finding | None:
 # The interactions of a trial: what the user said, what came back, and the calls in between.
 @dataclass(frozen=True, slots=True)
 class Interacted:
-    """One interaction of a trial. ``answer``: ``None`` where none was captured, or there is none."""
+    """An interaction of a trial. ``answer``: ``None`` if missing."""
 
     answer: str | None
     calls: tuple[ToolCall, ...]
 
 
 def interactions(trial: Trial) -> list[Interacted]:
-    """Return an interaction per user message, in order. If the case expects as many as there are traces, each trace is
-    one. Else each turn is, and a call belongs to the first turn whose answer began after it.
-    """
+    """Return an interaction per user message, in order: per trace if the case expects as many, else per turn."""
     if len(trial.traces) == len(trial.case.interactions):
         return [Interacted(trace.output, trial.counted(trace.tool_calls)) for trace in trial.traces]
     return [each for trace in trial.traces for each in _turns(trial, trace)]
@@ -106,7 +103,7 @@ def _turns(trial: Trial, trace: Trace) -> Iterator[Interacted]:
 
 @dataclass(frozen=True)
 class Trial:
-    """One attempt at a case. ``name``: its number or name; ``traces``: in order of their start, at least one."""
+    """An attempt at a case. ``name``: its number or name; ``traces``: by start, at least one."""
 
     case: Case
     name: str
@@ -118,7 +115,6 @@ class Trial:
 
     @cached_property
     def all_calls(self) -> tuple[ToolCall, ...]:
-        """Every call of a tool, in order."""
         return tuple(call for trace in self.traces for call in trace.tool_calls)
 
     @cached_property
@@ -127,7 +123,6 @@ class Trial:
         return self.counted(self.all_calls)
 
     def counted(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Return those of ``calls`` that count for this case."""
         how = self.case.counted_calls
         return tuple(c for c in calls if counts(c.name, how, self._hints.get(c.name)) and (how.failed or not failed(c)))
 
@@ -141,44 +136,37 @@ class Trial:
 
     @cached_property
     def called(self) -> tuple[str, ...]:
-        """The names of the calls that count."""
         return tuple(call.name for call in self.calls)
 
     @cached_property
     def expected(self) -> tuple[ExpectedCall, ...] | None:
-        """The expected calls of tools that count; ``None`` where the case says nothing of tools."""
         return self.counted_expected(self.case.expected)
 
     def counted_expected(self, expected: Sequence[ExpectedCall] | None) -> tuple[ExpectedCall, ...] | None:
-        """Return those of ``expected`` that count for this case."""
         if expected is None:
             return None
         how, hints = self.case.counted_calls, self._hints
         return tuple(each for each in expected if counts(each.tool_name, how, hints.get(each.tool_name)))
 
     def expected_names(self, actual: Sequence[str]) -> list[str]:
-        """Return the names of the expected calls; those of a step in the order that fits ``actual`` best."""
         return in_best_order(self.expected or (), actual)
 
     @cached_property
     def schemas(self) -> Mapping[str, Any]:
-        """JSON schemas of arguments by tool: the case's own, else those that the traces declare."""
+        """JSON schemas of arguments by tool, from the case, else the traces."""
         declared = {tool.name: tool.parameters for trace in self.traces for tool in trace.tools if tool.parameters}
         return {**declared, **self.case.tool_schemas}
 
     @property
     def task(self) -> str | None:
-        """The user's first message."""
         return said_first(self.traces[0])
 
     @property
     def answer(self) -> str | None:
-        """The last answer; ``None``: not captured, or there is none."""
         return self.last.output
 
     @cached_property
     def answers(self) -> tuple[str, ...]:
-        """Everything that the agent said to the user."""
         said: list[str | None] = []
         for trace in self.traces:
             by_turn = [turn.assistant for turn in trace.turns]
@@ -186,8 +174,7 @@ class Trial:
         return tuple(text for text in said if text)
 
     def stated(self, name: str) -> Any:
-        """Return the value of an attribute ``pandaeval.…`` of the spans or their events, JSON parsed; the last value
-        counts. ``None`` without one."""
+        """Return the last value of an attribute ``pandaeval.…``, JSON parsed, or ``None``."""
         found = [span.attributes[name] for trace in self.traces for span in trace.spans if name in span.attributes]
         if not found or not isinstance(found[-1], str):
             return found[-1] if found else None
@@ -198,13 +185,13 @@ class Trial:
 
     @property
     def mock_calls(self) -> tuple[dict[str, Any], ...]:
-        """The calls that mocks answered or refused, in order of their spans."""
+        """Calls that mocks answered or refused, by span."""
         stated = (span.attributes.get(MOCK_CALLS) for trace in self.traces for span in trace.spans)
         return tuple(orjson.loads(call) for calls in stated if isinstance(calls, list | tuple) for call in calls)
 
     @property
     def past_mocks(self) -> list[str]:
-        """Tools of ``cases run`` attempts that bypassed mocks, an entry per call."""
+        """Tools that bypassed mocks, an entry per call."""
         if not self.case.is_mocked or not any(span.scope == RUN_SCOPE for trace in self.traces for span in trace.spans):
             return []
         left = Counter(call.name for call in self.all_calls)
@@ -213,13 +200,12 @@ class Trial:
 
     @property
     def spoilt(self) -> Unscored | None:
-        """Why nothing can be told of the agent, if the simulated user failed."""
+        """The failure of the simulated user, which makes the trial unusable."""
         why = self.stated(SIMULATOR_FAILED)
         return why and Unscored(Why.SIMULATOR_FAILED, f"the simulated user spoilt the conversation: {why}")
 
     @cached_property
     def evidence(self) -> str:
-        """Digest of all that grading rests on: the traces, the case's expectations, and the source of the end state."""
         expects = self.case.model_dump(mode="json", exclude=_NO_EXPECTATION)
         told: list[Any] = [
             [trace.digest for trace in self.traces],
@@ -236,7 +222,7 @@ def _digest(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """The outcome of a grader. ``success``: ``None`` if it cannot be told; ``gates``: the case declares the grader."""
+    """A grader's outcome. ``success``: ``None`` if unknown; ``gates``: the case declares the grader."""
 
     name: str
     layer: str
@@ -247,8 +233,7 @@ class Graded:
 
 @dataclass(frozen=True, slots=True)
 class TrialContext:
-    """What a grader may look at besides the trial. ``judged``: the findings of judged graders, by name; ``graded``: the
-    outcomes of all other graders, for ``trial_correct`` alone."""
+    """Further inputs of a grader. ``judged``: findings by name; ``graded``: outcomes for ``trial_correct``."""
 
     threshold: float
     judged: Mapping[str, Finding] = field(default_factory=dict)
@@ -257,7 +242,7 @@ class TrialContext:
 
 
 def counts(name: str, how: CountedCalls, read_only: bool | None = None) -> bool:
-    """Return whether calls of a tool count. ``read_only``: the hint of the tool's definition."""
+    """Return whether calls of a tool count. ``read_only``: its definition's hint."""
     match how.tools:
         case "all":
             return True
@@ -268,15 +253,13 @@ def counts(name: str, how: CountedCalls, read_only: bool | None = None) -> bool:
 
 
 def said_first(trace: Trace) -> str | None:
-    """Return the user's first message in a trace."""
     first = next((turn.user for turn in trace.turns if turn.user), None)
     return first or trace.input
 
 
 @dataclass(frozen=True, slots=True)
 class TrialTrace:
-    """What is kept of a trace to read it again when its trial is graded. ``session_id``: the session in which it was
-    placed."""
+    """A trace to read again when its trial is graded."""
 
     trace_id: str
     session_id: str | None
@@ -285,7 +268,7 @@ class TrialTrace:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A trial whose traces wait to be read. ``name``: number or name of the attempt."""
+    """A trial whose traces are not read yet."""
 
     case: Case
     name: str
@@ -296,8 +279,8 @@ class TrialMatcher:
     """Groups traces into trials, without content, by start time.
 
     A trace belongs to the case its spans name; else to the case frozen from it; else to its session's earlier case;
-    else to the only case whose ``inputs.task`` is its input. A trial has one case and one ``pandaeval.trial``, else a
-    single session, else a single trace.
+    else to the only case whose ``inputs.task`` is its input. A trial has a case and a ``pandaeval.trial``, else a
+    session, else a trace.
     """
 
     def __init__(self, suite: Suite) -> None:
@@ -321,7 +304,6 @@ class TrialMatcher:
         """The first words of the user in one such trace, shortened."""
 
     def add(self, traces: Iterable[Trace]) -> None:
-        """Take in traces; count those of no case."""
         for trace in traces:
             found = self.case_of(trace)
             if found is None:
@@ -334,30 +316,26 @@ class TrialMatcher:
                 self._sessions[session] = found
 
     def take_spoilt(self, trace: Trace) -> bool:
-        """Record a trace in which the simulated user spoilt the trial. Returns whether it is such a trace."""
+        """Record a trace whose simulated user failed. Returns whether it is one."""
         is_spoilt = any(SIMULATOR_FAILED in span.attributes for span in trace.spans)
         self.add([trace] if is_spoilt else [])
         return is_spoilt
 
     def attempts(self) -> list[Attempt]:
-        """Return all trials, in the order of the cases."""
         order = {id_: at for at, id_ in enumerate(self._cases)}
         keys = sorted(self._gathered, key=lambda key: order[key[0]])
         return [Attempt(self._cases[id_], name, self._gathered[id_, name]) for id_, name in keys]
 
     @property
     def without_trial(self) -> list[str]:
-        """The ids of cases that no trace is a trial of."""
         tried = {id_ for id_, _ in self._gathered}
         return [id_ for id_ in self._cases if id_ not in tried]
 
     def case_of_session(self, session_id: str) -> str | None:
-        """Return the id of the case that the traces of a session are trials of."""
         found = self._sessions.get(session_id)
         return None if found is None else found[0].id
 
     def case_of(self, trace: Trace) -> tuple[Case, str] | None:
-        """Return the case of a trace, and the name of the trial."""
         named = stated(trace, semconv.PANDAEVAL_CASE_ID)[0]
         case = self._named.get(named) if named else self._frozen.get(trace.trace_id)
         if named and case is None and (named in self.unknown or len(self.unknown) < _MOST_UNKNOWN):

@@ -1,4 +1,4 @@
-"""Compares the results of other evaluators in the traces with ours."""
+"""Compares other evaluators' results with ours."""
 
 from __future__ import annotations
 
@@ -24,9 +24,6 @@ _COLUMNS = ("evaluator", "result", "runs", "both pass", "both fail", "only it fa
 
 
 class Agreement(Stage):
-    """Counts, for each result of another evaluator, the runs in which its verdict and ours agree. We fail a run if any
-    of our results for its trace or turns fails."""
-
     def __init__(self) -> None:
         self._others: dict[str, tuple[OtherResult, ...]] = {}
         self._failed: set[str] = set()
@@ -60,7 +57,7 @@ class Agreement(Stage):
 
 
 def passes(other: OtherResult) -> bool | None:
-    """Returns whether a result of another evaluator is a pass: by its label, else by its score from 0 to 1."""
+    """Return whether a foreign result passes: by its label, else its score (0..1)."""
     label = other.label.strip().lower()
     if label in _PASSES or label in _FAILS:
         return label in _PASSES

@@ -1,4 +1,4 @@
-"""The work of `pandaeval judge align`: try rulings, guard them, keep them in their file, and show them."""
+"""The work of `pandaeval judge align`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _DRILLED = ("claim", "value")
 def prepared(
     settings: Config, labels: Path, source: RunSource, metric: str, agent: str, usd: float | None
 ) -> tuple[FileJudging, dict[LabelledRun, JudgedUnit]]:
-    """Returns the judge over the source's runs, and the labelled runs with the judge's present verdicts."""
+    """Return the judge, and the labelled runs with its present verdicts."""
     verdicts = read_labels(labels, metric_names(None)).labels
     keys = sorted({each.metric for each in verdicts})
     wanted = [key for key in keys if metric in ("", key, key.partition(".")[2])]
@@ -77,7 +77,6 @@ def tried(
     propose: int,
     drill: int,
 ) -> tuple[Alignment, str]:
-    """Tries candidates and proposals. Returns the outcome, and why the drill forbids a proven ruling, if so."""
     written = [each.text for each in entries if each.state == "candidate" and _concerns(each, judging)]
     now = {run.unit: said for run, said in runs.items()}
     try:
@@ -116,7 +115,6 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
 
 
 def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
-    """Returns a sentence if the judge notices fewer planted faults with the ruling than without it, else ``""``."""
     noticed = []
     chosen = chosen_faults([*_DRILLED], faults())
     for each in ("", text):
@@ -129,7 +127,6 @@ def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
 
 
 def write(path: Path, entries: Sequence[Ruling], judging: FileJudging, found: Alignment, drilled: str) -> None:
-    """Writes the outcome of each tried ruling into the file of rulings."""
     by_text = {each.text: each for each in found.tried}
     told = {each.text for each in entries if _concerns(each, judging)}
     kept = [each for each in entries if each.text not in by_text or each.state != "candidate"]
@@ -167,7 +164,6 @@ def _figures(change: VerdictChange) -> dict[str, float]:
 
 
 def print_alignment(found: Alignment, drilled: str, judging: FileJudging, path: Path, format_: RunFormat) -> None:
-    """Prints how each ruling did, and the cost of the trials."""
     entries = [_entry(each, judging, drilled) for each in found.tried]
     if format_ == "json":
         told = {"metric": judging.metric, "agent": judging.agent, "labelled": found.runs, "cost_usd": judging.spent}

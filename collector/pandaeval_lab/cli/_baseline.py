@@ -1,4 +1,4 @@
-"""Compares the trials of an evaluation with those of a baseline file."""
+"""Compares trials with a baseline file."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ BASELINE = "baseline"
 
 
 class BaselineStage(Stage):
-    """Fails if trials are worse than in the baseline file. The constructor reads the file, and raises ``UserError`` if
-    it is unusable."""
+    """Fails if trials are worse than in the baseline file. Raises ``UserError``."""
 
     def __init__(self, path: Path, gates: Gates) -> None:
         before = list(result_lines(path))
@@ -51,7 +50,6 @@ class BaselineStage(Stage):
         yield GateOutcome(BASELINE, verdict.passed, f"baseline: {'; '.join(sentences)}" if sentences else "")
 
     def finish(self, outcome: EvaluationOutcome) -> None:
-        """Prints effect, interval and reasons of failure on standard error."""
         verdict = self._verdict
         if verdict is None:
             return

@@ -1,4 +1,4 @@
-"""Decides which cases fail a run: those of which most trials are not correct."""
+"""Decides which cases fail a run."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ _OVERRIDDEN = " (--no-fail: this does not fail the run)"
 class CaseGates:
     """The rules of ``pandaeval cases run`` for its exit code.
 
-    - A regression case or a scenario fails the run if more than half of its trials are not correct.
+    - A regression case or scenario fails the run if most of its trials are not correct.
     - A capability case fails the run only by a threshold or the baseline.
     - If every attempt ended with an error, the run fails.
 
-    ``attempts``: of the run; those that were interrupted do not count.
     ``no_fail``: failing cases are only reported. The last rule still holds.
     """
 
@@ -38,7 +37,7 @@ class CaseGates:
     no_fail: bool = False
 
     def outcomes(self, report: LayerReport) -> Iterator[GateOutcome]:
-        """Yields an outcome for each failing case, worst first, and another outcome if no attempt ran to its end."""
+        """Yield failing cases, worst first, and an outcome if no attempt finished."""
         for case, count in report.cases().items():
             if not count.fails:
                 continue

@@ -104,8 +104,7 @@ def stub(
 
 
 def stub_app(suite: Path, case: str | None = None) -> ASGIApp:
-    """Returns the application of :func:`stub`. It refuses requests that a web page of somebody else can send, and
-    bodies that are too large: a mock may run a function with the arguments."""
+    """Return the application of :func:`stub`. It refuses cross-site requests and large bodies."""
     from pydantic_core import from_json
     from starlette.applications import Starlette
     from starlette.responses import Response
@@ -132,9 +131,6 @@ def stub_app(suite: Path, case: str | None = None) -> ASGIApp:
 
 
 class _Answers:
-    """Answers by the mocks of the case that a call's baggage names, else of ``case``. Where a call is part of a
-    trace, a span in it brings the call into the report of ``cases run`` (``PANDAEVAL_ENDPOINT``)."""
-
     def __init__(self, suite: Path, case: str | None) -> None:
         self.cases = {each.id: each for each in read_suite(suite).cases}
         if case is not None and case not in self.cases:
@@ -145,7 +141,6 @@ class _Answers:
         self._tracer = provider.get_tracer(MOCK_SCOPE)
 
     async def reply(self, tool: str, arguments: Mapping[str, Any], carrier: Mapping[str, Any]) -> MockAnswer:
-        """Answers a call, when its delay is over. ``carrier``: may have ``traceparent`` and ``baggage``."""
         carried = TraceContextTextMapPropagator().extract(carrier, W3CBaggagePropagator().extract(carrier))
         token = context.attach(carried)
         try:

@@ -1,4 +1,4 @@
-"""``pandaeval cases run``: the agent under test tries every case, and the spans that it leaves are graded."""
+"""``pandaeval cases run``: runs the agent on every case and grades its spans."""
 
 from __future__ import annotations
 
@@ -52,8 +52,6 @@ _FLUSH_MS, _POLL_S, _INTERRUPTED = 30_000, 0.2, 130
 
 @dataclass(frozen=True, slots=True)
 class CaseRunOptions:
-    """The options of the command."""
-
     suite: Annotated[Path, file_argument("Case file (YAML or JSON).")]
     agent: Annotated[str, typer.Option(help=_AGENT, metavar="AGENT")]
     trials: Annotated[int, typer.Option(min=1, help="Number of attempts at each case.")] = 1
@@ -75,11 +73,10 @@ class CaseRunOptions:
 
     @property
     def is_remote(self) -> bool:
-        """Whether the agent is an HTTP address."""
         return self.agent.startswith(("http://", "https://"))
 
     def seconds(self, option: str) -> float:
-        """Returns a duration among the options. Raises ``UserError``."""
+        """Return a duration option. Raises ``UserError``."""
         text = getattr(self, option)
         try:
             return parse_duration(text)
@@ -159,7 +156,6 @@ async def _run(
     attempts: Sequence[Attempted],
     limits: tuple[float, float, float],
 ) -> bool:
-    """Makes the attempts and writes their spans into the folder. Returns whether all were made."""
     turn_s, case_s, wait_s = limits
     async with AsyncExitStack() as held:
         receiver = await held.enter_async_context(SpanReceiver(config if options.is_remote else None))
@@ -192,7 +188,6 @@ async def _simulator(options: CaseRunOptions, simulation: Config | None, held: A
 
 
 def _tell_conversations(simulator: Simulator, attempts: Sequence[Attempted]) -> None:
-    """Prints the cost of the simulated user, and how its conversations ended."""
     ends: Counter[str] = Counter()
     for attempt in attempts:
         if attempt.case.scenario and attempt.has_ended:
@@ -202,7 +197,6 @@ def _tell_conversations(simulator: Simulator, attempts: Sequence[Attempted]) -> 
 
 
 def _write_spans(receiver: SpanReceiver, attempts: Sequence[Attempted], options: CaseRunOptions) -> None:
-    """Writes the spans of attempts that have ended, and apart those that the simulated user spoilt."""
     owners = _owners(receiver, attempts)
     kept, spoilt = {attempt.spoilt_id for attempt in attempts}, set[str]()
     for id_ in receiver.items():
@@ -219,8 +213,7 @@ def _write_spans(receiver: SpanReceiver, attempts: Sequence[Attempted], options:
 
 
 def _owners(receiver: SpanReceiver, attempts: Sequence[Attempted]) -> dict[str, Attempted]:
-    """Returns the attempts of the traces that came: each trace is a turn of its attempt, or names its session. Spans of
-    an earlier run have no owner: an agent elsewhere may still send them."""
+    """Return the attempts of the arrived traces, without spans of earlier runs."""
     turns = {id_: attempt for attempt in attempts for id_ in attempt.trace_ids}
     sessions = {attempt.session: attempt for attempt in attempts}
     named = receiver.naming(sessions, receiver.items().keys() - turns.keys())
@@ -228,7 +221,6 @@ def _owners(receiver: SpanReceiver, attempts: Sequence[Attempted]) -> dict[str, 
 
 
 async def _arrived(receiver: SpanReceiver, attempts: Sequence[Attempted], is_remote: bool, deadline: float) -> None:
-    """Waits until the traces are complete. Raises ``UserError`` if the agent left no spans."""
     good = [attempt for attempt in attempts if attempt.has_ended and not (attempt.error or attempt.spoilt)]
     ids = [id_ for attempt in good for id_ in attempt.trace_ids]
     # The first span of each trace is ours, and mocks send theirs at once. An agent elsewhere may send late.
@@ -250,7 +242,6 @@ async def _arrived(receiver: SpanReceiver, attempts: Sequence[Attempted], is_rem
 
 
 def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
-    """Returns the requested cases. Raises ``UserError`` for none, and for a case without a user."""
     wanted = _only([case.id for case in suite.cases], options)
     cases = tuple(case for case in suite.cases if case.id in wanted)
     for case in cases:
@@ -262,7 +253,6 @@ def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
 
 
 def _only(ids: Sequence[str], options: CaseRunOptions) -> Sequence[str]:
-    """Returns the ids that fit ``--only``. Raises ``UserError``."""
     if options.only and options.baseline is not None:
         raise UserError("--baseline compares whole suites; omit --only")
     if options.only is None:

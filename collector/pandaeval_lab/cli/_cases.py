@@ -1,4 +1,4 @@
-"""Grades the trials of cases in an evaluation, and reports the layer in which each case broke."""
+"""Grades trials in an evaluation, by case."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NAMING = (
 
 
 def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | None:
-    """Reads the cases of ``path``; ``None`` without one. Raises ``UserError``."""
+    """Read the cases of ``path``, if any. Raises ``UserError``."""
     if path is not None:
         return read_suite(path, config.metrics.modules)
     if report is not None:
@@ -55,10 +55,10 @@ def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | 
 
 
 class CaseStage(Stage):
-    """Grades the trials of a suite when all traces are scored, and reports on them by case."""
+    """Grades a suite's trials after all traces, and reports by case."""
 
     def __init__(self, suite: Suite, report: Path | None, gates: CaseGates | None = None) -> None:
-        """``report``: file for the JUnit report; ``gates``: rules by which cases fail the run."""
+        """``report``: JUnit file; ``gates``: rules by which cases fail the run."""
         self._suite, self._path, self._gates = suite, report, gates
         self._matcher = TrialMatcher(suite)
         self.case_of_session = self._matcher.case_of_session
@@ -85,7 +85,6 @@ class CaseStage(Stage):
         return {"cases": self._report.brief()}
 
     def show(self, out: Console) -> None:
-        """Prints a table with a row for each case, and a table with a row for each kind of case."""
         cases = len(self._report.cases())
         if not cases:
             return
@@ -103,14 +102,12 @@ class CaseStage(Stage):
         out.print(table(_COLUMNS[:-1], totals, on=out, title="Cases by kind"))
 
     def finish(self, outcome: EvaluationOutcome) -> None:
-        """Prints notices, and writes the report's file."""
         for notice in (*self._mock_notices(), *doubts(self._suite), *self._matching_notices()):
             typer.echo(f"notice: {safe(notice)}", err=True)
         if self._path is not None:
             self._write(self._path, outcome.gates)
 
     def _write(self, path: Path, gates: Sequence[GateOutcome]) -> None:
-        """Writes the report as JUnit, with the ``gates`` of the evaluation."""
         suites = junit_suites(self._report, self._gates is not None and self._gates.no_fail)
         if tests := gate_tests(gate for gate in gates if not gate.key.startswith(CASE)):
             suites["thresholds"] = tests
@@ -126,7 +123,6 @@ class CaseStage(Stage):
                 yield f"{problem} ({', '.join(f'{tool} {count}×' for tool, count in tools.most_common(5))})"
 
     def _matching_notices(self) -> Iterator[str]:
-        """Yields notices on traces without a case, cases without a trial, and trials of several runs."""
         matcher, cases = self._matcher, len(self._suite.cases)
         for case, count in sorted(matcher.unknown.items())[:10]:
             yield f"{count} traces name the case {case}, which is not in the file"
@@ -141,13 +137,11 @@ class CaseStage(Stage):
 
 
 def case_table(cases: Iterable[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """Returns head and rows of the table of cases. ``cases``: as :meth:`LayerReport.brief` has them."""
     rows = [_row(case) for case in cases]
     return [_COLUMNS, *rows[:_MAX_ROWS]] if rows else []
 
 
 def no_case(option: str, name: str, suite: Path, ids: Sequence[str]) -> UserError:
-    """Returns the error for an ``option`` that names an unknown case; its text names known ones."""
     nearest = closest(name, ids)
     known = f"the nearest is {nearest}" if nearest else f"it has {some(ids)}"
     return UserError(f"{option} {name}: {suite} has no such case; {known}")

@@ -1,5 +1,4 @@
-"""What came of a run for CI systems: JUnit XML, shown as tests (thresholds, failure groups and metrics), and the
-summary of a job on GitHub."""
+"""Reports a run to CI systems: JUnit XML and GitHub's job summary."""
 
 from __future__ import annotations
 
@@ -24,9 +23,7 @@ _SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "\\`*_[]|@~:"}
 
 
 def write_junit(target: TextIO, gates: Sequence[GateOutcome], summary: Summary, least: str) -> None:
-    """Writes three suites. A threshold, or the baseline, fails as in the command, and is skipped where it was not
-    measured; a failure group fails from the severity ``least`` on; a metric without a configured threshold passes and
-    states its mean."""
+    """Write thresholds, failure groups and metrics as suites. A failure group fails from the severity ``least`` on."""
     gated = {gate.key for gate in gates}
     values = summary.values()
     suites = {
@@ -40,8 +37,7 @@ def write_junit(target: TextIO, gates: Sequence[GateOutcome], summary: Summary, 
 def write_suites(
     target: TextIO, suites: Mapping[str, Sequence[Element]], name: str = "pandaeval", prefix: str = "pandaeval "
 ) -> None:
-    """Writes a JUnit document of suites: test cases by the name of their suite, behind a ``prefix``. ``name``: of all
-    of them together."""
+    """Write a JUnit document of suites, with test cases behind a ``prefix``."""
 
     def counted(cases: Sequence[Element]) -> dict[str, str]:
         failed, skipped = (str(sum(case.find(kind) is not None for case in cases)) for kind in ("failure", "skipped"))
@@ -55,7 +51,7 @@ def write_suites(
 
 
 def gate_tests(gates: Iterable[GateOutcome]) -> list[Element]:
-    """Returns a JUnit test for each gate but that of all failures, which stand by their groups."""
+    """Return a JUnit test per gate, except the gate of failure groups."""
     return [_threshold(gate) for gate in gates if gate.key != KEY]
 
 
@@ -94,8 +90,7 @@ def _metric(key: str, value: float) -> Element:
 def add_summary(
     gates: Sequence[GateOutcome], summary: Summary, environ: Mapping[str, str], cases: Sequence[Sequence[str]] = ()
 ) -> str:
-    """Appends the run to the job's summary, if there is one. ``cases``: head and rows of a table of them, if there were
-    some. Returns why it could not be written, or ``""``."""
+    """Append the run to the job's summary. Returns an error, or ``""``."""
     path = environ.get("GITHUB_STEP_SUMMARY")
     if not path:
         return ""
@@ -109,7 +104,7 @@ def add_summary(
 
 
 def error_annotation(gate: GateOutcome, environ: Mapping[str, str]) -> str:
-    """Returns the workflow command that marks a failed gate in a job on GitHub; elsewhere ``""``.
+    """Return GitHub's workflow command for a failed gate, or ``""``.
 
     Format: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
     """
@@ -153,6 +148,5 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Returns text of a run, on one line, that Markdown shows as it stands: nothing is rendered or linked."""
     shown = html.escape(" ".join(text.split()), quote=False)
     return shown.translate(_SIGNS)

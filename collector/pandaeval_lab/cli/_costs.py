@@ -1,4 +1,4 @@
-"""Costs of runs and their verdicts, added up by session, user, agent and day."""
+"""Sums costs of runs and verdicts by session, user, agent and day."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ _KINDS = ("agent", "user", "session", "day")
 
 @dataclass(slots=True)
 class CostSum:
-    """The cost of some runs. ``usd``: ``None`` if nothing is known; ``unpriced``: runs, or verdicts, whose cost is not
-    in it."""
+    """The cost of runs. ``usd``: ``None`` if unknown; ``unpriced``: runs or verdicts without a price."""
 
     runs: int = 0
     tokens: int = 0
@@ -41,13 +40,10 @@ class CostSum:
 
 @dataclass(slots=True)
 class CostSums:
-    """The costs of an evaluation: of runs by kind and name, and of all verdicts."""
-
     sums: dict[tuple[str, str], CostSum] = field(default_factory=dict)
     judge: CostSum = field(default_factory=CostSum)
 
     def ran(self, facts: Mapping[str, Any]) -> None:
-        """Adds a run, given as lists show it."""
         day = datetime.fromtimestamp(facts["at"] / 1000, UTC).date().isoformat()
         for kind in _KINDS:
             name = day if kind == "day" else facts.get(kind)
@@ -56,13 +52,11 @@ class CostSums:
                 cost.add(sum(facts["tokens"]), facts.get("usd"), "unpriced" in facts)
 
     def judged(self, result: Mapping[str, Any]) -> None:
-        """Adds a verdict, given as its JSON object."""
         if tokens := result.get("tokens"):
             usd = result.get("cost_usd") or None
             self.judge.add(tokens, usd, usd is None)
 
     def rows(self) -> Iterator[tuple[str, str, int, str, str]]:
-        """Yields the highest costs of each kind."""
         for kind in _KINDS:
             found = [(name, cost) for (of, name), cost in self.sums.items() if of == kind]
             for name, cost in sorted(found, key=lambda each: (-(each[1].usd or 0.0), each[0]))[:_MOST]:
@@ -70,7 +64,6 @@ class CostSums:
 
 
 def print_costs(costs: CostSums, out: Console) -> None:
-    """Prints the costs of the runs and their verdicts; nothing if no run states tokens or a cost."""
     if any(cost.tokens or cost.usd for cost in costs.sums.values()):
         print_list(("by", "name", "runs", "tokens", "cost"), costs.rows(), "Cost of the runs", out)
     if costs.judge.runs:

@@ -1,4 +1,4 @@
-"""The formats in which an evaluation writes its results."""
+"""The output formats of an evaluation."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ ResultFormat = Literal["table", "json", "junit", "html"]
 
 
 class _Output(Stage):
-    """Writes to ``path``, or to standard output."""
-
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._target: TextIO = sys.stdout
@@ -40,8 +38,6 @@ class _Output(Stage):
 
 
 class Tables(_Output):
-    """Writes tables for people."""
-
     def finish(self, outcome: EvaluationOutcome) -> None:
         out = console(file=self._target)
         print_summary(outcome.summary, out, outcome.config.judge.model)
@@ -50,7 +46,7 @@ class Tables(_Output):
 
 
 class JsonLines(_Output):
-    """Writes a line for each result. Failed results come last, because each names its group of failures."""
+    """Writes a line per result. Failed results come last, with their group."""
 
     def __init__(self, path: Path | None) -> None:
         super().__init__(path)
@@ -68,16 +64,12 @@ class JsonLines(_Output):
 
 
 class JUnit(_Output):
-    """Writes JUnit XML for CI systems."""
-
     def finish(self, outcome: EvaluationOutcome) -> None:
         least = outcome.config.gates.fail_on_error_severity or ""
         write_junit(self._target, outcome.gates, outcome.summary, least)
 
 
 class HtmlReport(_Output):
-    """Writes the HTML report from the store of the evaluation."""
-
     def __init__(self, path: Path | None) -> None:
         super().__init__(path)
         self._left_out: set[str] = set()
@@ -100,7 +92,7 @@ class HtmlReport(_Output):
 
 
 class SavedResults(_Output):
-    """Writes a line for each result to a file. A killed evaluation leaves the file of the last complete one."""
+    """Writes a line per result to a file, which is replaced only when complete."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path.with_name(f"{path.name}.part"))
@@ -123,6 +115,5 @@ FORMATS: dict[ResultFormat, Callable[[Path | None], Stage]] = {
 
 
 def default_file(terminal: bool) -> Path | None:
-    """Returns where a report goes without ``--output``: a file if standard output is a terminal, which it would flood,
-    else ``None`` for standard output."""
+    """Return the report's file without ``--output``: ``None`` if standard output is no terminal."""
     return Path("pandaeval-report.html") if terminal else None

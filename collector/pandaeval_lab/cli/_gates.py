@@ -1,7 +1,6 @@
-"""Does a run pass? Only thresholds that somebody configured can fail it, and silence passes only where it is explained.
+"""Decides whether a run passes its configured thresholds.
 
-A gate's value is the mean of what was scored. What was never captured (``no_content``) and what was left out on purpose
-(``not_sampled``) is no failure to score: it counts in no share.
+Missing content (``no_content``) and results that were not sampled count in no share.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ _REASON = 200
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """The outcome of one configured threshold. ``text``: a sentence for people, empty for one that was simply met.
-    ``examples``: a line for each of the worst results that made it fail."""
+    """The outcome of a threshold."""
 
     key: str
     passed: bool
@@ -48,13 +46,10 @@ def gates(
     silent: Callable[[str], tuple[bool, str]] = lambda key: (True, "applies to nothing in the input"),
     examples: Callable[[str], Iterable[str]] = lambda key: (),
 ) -> list[GateOutcome]:
-    """Returns the outcome of each of the ``thresholds`` (by metric key, in the metric's own scale, as the ``means``
-    are). ``tallies``: counts of results by metric key.
+    """Return the outcome of each of the ``thresholds``, by metric key in the metric's own scale.
 
-    A gate fails when the mean of its scores is below the threshold; when nothing was scored, unless all of it is
-    assumed; and when more than ``max_unscored`` (share, 0..1) of what should have a score has none. For a metric
-    without results ``silent(key)`` gives whether that passes, and why; ``examples(key)`` lists its worst results.
-    Unclear and disputed verdicts fail no gate.
+    A gate fails below the threshold, without any score (unless all are assumed), or above ``max_unscored`` (0..1).
+    ``silent(key)``: whether a metric without results passes, and why. Unclear and disputed verdicts fail no gate.
     """
     found = []
     for key, threshold in thresholds.items():
@@ -67,7 +62,6 @@ def gates(
 
 
 def _held(threshold: float, max_unscored: float, tally: OutcomeCounts, mean: float) -> tuple[bool, str]:
-    """Returns whether a gate with results passes, and why not; without any score it does if all are assumed."""
     scored, whys = tally.scored, tally.unscored
     # What should have a score goes before what is not expected to.
     worst = max(whys, key=lambda why: (why not in _NOT_EXPECTED, whys[why]), default="")
@@ -94,7 +88,7 @@ def _held(threshold: float, max_unscored: float, tally: OutcomeCounts, mean: flo
 
 
 def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome:
-    """Returns a gate that fails if a group is as grave as ``gates.fail_on_error_severity`` (``None``: never)."""
+    """Return a gate for ``gates.fail_on_error_severity`` (``None``: never fails)."""
     grave = [group for group in groups if least is not None and at_least(group.severity, least)]
     if not grave:
         return GateOutcome(KEY, True)
@@ -104,7 +98,6 @@ def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome
 
 
 def with_groups(failed: Iterable[Result], groups: Sequence[RootCause]) -> Iterator[bytes]:
-    """Yields failed results as JSON, each with its group (``metadata.failure_group``)."""
     of_result = {member.result: group.to_dict() for group in groups for member in group.members}
     for result in failed:
         held = orjson.loads(result.to_json())
@@ -113,7 +106,6 @@ def with_groups(failed: Iterable[Result], groups: Sequence[RootCause]) -> Iterat
 
 
 def checked(config: Config, summary: Summary) -> list[GateOutcome]:
-    """Returns the outcomes of the thresholds that ``metrics.thresholds`` sets, and that of the failure groups."""
     found = gates(
         scoring(config).thresholds,
         config.gates.max_unscored,
@@ -126,7 +118,6 @@ def checked(config: Config, summary: Summary) -> list[GateOutcome]:
 
 
 def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:
-    """Yields a sentence for each metric in ``asked`` that gave no result at all: why there is none."""
     names = names_of(config)
     given = summary.tallies
     graded = any(key.startswith("trial.") for key in given)
@@ -136,7 +127,6 @@ def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterat
 
 
 def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
-    """Returns whether a metric that gave no result at all passes, and why there is none."""
     metric, settings = registry(config.metrics.modules)[key], scoring(config)
     if settings.enabled is not None and key not in settings.enabled:
         return True, "not checked: it was not asked (--metrics, metrics.enabled)"

@@ -1,5 +1,4 @@
-"""The runs that a command is about: those of files and trace stores, read with a progress bar, or those that a data
-directory keeps."""
+"""The runs of a command, from files, trace stores or a data directory."""
 
 from __future__ import annotations
 
@@ -35,12 +34,10 @@ _STORE = "Read runs and labels from this data directory of a collector."
 
 
 class Inputs:
-    """Yields every request of every file or trace store, once, with a progress bar on standard error if that is a
-    terminal.
+    """Yields every request once, with a progress bar on a terminal.
 
-    A file that cannot be opened ends the command before any is read, since its name is probably a mistake. A file
-    without any request does not stop the others: ``unusable`` says why. ``UserError`` ends the iteration if all are
-    like that.
+    An unopenable file ends the command before any is read. Files without requests are in ``unusable``. Raises
+    ``UserError`` if all are.
     """
 
     def __init__(self, files: Iterable[str]) -> None:
@@ -74,7 +71,7 @@ class Inputs:
             raise UserError("\n".join([*self._causes, *self.unusable]))
 
     def leave_if_unusable(self) -> None:
-        """Prints which files were left out, and leaves with 2 if any was. Call it at the end of a command."""
+        """Print unusable files and exit with 2, at the end of a command."""
         for sentence in self.unusable:
             typer.echo(sentence, err=True)
         if self.unusable:
@@ -103,7 +100,7 @@ class Inputs:
 
 
 def requests(files: Iterable[str]) -> Iterator[Request | BadLine]:
-    """Yields requests as :class:`Inputs` does, but raises ``UserError`` at the end if any file is unusable."""
+    """Yield requests, and raise ``UserError`` at the end if any file is unusable."""
     inputs = Inputs(files)
     yield from inputs
     if inputs.unusable:
@@ -116,13 +113,11 @@ def _opened(name: str) -> Input | TraceSource:
 
 @dataclass(frozen=True, slots=True)
 class RunSource:
-    """The runs that a command is about: those of ``files`` or those in ``store``."""
-
     files: Annotated[list[str] | None, typer.Argument(help=_FILES)] = None
     store: Annotated[Path | None, typer.Option(metavar="FOLDER", help=_STORE)] = None
 
     def requests(self) -> Iterator[Request | BadLine]:
-        """Reads every request. Raises ``UserError`` where none can be read, or neither or both are named."""
+        """Read every request. Raises ``UserError``."""
         if bool(self.files) == (self.store is not None):
             raise UserError("name files or the address of a trace store, or a data directory with --store")
         yield from requests(self.files or ()) if self.store is None else _stored(self.store)
@@ -133,8 +128,6 @@ run_source = in_place_of("source", declared(RunSource), RunSource)
 
 
 def _stored(folder: Path) -> Iterator[Request]:
-    """Yields the messages of all runs that a data directory keeps, newest first, each with all of its session. Reads
-    only, also while a collector runs."""
     if not (folder / FILE_NAME).is_file():
         raise UserError(f"--store {folder}: no store here; `pandaeval collector` creates one")
     given: set[str] = set()

@@ -1,4 +1,4 @@
-"""The judge that a command asks while its user waits."""
+"""Opens the judge of a command."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from pandaeval_lab.replay.judge import OwnJudge, hasty
 
 
 def settings_of(path: Path | None, model: str | None, more: Mapping[str, object] | None = None) -> Config:
-    """Returns the configuration, with a judge that can be asked, about everything; ``more``: further keys. Raises
-    ``UserError``."""
+    """Return the configuration with a usable judge; ``more``: further keys. Raises ``UserError``."""
     own: Mapping[str, object] = {
         "judge.model": model,
         "judge.models": None if model is None else {},
@@ -36,7 +35,7 @@ def settings_of(path: Path | None, model: str | None, more: Mapping[str, object]
 
 @asynccontextmanager
 async def judge_of(settings: Config, environ: Mapping[str, str]) -> AsyncIterator[OwnJudge]:
-    """Opens the configured judge on a temporary store. Raises ``CallFailedError`` where its process does not start."""
+    """Open the judge on a temporary store. Raises ``CallFailedError``."""
     configured = judge_settings(settings)
     assert configured is not None, "settings_of saw to it"
     with tempfile.TemporaryDirectory(prefix="pandaeval-") as folder:

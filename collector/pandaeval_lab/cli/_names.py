@@ -1,4 +1,4 @@
-"""The configuration as the lab reads it, and the names of its metrics: those of trials are among them."""
+"""The configuration and metric names of the lab, trials included."""
 
 from __future__ import annotations
 
@@ -13,29 +13,24 @@ from pandaeval_collector.scoring.registry import GRADERS, registry
 
 
 def config_with_trials(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Config:
-    """Returns the configuration of this process (see :func:`resolve_config`), :func:`with_trials`."""
     return with_trials(resolve_config(path, overrides).config)
 
 
 def with_trials(config: Config) -> Config:
-    """Returns a configuration with the metrics of trials among those that it knows."""
     metrics = config.metrics.model_copy(update={"modules": (GRADERS, *config.metrics.modules)})
     return config.model_copy(update={"metrics": metrics})
 
 
 def metric_names(path: Path | None) -> MetricNames:
-    """Returns the names of all metrics that the configuration knows, its own modules included."""
     return names_of(config_with_trials(path))
 
 
 def names_of(config: Config) -> MetricNames:
-    """Returns the names of all metrics of a configuration (see :func:`metric_names`)."""
     return MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
 
 
 def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) -> None:
-    """Raises ``UserError`` if a metric in ``asked`` needs a judge and none is configured: it would be left out
-    silently. ``with_cases``: a bare name means graders of trials, too."""
+    """Raise ``UserError`` if a requested metric needs a missing judge. ``with_cases``: bare names mean graders, too."""
     if config.judge.model is not None:
         return
     kinds = {key: metric.kind for key, metric in registry(config.metrics.modules).items()}

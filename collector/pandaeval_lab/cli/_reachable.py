@@ -1,4 +1,4 @@
-"""Whether a server can be reached now."""
+"""Checks whether a server is reachable."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def unreachable(address: str) -> str:
-    """Returns why a connection to a URL fails. ``""`` if it succeeds, if a proxy is in between, or if the server does
-    not answer within two seconds."""
+    """Return why a connection fails; ``""`` for success, a proxy, or no answer within two seconds."""
     url = urlsplit(address if "://" in address else f"http://{address}")
     if url.hostname is None or getproxies().keys() & {"http", "https", "all"}:
         return ""

@@ -1,4 +1,4 @@
-"""Scenarios with thresholds of their own: each is held to them over all turns of all its conversations."""
+"""Checks scenarios' own thresholds over all turns of their conversations."""
 
 from __future__ import annotations
 
@@ -24,20 +24,17 @@ from pandaeval_lab.cli._summary import Summary
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A scenario. ``config``: the run's, with the scenario's thresholds and gate of severity in place of its own."""
-
     config: Config
     thresholds: Mapping[str, float]
     found: Summary = field(default_factory=Summary)
 
 
 class Scenarios(Stage):
-    """Gathers the results of the scenarios of a suite that have thresholds or a gate of severity."""
+    """Gathers results of scenarios with thresholds or a severity gate."""
 
     def __init__(
         self, config: Config, suite: Suite, case_of: Callable[[str], str | None], no_fail: bool = False
     ) -> None:
-        """``case_of``: returns the case of a session. ``no_fail``: failing scenarios are only reported."""
         self._no_fail = no_fail
         self._held: dict[str, _Held] = {}
         self._case_of, names = case_of, names_of(config)
@@ -53,8 +50,7 @@ class Scenarios(Stage):
                 self._held[case.id] = _Held(own, names.thresholds(own))
 
     def take(self, result: Result, document: Mapping[str, Any]) -> None:
-        """Takes a result. If the simulated user spoilt a conversation, each metric with a threshold gets a result
-        without a score, so that missing conversations do not pass."""
+        """Add a result. Spoilt conversations count as unscored."""
         case = document["metadata"].get("case") or self._case_of(result.unit.session_id or "")
         if (held := self._held.get(case or "")) is None:
             return
@@ -75,7 +71,6 @@ class Scenarios(Stage):
                 yield replace(gate, key=f"{case}: {gate.key}", passed=passed, text=text)
 
     def show(self, out: Console) -> None:
-        """Prints each threshold with the mean that is held against it."""
         rows = [
             (case, key, number(held.found.values().get(key)), f"{least:g}", tally.scored, tally.missing, tally.whys)
             for case, held in self._held.items()

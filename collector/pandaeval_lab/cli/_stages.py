@@ -1,4 +1,4 @@
-"""The stages of an evaluation: choosing traces, grading trials, comparing with a baseline, writing the results."""
+"""The stages of an evaluation."""
 
 from __future__ import annotations
 
@@ -24,47 +24,43 @@ if TYPE_CHECKING:
 
 
 class Stage:
-    """A part of an evaluation. Each method does nothing unless a stage overrides it."""
+    """A part of an evaluation. By default, methods have no effect."""
 
     def open(self, held: ExitStack) -> None:
-        """Opens the files of the stage, before the input is read. ``held`` closes them."""
+        """Open the stage's files before reading. ``held`` closes them."""
 
     def begin(self, files: TraceFiles) -> None:
-        """Called when the input is read."""
+        """Start after the input is read."""
 
     def keep(self, run: ScoredTrace) -> bool:
-        """Returns whether a trace is scored."""
         return True
 
     def decided(self, conclusion: Conclusion) -> None:
-        """Takes a batch of scored traces, before their results."""
+        """Accept a batch of scored traces, before their results."""
 
     def conclude(self, files: TraceFiles, scorer: Evaluator, judge: ReplayJudge | None) -> Iterable[Result]:
-        """Returns further results when all traces are scored. Raises ``UserError`` if the evaluation cannot go on."""
+        """Return further results after all traces. Raises ``UserError``."""
         return ()
 
     def take(self, result: Result, document: Mapping[str, Any]) -> None:
-        """Takes a result, and its JSON object."""
+        """Accept a result, and its JSON object."""
 
     def gates(self, summary: Summary) -> Iterable[GateOutcome]:
-        """Returns the outcomes of the stage's gates."""
         return ()
 
     def about(self) -> Mapping[str, Any]:
-        """Returns fields of the :class:`ReportOrigin`."""
+        """Return fields of the :class:`ReportOrigin`."""
         return {}
 
     def show(self, out: Console) -> None:
-        """Prints the stage's part of the tables."""
+        """Print the stage's tables."""
 
     def finish(self, outcome: EvaluationOutcome) -> None:
-        """Writes files and notices when the gates are known."""
+        """Write files and notices after the gates."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOutcome:
-    """The outcome of an evaluation. ``stages``: whose tables are shown."""
-
     config: Config
     summary: Summary
     gates: Sequence[GateOutcome]

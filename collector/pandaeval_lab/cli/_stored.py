@@ -1,4 +1,4 @@
-"""Whose store a command reads: a data directory, or that of a running collector."""
+"""Finds the store that a command reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Url = Annotated[str | None, typer.Option(metavar="URL", envvar="PANDAEVAL_URL",
 
 
 def folder_of(store: Path | None = None, url: str | None = None) -> Path | None:
-    """Returns the data directory that the options name, ``None`` for that of the configuration."""
+    """Return the data directory of the options; ``None`` for the configured directory."""
     if store is not None or url is None:
         return store
     with over_http(url) as api:

@@ -1,4 +1,4 @@
-"""The content of a run's tables, gathered result by result."""
+"""Gathers the content of a run's tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ERRORS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """One of a metric's lowest results, as an example. ``value``: in the metric's own scale."""
+    """A metric's low result. ``value``: in the metric's own scale."""
 
     value: float
     where: str
@@ -45,16 +45,12 @@ class Worst:
 
 @dataclass(slots=True)
 class _Scores:
-    """The scores of one metric. ``scores``: their sum, exact whatever their order; ``values``: that in the metric's own
-    scale; ``worst``: the lowest values, lowest first."""
-
     n: int = 0
     scores: Fraction = Fraction()
     values: Fraction = Fraction()
     worst: list[Worst] = field(default_factory=list)
 
     def add(self, result: Document) -> None:
-        """Adds a result that is scored."""
         raw = result.get("raw")
         value = result["score"] if raw is None or not math.isfinite(raw) else raw
         self.n += 1
@@ -67,7 +63,7 @@ class _Scores:
 
 
 class Summary:
-    """Counts results by metric, and keeps a row for each session, and for each trace without one."""
+    """Counts results by metric, with a row per session or trace without a session."""
 
     def __init__(self) -> None:
         self.tallies: dict[str, OutcomeCounts] = {}
@@ -95,7 +91,6 @@ class Summary:
         """The failures by root cause, gravest first; empty until they are grouped."""
 
     def decided(self, conclusion: Conclusion) -> None:
-        """Adds a batch of scored traces, before their results."""
         self.add_traces(conclusion.told)
         for run in conclusion.runs:
             if run.listed is not None:
@@ -104,7 +99,6 @@ class Summary:
         self.left_out += len(conclusion.left_out)
 
     def add_traces(self, traces: Iterable[tuple[str, str | None, str | None]]) -> None:
-        """Adds agents' traces, before their results: id, session, and the error with which each ended."""
         for trace_id, session_id, error in traces:
             self.agents_traces += 1
             self.has_sessions = self.has_sessions or session_id is not None
@@ -112,14 +106,12 @@ class Summary:
                 self._broken[trace_id] = plain_error(error) if len(self._broken) < _ERRORS else ""
 
     def take(self, result: Result, document: Document) -> None:
-        """Adds a result and its JSON object, and keeps it as a failure if it is one."""
         self.add(document)
         failure = failure_of(result)
         if failure is not None and len(self.failures) < MOST_FAILURES:
             self.failures.append(failure)
 
     def add(self, result: Document) -> None:
-        """Adds one result, given as its JSON object."""
         key = f"{result['level']}.{result['metric']}"
         if result["level"] == "task":  # a mean over several k would mean nothing
             key += f" (k = {result['metadata']['k']})"
@@ -144,21 +136,18 @@ class Summary:
             self._add_to_trace(result)
 
     def means(self) -> dict[str, float]:
-        """Returns the mean score of each metric that has any."""
         return {key: float(each.scores) / each.n for key, each in self._scores.items()}
 
     def values(self) -> dict[str, float]:
-        """Returns the mean of each metric in its own scale, which is that of its threshold."""
+        """Return each metric's mean in its own scale."""
         return {key: float(each.values) / each.n for key, each in self._scores.items()}
 
     def worst(self, key: str) -> Sequence[Worst]:
-        """Returns the results of a metric with the lowest values, lowest first."""
         return self._scores[key].worst if key in self._scores else []
 
     @property
     def headline(self) -> str:
-        """How much was handled correctly, by a judge; else that nothing was judged, and how much has findings; ``""``
-        without any run."""
+        """Summarize how much a judge found correct, else how much has findings."""
         rows = self._sessions.values()
         found = sum(not row.rank[0] for row in rows)
         unit = "session" if self._sessions.keys() - self.trace_ids else "trace"
@@ -167,13 +156,13 @@ class Summary:
 
     @property
     def silence(self) -> str:
-        """If the judge answered no question at all: how many there were, and why the first one failed; else empty."""
+        """Report a judge without any answer: number of questions and first error."""
         if self._answered or not self._unanswered:
             return ""
         return f"{self._silence}. 0 of {self._unanswered.total()} questions were answered."
 
     def sessions_worst_first(self) -> list[SessionSummaryRow]:
-        """Returns the rows of all sessions and single traces, worst first; those without any score come last."""
+        """Return the rows, worst first; rows without score come last."""
         return sorted(self._sessions.values(), key=lambda row: row.rank)
 
     def _session(self, session_id: str) -> SessionSummaryRow:
@@ -195,7 +184,6 @@ class Summary:
 
 
 def worse(known: ResultView | None, row: ResultView) -> ResultView | None:
-    """Returns the more urgent result, else the known one; never one without a signal."""
     if row.signal is None or known is None or known.signal is None:
         return known if row.signal is None else row
     return row if row.urgency < known.urgency else known
@@ -203,7 +191,7 @@ def worse(known: ResultView | None, row: ResultView) -> ResultView | None:
 
 @dataclass(slots=True)
 class SessionSummaryRow:
-    """A session or a trace without one, how many traces were scored, and the worst result that was found in it."""
+    """A session, or a trace without a session, with its worst result."""
 
     session_id: str
     traces: int = 0
@@ -216,7 +204,7 @@ class SessionSummaryRow:
     _of_session: ResultView | None = None
 
     def note(self, cell: ResultView, of_session: bool = False) -> None:
-        """Takes in a result of one of the session's traces or, if ``of_session``, of the session as a whole."""
+        """Add a result of a trace or, if ``of_session``, of the session."""
         self.failures += cell.failed
         self.lowest = self.lowest if cell.signal is None else min(self.lowest, cell.signal)
         if not of_session:
@@ -230,25 +218,21 @@ class SessionSummaryRow:
 
     @property
     def worst(self) -> ResultView | None:
-        """The worst result of a trace; the session's own worst if that alone failed, or no trace has any."""
         one, whole = self._of_traces, self._of_session
         return whole if one is None or (whole is not None and whole.failed and not one.failed) else one
 
     @property
     def shown(self) -> ResultView | None:
-        """The result whose number stands beside :attr:`found`; ``None`` if words alone say that nothing failed."""
         worst, whole = self.worst, self.reliability
         return None if worst is not None and not worst.failed and whole is not None and whole.says else worst
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
-        """The key by which rows are sorted: failed ones first, then by the lowest signal and the number of failures."""
+        """Sort key: failed rows first, then by lowest signal and number of failures."""
         return not self.failures, self.lowest, -self.failures, self.session_id
 
     @property
     def found(self) -> str:
-        """A sentence on the session: why a judge says that it was not handled correctly, else the worst result that
-        failed, else that it was, that this is unclear or disputed, or that nothing failed."""
         verdict, worst = self.verdict, self.worst
         if verdict is not None and verdict.failed:
             return f"{verdict.fault}: {verdict.reason}"

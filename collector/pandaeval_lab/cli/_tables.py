@@ -1,4 +1,4 @@
-"""Results as tables for people: sessions worst first, then a line per metric."""
+"""Prints results as tables."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ MAX_ROWS = 40
 
 
 def print_summary(summary: Summary, out: Console, judge: str | None = None) -> None:
-    """Prints the tables of sessions and metrics, the groups of failures, and which metrics were not judged. ``judge``:
-    the model that is configured."""
     sessions = summary.sessions_worst_first()
     if summary.headline:
         out.print(Text(summary.headline, style="bold"))
@@ -40,20 +38,17 @@ def print_summary(summary: Summary, out: Console, judge: str | None = None) -> N
 
 
 def as_text(groups: Iterable[RootCause]) -> str:
-    """Writes groups of failures for people, several lines; ``""`` for no group."""
     told = [f"  {each.heading}\n    {each.description}\n    Examples: {each.places}" for each in groups]
     return "\n".join(["Unique errors:", *told]) if told else ""
 
 
 def print_component_errors(out: Console, raised: Mapping[Component, int]) -> None:
-    """Prints a warning on the components that raised, if any did."""
     if raised:
         told = f"warning: components raised errors, so their results are missing: {raised_text(raised)}"
         out.print(Text(safe(told), style="yellow"))
 
 
 def print_problems(out: Console, problems: Iterable[str], bad: int) -> None:
-    """Prints a warning for each part of the input that could not be read. ``bad``: how many there were in all."""
     for problem in problems:
         out.print(Text(f"warning: {safe(problem)}", style="yellow"))
     if bad > 10:
@@ -61,7 +56,6 @@ def print_problems(out: Console, problems: Iterable[str], bad: int) -> None:
 
 
 def print_sessions(rows: Sequence[SessionSummaryRow], out: Console) -> None:
-    """Prints the worst sessions, each with a sentence on it."""
     columns = ("session", "agent", "traces", "handled correctly", "worst signal", "reliability", "finding")
     shown = (
         (
@@ -80,8 +74,6 @@ def print_sessions(rows: Sequence[SessionSummaryRow], out: Console) -> None:
 
 
 def print_things(verdicts: Sequence[Mapping[str, Any]], out: Console) -> None:
-    """Prints each thing that was asked for in a session that was not handled correctly, and what became of it: of the
-    session with most of them. ``verdicts``: results of ``session.correctness`` as JSON objects."""
     wrong = [each for each in verdicts if each["success"] is False and each["metadata"].get("things")]
     if wrong:
         worst = max(wrong, key=lambda each: len(each["metadata"]["things"]))
@@ -104,7 +96,6 @@ def _metric_table(summary: Summary, out: Console) -> Table:
 
 
 def _cell(row: ResultView | None) -> Text:
-    """Returns the text of a result: its score, the words for one that rests on few signals, or why there is none."""
     if row is None:
         return Text("")
     if row.outcome != "scored":
@@ -116,7 +107,6 @@ def _cell(row: ResultView | None) -> Text:
 
 
 def _verdict(row: ResultView | None) -> Text:
-    """Returns whether a judge found that a session was handled correctly."""
     if row is None:
         return Text("")
     if row.success is None:

@@ -1,17 +1,15 @@
-"""``--where``: which traces a command looks at, as ``agent=desk,status=error,time=2026-01-01..2026-01-31``."""
+"""``--where``: selects traces, as ``agent=desk,status=error,time=2026-01-01..2026-01-31``."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
+from pandaeval_collector.cli._where_text import conditions_of, span_of, wrong
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
@@ -26,33 +24,27 @@ NAMED = ("agent", "service", "environment", "user", "session", "status")
 _NAMES = (*NAMED, "label", "attribute")
 _KEYS = (*_NAMES, "time")
 HELP = "Keep only matching traces, such as agent=NAME; repeatable."
-_NEXT = re.compile(r",(?=\s*[a-z_]+\s*=)")
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_EVER = (0, 1 << 63)
 _MOST_NAMES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A condition on traces: each of the keys in ``wanted`` among the values given for it, start in one of ``times``
-    (Unix nanoseconds, the second one excluded; none: any). ``text``: the option as it was written."""
+    """A condition on traces: allowed values per key, and ranges of the start in Unix nanoseconds (end exclusive)."""
 
     text: str
     wanted: Mapping[str, frozenset[str]] = field(default_factory=dict)
     times: tuple[tuple[int, int], ...] = ()
 
     def __call__(self, run: ScoredTrace) -> bool:
-        """Returns whether the run fits; one whose spans are not at hand does."""
+        """Return whether the run fits; runs without spans do."""
         return run.trace is None or self.fits(names_in(run, run.trace), run.trace.start_ns)
 
     def fits(self, names: Mapping[str, Collection[str | None]], start_ns: int) -> bool:
-        """Returns whether a trace with these names by key fits."""
         named = all(not values.isdisjoint(names[key]) for key, values in self.wanted.items())
         return named and (not self.times or any(first <= start_ns < end for first, end in self.times))
 
 
 def names_in(run: ScoredTrace, trace: Trace) -> dict[str, Collection[str | None]]:
-    """Returns what a run is chosen by, by key. ``trace``: that of the run."""
     of_trace = {"user": "user_id", "session": "session_id"}
     names = {key: (getattr(trace, of_trace.get(key, key)),) for key in NAMED}
     pairs = () if run.listed is None else run.listed.attributes
@@ -60,27 +52,22 @@ def names_in(run: ScoredTrace, trace: Trace) -> dict[str, Collection[str | None]
 
 
 def attribute_keys(where: Where | None) -> list[str]:
-    """Returns the keys of the attributes that the condition is about."""
     return sorted({pair.partition("=")[0] for pair in where.wanted.get("attribute", ())} if where else ())
 
 
 def parse_where(written: Iterable[str]) -> Where | None:
-    """Returns the condition that the option's values state together; ``None`` if it was not given. Raises ``UserError``
-    for text that states none. A comma separates conditions only where ``key=`` follows, so names may hold commas."""
+    """Return the condition, or ``None``. Raises ``UserError``."""
     found: dict[str, list[str]] = {}
     texts = [text.strip() for text in written]
-    for condition in (part for text in texts for part in _NEXT.split(text)):
-        key, value = _condition(condition)
+    for key, value in (condition for text in texts for condition in conditions_of(text, _KEYS)):
         found.setdefault(key, []).append(value)
     if not found:
         return None
-    times = tuple(map(_span, found.pop("time", ())))
+    times = tuple(map(span_of, found.pop("time", ())))
     return Where(", ".join(texts), {key: frozenset(values) for key, values in found.items()}, times)
 
 
 class TraceFilter(Stage):
-    """Chooses traces by a condition, and counts the others for the notice at the end."""
-
     def __init__(self, where: Where) -> None:
         self.where = where
         self.chosen = self.left_out = 0
@@ -96,12 +83,12 @@ class TraceFilter(Stage):
         return fits
 
     def conclude(self, files: TraceFiles, scorer: Evaluator, judge: ReplayJudge | None) -> Iterable[Result]:
-        """Raises ``UserError`` if no trace was chosen because of a name that no trace has."""
+        """Raise ``UserError`` if no trace was selected because of an unknown name."""
         if self.chosen or not self.left_out:
             return ()
         for key, known in self._known.items():
             for name in sorted(self.where.wanted.get(key, frozenset()) - known):
-                raise _wrong(f"{key}={name}", f"no trace in the input has this {key}")
+                raise wrong(f"{key}={name}", f"no trace in the input has this {key}")
         return ()
 
     def about(self) -> Mapping[str, Any]:
@@ -109,7 +96,6 @@ class TraceFilter(Stage):
 
     @property
     def notice(self) -> str:
-        """How many traces were left out or, if all were, which agents and services the input has."""
         lead = f"--where {self.where.text}: "
         if self.chosen or not self.left_out:
             return f"{lead}{self.left_out} of {self.chosen + self.left_out} agent traces were excluded"
@@ -119,44 +105,3 @@ class TraceFilter(Stage):
     def finish(self, outcome: EvaluationOutcome) -> None:
         if not (outcome.is_json and self.chosen):
             typer.echo(f"notice: {self.notice}", err=True)
-
-
-def _condition(text: str) -> tuple[str, str]:
-    key, equals, value = (part.strip() for part in text.partition("="))
-    if not equals:
-        raise _wrong(text, f"write KEY=VALUE, where KEY is one of {', '.join(_KEYS)}")
-    if key not in _KEYS:
-        raise _wrong(text, f"unknown key {key!r}; known: {', '.join(_KEYS)}")
-    if not value:
-        raise _wrong(text, "the value is missing")
-    if key == "attribute" and "=" not in value:
-        raise _wrong(text, "write attribute=KEY=VALUE, as in attribute=service.version=1.4")
-    if key == "status" and value not in ("error", "ok"):
-        raise _wrong(f"status={value}", "write error or ok")
-    return key, value
-
-
-def _span(value: str) -> tuple[int, int]:
-    first, dots, last = (part.strip() for part in value.partition(".."))
-    if not dots:
-        raise _wrong(f"time={value}", "write FROM..TO, as in 2026-01-31T08:00..2026-01-31T12:00; either may be empty")
-    span = _moment(first, False) if first else _EVER[0], _moment(last, True) if last else _EVER[1]
-    if span[0] >= span[1]:
-        raise _wrong(f"time={value}", "FROM must be before TO")
-    return span
-
-
-def _moment(text: str, is_end: bool) -> int:
-    """Returns Unix nanoseconds. A day without a time means its beginning or, if ``is_end``, its end."""
-    try:
-        moment = datetime.fromisoformat(text)
-        if is_end and _DAY.fullmatch(text):
-            moment += timedelta(days=1)
-    except (ValueError, OverflowError):
-        raise _wrong(f"time: {text}", "is not a time; write RFC 3339, as in 2026-01-31T08:00:00Z, or a day") from None
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1_000_000) * 1000
-
-
-def _wrong(text: str, cure: str) -> UserError:
-    return UserError(f"--where {text}: {cure}")

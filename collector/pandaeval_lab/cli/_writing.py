@@ -1,4 +1,4 @@
-"""Where commands write: a file or standard output."""
+"""Writes to a file or standard output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pandaeval_collector.cli._terminal import write_json
 
 @contextmanager
 def output_file(path: Path | None) -> Iterator[TextIO]:
-    """Opens the file to write to, or yields standard output, which it does not close."""
     if path is None:
         yield sys.stdout
         return
@@ -28,8 +27,7 @@ def output_file(path: Path | None) -> Iterator[TextIO]:
 
 
 def write_json_line(target: TextIO, line: bytes) -> None:
-    """Writes a line of JSON to what :func:`output_file` gave: unchanged to a file, to a terminal with unsafe characters
-    as JSON escapes."""
+    """Write a line of JSON; to a terminal with unsafe characters escaped."""
     if target is sys.stdout:
         write_json(line)
     else:

@@ -1,4 +1,4 @@
-"""``pandaeval calibrate``: judges' scores against people's labels."""
+"""``pandaeval calibrate``: compares judges' scores with people's labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pandaeval cases``: case files, by which trials are graded."""
+"""``pandaeval cases``: case files."""
 
 from __future__ import annotations
 
@@ -133,8 +133,10 @@ Runs = list[dict[str, Any]]
 
 
 def failure_at_collector(group_id: str, api: ApiClient) -> tuple[dict[str, str], Runs]:
-    """Returns metric, label and reason of an incident at a running collector, and its newest failure whose spans are
-    kept: the traces of the conversation up to the failed trace. Raises ``UserError``."""
+    """Return metric, label and reason of an incident, and the traces up to its newest stored failure.
+
+    Raises ``UserError``.
+    """
     group = api.get(f"/incidents/{quote(group_id, safe='')}")
     for example in group["examples"]:
         session, last = example["session_id"], example["trace_id"]
@@ -156,8 +158,7 @@ def write_case(
     output: Path | None,
     absent: Mapping[str, str] | None = None,
 ) -> None:
-    """Writes the case of a run without secrets, among them what the configuration (``redact``) names. ``id_``: what the
-    user asked for. Raises ``UserError`` where nothing was captured to make a case from."""
+    """Write a run's case without secrets. Raises ``UserError`` without captured content."""
     named = resolve_config(config).config.redact
     hide = hider(JudgeSettings("", secrets=True, pii=named.pii, custom=named.custom))
     assert hide is not None
@@ -181,11 +182,9 @@ def _members(api: ApiClient, session_id: str) -> list[str]:
 
 
 def _kept(api: ApiClient, trace_ids: Sequence[str]) -> Runs | None:
-    """Returns the traces; ``None`` where the spans of one are not kept any more."""
     runs = [api.get(f"/traces/{id_}")["understood"] for id_ in trace_ids]
     return None if None in runs else runs
 
 
 def _up_to(trace_ids: Sequence[str], last: str) -> list[str]:
-    """Returns the ids of a conversation up to ``last``; ``last`` alone where the conversation does not hold it."""
     return [*trace_ids[: trace_ids.index(last) + 1]] if last in trace_ids else [last]

@@ -1,4 +1,4 @@
-"""``pandaeval demo``: the whole way on this machine, in under a minute."""
+"""``pandaeval demo``: the pipeline end to end on this machine."""
 
 from __future__ import annotations
 
@@ -65,7 +65,6 @@ def demo(
 
 
 def _check_writable(path: Path | None) -> None:
-    """Raises ``UserError`` if the file cannot be written."""
     try:
         if path is not None:
             path.open("a").close()
@@ -74,7 +73,6 @@ def _check_writable(path: Path | None) -> None:
 
 
 def _show(results: Sequence[Mapping[str, Any]], out: Console) -> int:
-    """Prints the sessions, and the requests of the worst session. Returns the number of traces."""
     summary = Summary()
     with TraceFiles() as files:  # results do not contain how each run ended
         files.add_all(requests())
@@ -88,14 +86,12 @@ def _show(results: Sequence[Mapping[str, Any]], out: Console) -> int:
 
 
 def _config(**given: object) -> Config:
-    """Returns the configuration with the judge that the environment names, else with the one that is recorded."""
     environ = {name: value for name, value in os.environ.items() if name.startswith("PANDAEVAL_JUDGE__")}
     recorded = {} if "PANDAEVAL_JUDGE__MODEL" in environ else recorded_judge()
     return load(None, environ, {**recorded, "judge.delay": "0s", "judge.detail": "all", **given})
 
 
 def _collector(folder: Path, results: Path) -> Collector:
-    """Returns a collector on free ports."""
     settings = {
         **{f"server.{door}": "127.0.0.1:0" for door in ("grpc", "http", "health")},
         "close.quiet": "1s",
@@ -108,7 +104,6 @@ def _collector(folder: Path, results: Path) -> Collector:
 
 
 async def _serve(folder: Path, results: Path, out: Console) -> None:
-    """Shows the page of what was scored, until it is cancelled."""
     collector = _collector(folder, results)
     page = f"http://{(await collector.start()).http}/#/failures?window=all"
     try:
@@ -119,7 +114,6 @@ async def _serve(folder: Path, results: Path, out: Console) -> None:
 
 
 async def _run(folder: Path, results: Path) -> int:
-    """Runs a collector on free ports until everything that was sent is scored. Returns the number of requests."""
     collector = _collector(folder, results)
     listening = await collector.start()
     try:

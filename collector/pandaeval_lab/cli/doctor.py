@@ -1,4 +1,4 @@
-"""``pandaeval doctor``: checks that configuration, store, collector and the servers that it needs work together."""
+"""``pandaeval doctor``: checks configuration, store, collector and servers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _LEFT = {
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One finding. ``state``: a ``note`` does not fail the command; ``cure``: what to do."""
+    """A finding. ``state``: a ``note`` does not fail the command; ``cure``: the fix."""
 
     state: Literal["ok", "note", "wrong"]
     text: str
@@ -76,7 +76,6 @@ def doctor(
 
 
 def examine(path: Path | None, folder: Path | None) -> Iterator[Diagnosis]:
-    """Yields all findings."""
     try:
         config = resolve_config(path, given(folder)).config
         yield _collector(config.server.health)
@@ -103,7 +102,6 @@ def _collector(address: str) -> Diagnosis:
 
 
 def _store(folder: Path, is_named: bool) -> Iterator[Diagnosis]:
-    """Yield the findings about a store. ``is_named``: ``--store`` names it, so it must exist."""
     for pattern, cure in _LEFT.items():
         for file in sorted(folder.glob(pattern)):
             yield Diagnosis("note", f"store: there is {file}", cure)
@@ -141,7 +139,6 @@ def _inside(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
 
 
 def _unread(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
-    """Yields the services of which text is not read, by some of the stored traces."""
     found: dict[str, str] = {}
     for stored in islice(stored_traces(connection), _LOOKED_AT):
         trace = None if stored.damage else stored_trace(stored.parts)
@@ -165,7 +162,6 @@ def _places(config: Config) -> Iterator[Diagnosis]:
 
 
 def _addresses(value: Any, key: str) -> Iterator[tuple[str, str, int]]:
-    """Yields the key, host and port of each configured address."""
     if isinstance(value, Mapping):
         for name, held in value.items():
             yield from _addresses(held, f"{key}.{name}" if key else name)

@@ -1,4 +1,4 @@
-"""``pandaeval drill``: plants known faults into good runs, and tells which of them the metrics notice."""
+"""``pandaeval drill``: plants known faults into good runs, and counts detections."""
 
 from __future__ import annotations
 
@@ -99,8 +99,7 @@ def drill(
 
 
 def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget: float) -> dict[str, Any] | None:
-    """Asks the judge about ``copies`` for at most ``budget`` US dollars. Returns the counts; ``None`` where no copy has
-    a fault to be judged."""
+    """Judge ``copies`` for at most ``budget`` US dollars. Returns the counts, or ``None`` without judgeable faults."""
     configured = judge(settings)
     assert configured is not None, "settings_of saw to it"
     wanted, out = [*chosen_copies(drill.kept, copies)], console(stderr=True)
@@ -112,7 +111,7 @@ def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget
 
 
 def baseline_of(path: Path) -> dict[str, Any]:
-    """Reads the faults' figures from the JSON of an earlier drill. Raises ``UserError``."""
+    """Read figures of an earlier drill. Raises ``UserError``."""
     try:
         found = json.loads(read_given(path))
         return {"faults": {**found["faults"]}}
@@ -121,7 +120,6 @@ def baseline_of(path: Path) -> dict[str, Any]:
 
 
 def print_drill(figures: Mapping[str, Any], on: Console) -> None:
-    """Prints the tables of a drill, then those of its judge. ``figures``: the JSON object of a drill."""
     runs = f"{figures['good']:,} runs that look good, of {figures['runs']:,} read"
     planted = sum(fault["n"] for fault in figures["faults"].values())
     on.print(f"{many(planted, 'fault')}, each in a copy of one of {runs}")
@@ -133,7 +131,6 @@ def print_drill(figures: Mapping[str, Any], on: Console) -> None:
 
 
 def _print_tables(figures: Mapping[str, Any], on: Console) -> None:
-    """Prints tables of faults (least noticed first), untouched runs, and why faults are missing."""
     faults = {name: fault for name, fault in figures["faults"].items() if fault["n"]}
     columns = ("fault", "family", "n", "failed", "95 %", "undecided", "step", "by")
     on.print(table(columns, _fault_rows(faults), on=on))
@@ -150,7 +147,6 @@ def _why(each: Mapping[str, Any]) -> str:
 
 
 def _fault_rows(faults: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Yields a row of figures on each fault, with three of the metrics that noticed it."""
     for name, each in faults.items():
         by = ", ".join(f"{metric} {_percent(share)}" for metric, share in [*each["by_metric"].items()][:3])
         shares = (_percent(each[key]) for key in ("could_not_tell", "blamed"))

@@ -55,8 +55,6 @@ _SHOWN_GROUPS = 100
 
 @dataclass(frozen=True, slots=True)
 class EvaluateOptions:
-    """The options of the command."""
-
     files: Annotated[
         list[str],
         typer.Argument(help="Trace files, - for standard input, or jaeger:// and tempo:// addresses."),
@@ -90,7 +88,7 @@ class EvaluateOptions:
 
     @property
     def names(self) -> list[str] | None:
-        """The names in ``metrics``. Raises ``UserError`` for none: an unset variable must not mean all."""
+        """The names in ``metrics``. Raises ``UserError`` if empty, such as an unset variable."""
         if self.metrics is None:
             return None
         names = [name.strip() for name in self.metrics.split(",") if name.strip()]
@@ -118,8 +116,7 @@ def evaluate(options: EvaluateOptions) -> None:
 
 
 class Evaluation:
-    """An evaluation of files. The constructor checks all options and files except the inputs, so that a mistake ends
-    the command before anything is read. It raises ``UserError``."""
+    """An evaluation of files. Checks options before anything is read. Raises ``UserError``."""
 
     def __init__(
         self,
@@ -128,8 +125,9 @@ class Evaluation:
         outputs: Sequence[Stage] = (),
         case_gates: CaseGates | None = None,
     ) -> None:
-        """``suite``: replaces the file ``options.cases``; ``outputs``: further stages that write results;
-        ``case_gates``: rules by which cases fail the run."""
+        """``suite``: replaces ``options.cases``; ``outputs``: further stages; ``case_gates``: rules by which cases fail
+        the run.
+        """
         self._options = options
         where = parse_where(options.where or ())
         self._config = config = config_of(options, attribute_keys(where))
@@ -150,7 +148,7 @@ class Evaluation:
         self._inputs, self._telemetry = Inputs(options.files), Telemetry()
 
     def run(self) -> None:
-        """Raises ``typer.Exit``: 1 if a gate fails, 2 if an input is unusable."""
+        """Raise ``typer.Exit``: 1 if a gate fails, 2 if an input is unusable."""
         scorer = evaluator(self._config)
         with ExitStack() as held:
             on_judged = held.enter_context(progress(console(stderr=True)))
@@ -190,7 +188,6 @@ class Evaluation:
         return ReplayJudge(files.store, scorer, config, os.environ, telemetry=self._telemetry, on_judged=on_judged)
 
     def _results(self, files: TraceFiles, scorer: Evaluator, judge: ReplayJudge | None) -> Iterator[Result]:
-        """Yields the results of traces and sessions, then those of the stages."""
         spans, size, scored = files.read.items, files.read.stored_bytes, 0
 
         def keep(run: ScoredTrace) -> bool:
@@ -217,7 +214,6 @@ class Evaluation:
         return grouped_by(judge, self._summary.failures)
 
     def _outcome(self, files: TraceFiles) -> EvaluationOutcome:
-        """Returns the outcome when all results are there."""
         gates = checked(self._config, self._summary)
         parts: dict[str, object] = {}
         for stage in self._stages:
@@ -246,7 +242,6 @@ class Evaluation:
         )
 
     def _tell(self, outcome: EvaluationOutcome) -> None:
-        """Prints why expected results are missing, and the gates."""
         summary = self._summary
         if summary.agents_traces:
             for line in unanswered(self._config, summary, self._options.names or ()):
@@ -261,7 +256,6 @@ class Evaluation:
 
 
 def _shown(group: RootCause) -> dict[str, object]:
-    """Returns a group of failures for the report."""
     examples = [{"place": failure.place, "trace": failure.trace_id} for failure in group.examples]
     return {**group.to_dict(), "examples": examples}
 
@@ -277,8 +271,7 @@ def _tell_gate(gate: GateOutcome) -> None:
 
 
 def config_of(options: EvaluateOptions, attributes: Sequence[str] = ()) -> Config:
-    """Returns the configuration with the command's options, and ``attributes`` to choose traces by. Raises
-    ``UserError`` for an option or file that cannot be used, and for a judge that could never be asked."""
+    """Return the configuration with the command's options. ``attributes``: to select traces. Raises ``UserError``."""
     given: dict[str, object] = {"metrics.enabled": options.names, "judge.model": options.model}
     given["store.listed_attributes"] = attributes or None
     if options.model is not None:

@@ -1,4 +1,4 @@
-"""``pandaeval init``: a whole program for a framework, whose runs are scored, or a suite of cases with an agent."""
+"""``pandaeval init``: example programs by framework, or a suite of cases with an agent."""
 
 from __future__ import annotations
 
@@ -50,5 +50,4 @@ def init(
 
 
 def programs() -> dict[str, Path]:
-    """Returns the file of each example program, by the name of its framework."""
     return {path.name.partition(".")[0]: path for path in sorted(_PROGRAMS.glob("*.txt"))}

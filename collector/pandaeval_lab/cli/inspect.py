@@ -1,4 +1,4 @@
-"""``pandaeval inspect``: what was understood of traces, before any score."""
+"""``pandaeval inspect``: shows how traces were read."""
 
 from __future__ import annotations
 

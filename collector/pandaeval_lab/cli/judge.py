@@ -1,4 +1,4 @@
-"""``pandaeval judge``: tries a model as a judge before it is trusted, and rulings before they are heeded."""
+"""``pandaeval judge``: checks judge models and rulings."""
 
 from __future__ import annotations
 
@@ -68,7 +68,6 @@ def check(
 
 
 def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], out: Console) -> None:
-    """Puts all items to the judge. ``asked`` receives the run at its start, so that it outlives Ctrl-C."""
     name = settings.judge.model or ""
 
     async def ask(told: Callable[[int], None]) -> None:

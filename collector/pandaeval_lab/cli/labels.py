@@ -1,4 +1,4 @@
-"""``pandaeval labels``: people's verdicts in, what to label next, verdicts out; also while a collector runs."""
+"""``pandaeval labels``: imports, suggests and exports people's verdicts."""
 
 from __future__ import annotations
 
@@ -92,7 +92,6 @@ def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], ski
 
 
 def unheard_of(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -> list[HumanLabel]:
-    """Returns the verdicts about runs of which the store holds no decision, judged score or verdict."""
     noted = (
         "SELECT EXISTS (SELECT 1 FROM judged WHERE unit = ?1) OR EXISTS (SELECT 1 FROM people_labels WHERE unit = ?1)"
     )

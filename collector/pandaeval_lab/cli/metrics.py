@@ -1,4 +1,4 @@
-"""``pandaeval metrics``: what can be scored."""
+"""``pandaeval metrics``: lists metrics."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ def metrics(
 
 
 def whys(metric: Metric[Any, Any]) -> tuple[Why, ...]:
-    """Returns every why that a result of a metric can have, in the order of :class:`Why`."""
     can = {*metric.unscored, Why.METRIC_ERROR}
     if metric.level in ("trace", "turn", "trial"):
         can.add(Why.INCOMPLETE_TRACE)
@@ -67,7 +66,7 @@ def whys(metric: Metric[Any, Any]) -> tuple[Why, ...]:
 
 
 def description(metric: Metric[Any, Any]) -> str:
-    """Returns a metric at length, for people: the question first, with ``Scale:`` and ``Source:`` lines."""
+    """Return a metric's description: question, text, ``Scale:`` and ``Source:`` lines."""
     return (metric.about or sys.modules[metric.evaluate.__module__].__doc__ or metric.question).strip()
 
 

@@ -1,4 +1,4 @@
-"""``pandaeval passk``: how often the same succeeds when it is tried again."""
+"""``pandaeval passk``: success rates of repeated trials."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def passk(
 
 
 def numbers(text: str) -> Sequence[int]:
-    """Returns the numbers of trials in the option ``--k``, each once, in order. Raises ``UserError``."""
+    """Return the distinct numbers in ``--k``. Raises ``UserError``."""
     try:
         found = sorted({int(each) for each in text.split(",") if each.strip()})
     except ValueError:
@@ -77,6 +77,5 @@ def numbers(text: str) -> Sequence[int]:
 
 
 def write_lines(objects: Sequence[object], target: TextIO) -> None:
-    """Writes each object as a line of JSON."""
     for each in objects:
         write_json_line(target, orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY))

@@ -1,4 +1,4 @@
-"""``pandaeval prompts``: the exact words that a judge is asked with."""
+"""``pandaeval prompts``: the exact prompts of the judge."""
 
 from __future__ import annotations
 
@@ -82,7 +82,6 @@ def prompts(
 
 
 def _named(name: str, judged: Mapping[str, AnyMetric], names: MetricNames) -> Mapping[str, AnyMetric]:
-    """Returns the judged metrics with a name. Raises ``UserError`` if there is none."""
     keys = names.select(name)
     if not keys:
         raise UserError(f"{name}: {names.unknown(name)}")
@@ -98,7 +97,6 @@ def _of_metrics(
     traces: Sequence[Trace],
     rulings: Sequence[Ruling],
 ) -> Iterator[str]:
-    """Yields each question of the metrics once, under its heading."""
     shown: set[tuple[str, str]] = set()
     agent = traces[0].agent if traces else ""
     for key, metric in metrics.items():
@@ -111,7 +109,6 @@ def _of_metrics(
 
 
 def _first_session(name: str) -> list[Trace]:
-    """Returns the first agent trace of a file, and the others of its session."""
     with TraceFiles() as run:
         run.add_all(requests([name]))
         found = [trace for trace in run.traces() if is_genai(trace)]
@@ -122,10 +119,10 @@ def _first_session(name: str) -> list[Trace]:
 
 
 def sent(metric: AnyMetric, traces: Sequence[Trace], guidance: Guidance) -> Iterator[tuple[Rubric[Any], str]]:
-    """Yields each question of the metric, with the adopted rulings added, and its messages and schema as text. They
-    are filled from ``traces`` of one session, the first of which is that of metrics of traces and turns; a placeholder
-    stands for what an earlier question would find. The fence
-    code differs from call to call, as it is a secret of the store that judges."""
+    """Yield each question of the metric with rulings, messages and schema as text.
+
+    Placeholders replace earlier extractions.
+    """
     given: Mapping[str, Mapping[str, Any]] = {}
     subject = _subject(metric.level, [redacted(trace) for trace in traces]) if traces else None
     packed = _packed(subject if subject is None or isinstance(subject, Trace) else subject.trace)
@@ -148,8 +145,7 @@ def _subject(level: str, traces: Sequence[Trace]) -> Trace | TurnView | Conversa
 
 
 def shared(metrics: Collection[AnyMetric], traces: Sequence[Trace]) -> Mapping[str, str]:
-    """Returns, by level, the question that asks for all metrics of traces or turns in one call, with all that it may
-    have to extract. A level of which fewer than two metrics share a call has none."""
+    """Return per level the question that judges all its metrics in a call."""
     packed = _packed(redacted(traces[0]) if traces else None)
     texts: dict[str, str] = {}
     for level in ("trace", "turn"):
@@ -169,7 +165,6 @@ def _packed(trace: Trace | None) -> Pack:
 
 
 def of_failures() -> Mapping[str, str]:
-    """Returns the questions by which failures are grouped, under their headings, by name."""
     packed = Pack(_FAILURES, "CODE", "", 0, ())
     texts: dict[str, str] = {}
     rubrics: Mapping[str, Rubric[Any]] = {"number of failures": grouping.RUBRIC, "number of groups": same_cause.RUBRIC}
@@ -180,7 +175,6 @@ def of_failures() -> Mapping[str, str]:
 
 
 def _of_user() -> str:
-    """Returns the instructions of the model that plays a user."""
     held = Scenario(goal="(the goal)", profile="(the profile)", knowledge=("(each fact)",))
     return (
         f"=== cases run --simulate: {SIMULATED_USER}, version {simulated.VERSION} ===\n\n{simulated.prompt(held, 1)}\n"
@@ -201,8 +195,6 @@ async def _finished(work: Awaitable[object]) -> None:
 
 
 class _Asked(Judge):
-    """A judge that notes each question's data, and answers with placeholders."""
-
     def __init__(self, packed: Pack) -> None:
         self._pack = packed
         self.given: dict[str, Mapping[str, Any]] = {}

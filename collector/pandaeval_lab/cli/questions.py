@@ -1,4 +1,4 @@
-"""``pandaeval questions``: the judge's open questions to an agent's owner."""
+"""``pandaeval questions``: the judge's open questions."""
 
 from __future__ import annotations
 

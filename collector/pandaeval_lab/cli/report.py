@@ -1,4 +1,4 @@
-"""``pandaeval report``: the HTML report of the traces that a collector has scored, also while it runs."""
+"""``pandaeval report``: the HTML report of a collector's traces."""
 
 from __future__ import annotations
 
@@ -83,8 +83,7 @@ def report(
 
 
 def origin_of(finder: Finder, settings: Config, wanted: Wanted, where: str = "") -> ReportOrigin:
-    """Describes the stored traces that fit ``wanted``. ``where``: the filters as text. Raises ``UserError`` if none
-    fits."""
+    """Describe the stored traces that fit ``wanted``. ``where``: filters as text. Raises ``UserError`` if none fits."""
     total, stored = finder.count(wanted), finder.count(Wanted())
     if not total:
         raise UserError(_nothing(finder, settings, stored))
@@ -100,7 +99,6 @@ def origin_of(finder: Finder, settings: Config, wanted: Wanted, where: str = "")
 
 
 def _nothing(finder: Finder, settings: Config, stored: int) -> str:
-    """Returns why there is nothing to report, and a cure. ``stored``: how many traces the store has."""
     path, server = settings.store.path, settings.server
     if not stored:
         return _NO_TRACE.format(path=path, grpc=server.grpc, http=server.http)

@@ -1,4 +1,4 @@
-"""``pandaeval rulings``: answers to the judge's questions."""
+"""``pandaeval rulings``: answers the judge's questions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ _RULINGS = Listing(
 
 @dataclass(frozen=True, slots=True)
 class TrialOptions:
-    """The options of a trial of a ruling."""
-
     text: Annotated[str, typer.Argument(help="The sentence that the judge follows.")]
     question: Annotated[str, typer.Option(help="ID of the question; default: all questions.")] = ""
     agent: Annotated[str, typer.Option(help="Only for this agent; default: all agents.")] = ""
@@ -40,7 +38,6 @@ class TrialOptions:
 
     @property
     def ruling(self) -> dict[str, Any]:
-        """The ruling as the API takes it."""
         return {"text": self.text, "question": self.question, "agent": self.agent, "author": self.author}
 
 
@@ -90,7 +87,6 @@ def remove(ruling_id: Annotated[str, typer.Argument(metavar="ID", help="ID of a 
 
 
 def _tried(api: ApiClient, options: TrialOptions) -> str:
-    """Show the cost of a trial, make it, and show the effect. Return the ID of the run."""
     dry = api.post("/rulings/try", {**options.ruling, "dry_run": True})
     usd = dry["cost_usd"]
     price = "price unknown" if usd is None else dollars(usd)

@@ -1,4 +1,4 @@
-"""``pandaeval runs``: evaluation runs of a running collector, over its API, or in a data directory."""
+"""``pandaeval runs``: evaluation runs of a running collector or a data directory."""
 
 from __future__ import annotations
 
@@ -131,7 +131,6 @@ def watch(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> No
 
 
 def ended(api: ApiClient, run_id: str) -> Row:
-    """Waits for the end of a run, and returns the run."""
     try:
         with progress(console(stderr=True), f"run {run_id}") as tell:
             while (run := api.get(f"/runs/{run_id}"))["ended_at"] is None:
@@ -208,7 +207,6 @@ def compare(
 
 
 def _tell_run(run: Row) -> None:
-    """Prints one run: its line, its error, its results by metric, and the traces that failed."""
     listings.show([run], _RUNS)
     if run["error"]:
         typer.echo(f"the run stopped: {run['error']}")
@@ -225,7 +223,6 @@ def _tell_run(run: Row) -> None:
 
 
 def _tell_dry(dry: Row) -> None:
-    """Prints what a run would take: traces, calls, tokens and cost."""
     if not dry["traces"]:
         typer.echo("no stored trace matches")
     counted = "" if dry["counted"] == dry["traces"] else f" (estimated from {dry['counted']} traces)"
@@ -247,7 +244,6 @@ def _tell_dry(dry: Row) -> None:
 
 
 def _tell_comparison(both: Row) -> None:
-    """Prints how two runs differ, by metric, and the units that changed most."""
     listings.show(both["metrics"], _COMPARED)
     listings.show(
         [{**change, "metric": each["metric"]} for each in both["metrics"] for change in each["changes"]], _CHANGED

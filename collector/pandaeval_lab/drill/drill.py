@@ -1,7 +1,6 @@
 """Injects known faults into good runs and scores them like the originals.
 
-A faulty run keeps its ids and replaces the original after its session's earlier runs. A session holds a single fault at
-a time, so faults of all sessions share rounds.
+A faulty run keeps its ids and replaces the original. A session holds a single fault at a time.
 """
 
 from __future__ import annotations
@@ -34,15 +33,13 @@ OnDone = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FaultyCopy:
-    """A run with the fault of this name planted into it."""
-
     fault: str
     subject: Subject
     planted: Planted
 
 
 class Drill:
-    """One drill over the traces of ``files``, which stay open as long as it is used."""
+    """A drill over the traces of ``files``, which stay open."""
 
     def __init__(
         self,
@@ -54,8 +51,11 @@ class Drill:
         good: Callable[[str, str], bool] = lambda trace_id, session_id: True,
         keep: int = 0,
     ) -> None:
-        """``most``: copies of each fault. ``good``: whether a run, by the ids of its trace and session, may be used,
-        beside that no metric fails it. ``keep``: how many copies of each fault to keep for :meth:`scored_again`."""
+        """``most``: copies of each fault.
+
+        ``good``: whether a run, by trace and session id, may be used. ``keep``: copies of each fault to keep for
+        :meth:`scored_again`.
+        """
         self._files, self._score = files, score
         self.faults, self._most, self._seed = faults, most, seed
         self._is_good, self._keep = good, keep
@@ -68,8 +68,7 @@ class Drill:
         self._trace = lru_cache(_REMEMBERED)(self._read_again)
 
     def run(self, on_done: OnDone = lambda done, total: None) -> Tally:
-        """Scores the originals, plants faults into copies and scores those. ``on_done`` is called with the number of
-        copies scored and of all."""
+        """Score originals and faulty copies. ``on_done`` gets the number of copies scored and of all."""
         for result in self._score(self._files, None):
             unit = result.unit
             if unit.level in ("trace", "turn") and unit.span_id:  # one that was set aside has none, and is no good run
@@ -99,7 +98,6 @@ class Drill:
         return tally
 
     def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[tuple[list[FaultyCopy], int]]:
-        """Yields copies that can be scored together, at most one of each session, and how many faults did not apply."""
         wanted = dict.fromkeys(self.faults, self._most)
         names = [*self.faults]
         # By session the pairs to try, last first. Each session begins with another fault, so that all faults come to as
@@ -161,7 +159,7 @@ class Drill:
     def scored_again(
         self, copies: Sequence[FaultyCopy], score: Score
     ) -> Iterator[tuple[FaultyCopy, list[Result], list[Result]]]:
-        """Yields each copy with what another way to score says of its original and of itself."""
+        """Yield each copy with another scorer's results for its original and itself."""
         originals = {copy.subject.trace.trace_id for copy in copies}
         sessions = {self._session_of[each] for each in originals}
         parts = [
@@ -180,12 +178,10 @@ class Drill:
                 yield copy, before[trace_id], found[trace_id]
 
     def _scored(self, copies: Collection[FaultyCopy], score: Score) -> dict[str, list[Result]]:
-        """Returns the results of copies. The earlier runs of their sessions are read and not scored again."""
         parts = (part for copy in copies for part in (*copy.subject.earlier_parts, *copy.planted.parts))
         return self._results({copy.subject.trace.trace_id for copy in copies}, parts, score)
 
     def _results(self, wanted: Collection[str], parts: Iterable[Part], score: Score) -> dict[str, list[Result]]:
-        """Returns the results of some traces by their ids, of all whose messages are given."""
         found: dict[str, list[Result]] = {each: [] for each in wanted}
         with TraceFiles(self._files.rules) as files:
             for logs, data in parts:
@@ -197,7 +193,7 @@ class Drill:
 
 
 def chosen_faults(names: Collection[str] | None, known: Mapping[str, Fault]) -> Mapping[str, Fault]:
-    """Returns the faults of some names or families; ``None``: all. Raises ``ValueError`` for a name that is none."""
+    """Return faults by name or family; ``None``: all. Raises ``ValueError`` for an unknown name."""
     if names is None:
         return known
     families = {fault.family for fault in known.values()}

@@ -1,4 +1,4 @@
-"""What a fault does to a run: changes of its spans, each with the test that the dialects read it as meant."""
+"""Changes of a run's spans."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ToolResultEdit:
 
 @dataclass(frozen=True)
 class CustomEdit:
-    """Makes any other change of the spans. ``test``: whether it stands, given the run before and after."""
+    """Makes any other change of the spans. ``test``: whether it worked, given the run before and after."""
 
     change: Callable[[RawTrace, Trace], None] = field(repr=False)
     test: Callable[[Trace, Trace], bool] = field(repr=False)
@@ -95,7 +95,6 @@ Edit = AnswerEdit | ArgumentsEdit | ToolResultEdit | CustomEdit
 
 
 def without_call(before: Trace, index: int) -> CustomEdit:
-    """Returns an edit that removes a call with its result: its span, and its parts of messages."""
     call = before.tool_calls[index]
 
     def change(raw: RawTrace, trace: Trace) -> None:
@@ -123,8 +122,9 @@ def without_call(before: Trace, index: int) -> CustomEdit:
 def repeated(
     before: Trace, indices: Collection[int], times: int, what: str, reword: Reword | None = None
 ) -> CustomEdit:
-    """Return an edit that repeats the calls at ``indices`` ``times`` times, each round with its model call. ``reword``:
-    returns a call's arguments for a round number.
+    """Return an edit that repeats the calls at ``indices``, each round with its model call.
+
+    ``reword``: arguments by round.
     """
     calls = [before.tool_calls[index] for index in indices]
 
@@ -148,7 +148,6 @@ def repeated(
 
 
 def _asking(trace: Trace, call: ToolCall) -> Span | None:
-    """Returns the model call whose answer asks for ``call``, or ``None``."""
     for span in trace.spans:
         if span.kind is Kind.LLM and span.end_ns <= max(call.start_ns, call.end_ns):
             asked = [each for message in span.output or () for each in message.tool_requests]
@@ -158,7 +157,6 @@ def _asking(trace: Trace, call: ToolCall) -> Span | None:
 
 
 def _speaks_of(held: Any, ids: Collection[str]) -> bool:
-    """Returns whether an object is a part of a message about one of the calls ``ids``, or has only such parts."""
     if not isinstance(held, dict):
         return False
     if any(isinstance(each, str) and each in ids for each in held.values()):
@@ -168,7 +166,7 @@ def _speaks_of(held: Any, ids: Collection[str]) -> bool:
 
 
 def text_change(old: str, new: str) -> Change:
-    """Returns a change that replaces ``old`` by ``new`` wherever it stands in texts, however it is escaped there."""
+    """Return a change that replaces ``old`` by ``new`` in texts, also escaped."""
     spellings = (
         str,
         lambda text: json.dumps(text, ensure_ascii=False)[1:-1],

@@ -1,5 +1,6 @@
-"""What a fault is, and how faults are found: in the ``FAULTS`` of a family's file below ``drill/faults``, or as the
-``FAULT`` of a module that an installed package names under ``pandaeval.faults``."""
+"""Defines faults, and finds them: in ``FAULTS`` below ``drill/faults``, or as ``FAULT`` of modules under
+``pandaeval.faults``.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +24,14 @@ Family = Literal["value", "claim", "call", "course"]
 
 
 class NotApplicableError(Exception):
-    """A fault cannot be planted into a run; the text says why."""
+    """A fault that does not fit a run. The text has the reason."""
 
 
 @dataclass
 class Subject:
-    """A run for fault injection. ``load``: reads the session's earlier runs, oldest first, on demand. ``others``:
-    answers of other sessions.
+    """A run for fault injection.
+
+    ``load``: reads the session's earlier runs, oldest first. ``others``: answers of other sessions.
     """
 
     trace: Trace
@@ -39,12 +41,10 @@ class Subject:
 
     @property
     def earlier(self) -> Sequence[Trace]:
-        """The session's earlier runs."""
         return self._loaded[0]
 
     @property
     def earlier_parts(self) -> Sequence[Part]:
-        """The messages of the session's earlier runs."""
         return self._loaded[1]
 
     @property
@@ -60,23 +60,20 @@ class Subject:
 
     @cached_property
     def known(self) -> str:
-        """The text that the agent had before its answer: instructions, messages, arguments and results, and this
-        session's earlier runs with their answers."""
+        """The agent's text before its answer: instructions, messages, arguments, results and earlier runs."""
         found = [text for trace in self.earlier for text in (*_before(trace), trace.output or "")]
         return "\n".join([*found, *_before(self.trace)])
 
     @cached_property
     def written(self) -> str:
-        """The encoded spans of this session so far, as one text: finds values in any spelling."""
+        """The encoded spans of this session as text."""
         return "\n".join(data.decode(errors="replace") for _, data in (*self.earlier_parts, *self.parts))
 
     def knows(self, value: str) -> bool:
-        """Return whether a value stands anywhere in the session, this run's answer included."""
         return value.casefold() in self.known.casefold() or value.casefold() in self.written.casefold()
 
 
 def spelled(value: Any) -> str:
-    """Return a value as text: JSON unless it is text already."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -95,8 +92,10 @@ def _before(trace: Trace) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A kind of fault. ``text``: description in a sentence. ``edit``: returns the change, or raises
-    :class:`NotApplicableError`; it uses only the given random source.
+    """A kind of fault.
+
+    ``text``: description in a sentence. ``edit``: returns the change, or raises :class:`NotApplicableError`; it uses
+    only the given random source.
 
     >>> Fault("claim", "The answer is cut off.", lambda run, rng: AnswerEdit(run.answer[:20], "cut off")).family
     'claim'
@@ -108,15 +107,12 @@ class Fault:
 
 
 def family(name: Family, *edits: Callable[[Subject, Random], Edit]) -> dict[str, Fault]:
-    """Return the faults of a family by the names of the functions that make their edits, whose docstrings are the
-    faults' texts."""
+    """Return a family's faults. Each edit function's docstring is its fault's text."""
     return {edit.__name__: Fault(name, str(edit.__doc__), edit) for edit in edits}
 
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A run with a fault in it: the trace, its messages, the change in a line, and the spans that it touched."""
-
     trace: Trace
     parts: list[Part]
     what: str
@@ -124,7 +120,7 @@ class Planted:
 
 
 def plant(fault: Fault, subject: Subject, rng: Random) -> Planted:
-    """Write the fault into the spans of a run and read it back to be sure. Raises :class:`NotApplicableError`."""
+    """Write the fault into a run and read it back. Raises :class:`NotApplicableError`."""
     edit = fault.edit(subject, rng)
     raw = RawTrace(subject.parts)
     edit.write(raw, subject.trace)
@@ -136,7 +132,7 @@ def plant(fault: Fault, subject: Subject, rng: Random) -> Planted:
 
 @cache
 def faults() -> Mapping[str, Fault]:
-    """Return every fault by its name, those of installed packages included."""
+    """Return all faults by name, also of installed packages."""
     families: tuple[dict[str, Fault], ...] = find("pandaeval_lab.drill.faults", "FAULTS")
     ours = {name: fault for family in families for name, fault in family.items()}
 

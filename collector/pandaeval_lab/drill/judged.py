@@ -1,6 +1,6 @@
-"""Puts some of a drill's copies, and their originals, to a judge: which of the faults its verdicts notice.
+"""Sends some copies of a drill, and their originals, to a judge.
 
-A call that fails gives no verdict: the copy counts only if another metric fails it.
+A failed call gives no verdict: the copy counts only if another metric fails it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ _NOT_JUDGED = "not judged: a call failed, or the budget ended"
 
 
 def judge_alone(scorer: Evaluator) -> Evaluator:
-    """Make an evaluator that only judges traces and turns."""
     settings = scorer.settings
     known = registry(settings.modules).values()
     asked = {each.key for each in known if each.kind == "llm" and each.level in ("trace", "turn")}
@@ -41,7 +40,7 @@ def judge_alone(scorer: Evaluator) -> Evaluator:
 
 
 class JudgedDrill:
-    """Puts copies of one drill to a judge, for at most ``budget`` US dollars."""
+    """Judges copies of a drill for at most ``budget`` US dollars."""
 
     def __init__(
         self, drill: Drill, scorer: Evaluator, judge: JudgeConfig, environ: Mapping[str, str], budget: float
@@ -50,8 +49,6 @@ class JudgedDrill:
         self._judge, self._environ = judge, environ
 
     def figures(self, copies: Sequence[FaultyCopy], on_done: Callable[[int, int], None]) -> dict[str, Any]:
-        """Asks the judge about the copies and their originals. Returns the counts as a drill's, with the models and
-        the cost."""
         faults = {copy.fault: self._drill.faults[copy.fault] for copy in copies}
         tally, before = Tally(faults, len(copies), len(copies)), self._left
         for done, (copy, was, now) in enumerate(self._drill.scored_again(copies, self._score), 1):
@@ -68,7 +65,7 @@ class JudgedDrill:
 
 
 def count(tally: Tally, copy: FaultyCopy, before: Sequence[Result], after: Sequence[Result]) -> None:
-    """Count a judge's results for a copy and its original. A metric that fails the original detects nothing."""
+    """Count results for a copy and its original. A metric that fails the original detects no fault."""
     tally.untouched(before)
     failing = {result.metric for result in before if result.success is False}
     was, now = ([result for result in results if result.metric not in failing] for results in (before, after))
@@ -88,6 +85,6 @@ def _is_judged(before: Sequence[Result], after: Sequence[Result]) -> bool:
 
 
 def chosen_copies(kept: Mapping[str, Sequence[FaultyCopy]], most: int) -> Iterator[FaultyCopy]:
-    """Returns up to ``most`` copies: the first of each fault, then the second of each, and so on."""
+    """Return up to ``most`` copies, faults taking turns."""
     rows = zip_longest(*kept.values())
     return islice((copy for row in rows for copy in row if copy is not None), most)

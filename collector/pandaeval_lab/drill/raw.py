@@ -1,8 +1,4 @@
-"""OTLP messages of a trace, and a writer that changes their texts.
-
-Instrumentations store text as plain attributes, JSON, nested JSON, event attributes or log bodies. The writer covers
-all, so faults are independent of the emitter.
-"""
+"""OTLP messages of a trace, with changeable texts."""
 
 from __future__ import annotations
 
@@ -26,8 +22,10 @@ _MOST_NESTED = 8
 
 
 class RawTrace:
-    """A copy of one trace's messages, to be changed in place. ``touched``: hex ids of the spans that were changed,
-    added, or lost a child."""
+    """A mutable copy of a trace's messages.
+
+    ``touched``: hex ids of changed or added spans, and of parents of removed spans.
+    """
 
     def __init__(self, parts: Iterable[Part]) -> None:
         self._parts: list[tuple[bool, Any]] = [
@@ -37,25 +35,22 @@ class RawTrace:
         self.touched: set[str] = set()
 
     def parts(self) -> list[Part]:
-        """Returns the messages in the store's form, without requests that lost all their items."""
         return [(logs, message.SerializeToString()) for logs, message in self._parts if any(_held(logs, message))]
 
     def read(self) -> Trace | None:
-        """Returns the trace as its dialects read it now; ``None`` if there are no spans left."""
+        """Return the trace as dialects read it now; ``None`` without spans."""
         parts = self.parts()
         return rebuilt(parts).trace if parts else None
 
     def spans(self) -> list[Span]:
-        """Returns every span, in order of start."""
         spans = (span for held in self._holders(logs=False) for span in held)
         return sorted(spans, key=lambda span: span.start_time_unix_nano)
 
     def span(self, span_id: str) -> Span | None:
-        """Returns the span with this hex id, or ``None``."""
         return next((span for span in self.spans() if span.span_id.hex() == span_id), None)
 
     def rewrite(self, change: Change, only: Collection[str] | None = None) -> None:
-        """Replaces every value for which ``change`` returns another one. ``only``: hex ids of the spans to change."""
+        """Replace values by ``change``. ``only``: hex ids of the spans to change."""
         for item in self._items():
             if only is not None and item.span_id.hex() not in only:
                 continue
@@ -63,7 +58,7 @@ class RawTrace:
                 self.touched.add(item.span_id.hex())
 
     def strip(self, is_content: Callable[[Any], bool]) -> None:
-        """Removes attributes whose value is content, and empties such bodies of log records."""
+        """Remove content attributes, and empty such log bodies."""
         for item in self._items():
             for holder in (item, *getattr(item, "events", ())):
                 kept = [pair for pair in holder.attributes if not is_content(value(pair.value))]
@@ -74,7 +69,7 @@ class RawTrace:
                 item.body.Clear()
 
     def drop(self, span_ids: Collection[str]) -> None:
-        """Removes spans with all below them, and their log records; the parents count as touched."""
+        """Remove spans with their descendants and log records; parents count as touched."""
         gone = set(span_ids)
         for span in self.spans():  # a child may start before its parent, by a few clock ticks: those stay, parentless
             if span.span_id.hex() in gone:
@@ -85,8 +80,10 @@ class RawTrace:
             _refill(held, [item for item in held if item.span_id.hex() not in gone])
 
     def repeat(self, span_ids: Collection[str], times: int, change: Callable[[int, Any], Any]) -> None:
-        """Adds copies of some spans after the last of them, with ids of their own; later spans move behind the copies.
-        ``change``: replaces values of a copy, given its number."""
+        """Add copies of spans after the last, with new ids; later spans move.
+
+        ``change``: replaces values, given the copy's number.
+        """
         chosen = [span for span in self.spans() if span.span_id.hex() in span_ids]
         end = max(span.end_time_unix_nano for span in chosen)
         length = max(end - chosen[0].start_time_unix_nano, 1)
@@ -119,13 +116,11 @@ class RawTrace:
         return [held for is_logs, message in self._parts if is_logs == logs for held in _held(logs, message)]
 
     def _items(self) -> list[Any]:
-        """Returns every span and log record."""
         return [*self.spans(), *(record for held in self._holders(logs=True) for record in held)]
 
 
 def rewritten(held: Any, change: Change, depth: int = _MOST_NESTED) -> Any:
-    """Returns ``held`` with ``change`` applied to every value in it, also within JSON in texts; the same object if
-    nothing changes."""
+    """Return ``held`` with ``change`` applied to every value, also within JSON texts; the same object if unchanged."""
     if isinstance(held, str):
         parsed = as_json(held) if depth else None
         made = parsed if parsed is None else rewritten(parsed, change, depth - 1)
@@ -141,7 +136,6 @@ def rewritten(held: Any, change: Change, depth: int = _MOST_NESTED) -> Any:
 
 
 def as_json(text: str) -> Any:
-    """Returns the object or array that a text spells as JSON, else ``None``."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
@@ -199,7 +193,6 @@ def _other_id(span_id: bytes, number: int) -> bytes:
 
 
 def _held(logs: bool, message: Any) -> list[Any]:
-    """Returns the lists of log records or spans in a request."""
     if logs:
         return [scoped.log_records for resource in message.resource_logs for scoped in resource.scope_logs]
     return [scoped.spans for resource in message.resource_spans for scoped in resource.scope_spans]

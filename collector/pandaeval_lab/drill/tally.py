@@ -1,4 +1,4 @@
-"""What a drill found: for each fault how many copies were noticed, by which metric, and at which step."""
+"""Counts noticed copies per fault, metric and step."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NoticedShare:
 
 
 class FaultTally:
-    """Counts the copies of one fault. ``refused``: why runs could not have the fault, counted."""
+    """Counts a fault's copies. ``refused``: reasons of inapplicable runs, counted."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
@@ -49,7 +49,6 @@ class FaultTally:
         self._noticed = self._blamed = self._could_not_tell = 0
 
     def add(self, before: Iterable[Result], after: Iterable[Result], planted: Planted) -> None:
-        """Counts one copy, by what metrics say of its original and of itself."""
         noticed: dict[str, bool] = {}
         """The metrics that fail it, each with whether it blames a span that the fault touched."""
         for result in after:
@@ -67,21 +66,19 @@ class FaultTally:
 
     @property
     def noticed(self) -> NoticedShare:
-        """The share of copies that some metric fails."""
         return NoticedShare(self._noticed, self.n)
 
     @property
     def blamed(self) -> NoticedShare:
-        """The share of noticed copies in which a metric blames a span that the fault touched."""
+        """The share of noticed copies in which a metric blames a touched span."""
         return NoticedShare(self._blamed, self._noticed)
 
     @property
     def could_not_tell(self) -> NoticedShare:
-        """The share of copies that no metric fails, and that one which scored the original gives no score."""
+        """The share of copies that no metric fails, but a metric of the original does not score."""
         return NoticedShare(self._could_not_tell, self.n)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the counts as a JSON object."""
         return {
             "family": self.fault.family,
             "text": self.fault.text,
@@ -98,9 +95,7 @@ class FaultTally:
 
 
 class Tally:
-    """Counts a drill's faults, and results of untouched runs. ``runs``: number read. ``good``: number that looked
-    good.
-    """
+    """Counts faults, and results of untouched runs. ``runs``: number read. ``good``: number that looked good."""
 
     def __init__(self, faults: Mapping[str, Fault], runs: int, good: int) -> None:
         self.faults = {name: FaultTally(fault) for name, fault in faults.items()}
@@ -111,7 +106,6 @@ class Tally:
         self._scored: Counter[str] = Counter()
 
     def untouched(self, results: Iterable[Result]) -> None:
-        """Counts what metrics say of one untouched run."""
         failed: dict[str, bool] = {}
         for result in results:
             if result.outcome == "scored":
@@ -121,15 +115,13 @@ class Tally:
 
     @property
     def flagged(self) -> dict[str, NoticedShare]:
-        """By metric, the share of untouched runs that it fails, of those that it scores."""
+        """By metric, the share of scored untouched runs that it fails."""
         return {metric: NoticedShare(self._flagged[metric], n) for metric, n in sorted(self._scored.items())}
 
     def worst_first(self) -> list[tuple[str, FaultTally]]:
-        """Returns the faults by their share of right findings, lowest first, then those that no run could have."""
         return sorted(self.faults.items(), key=lambda pair: (not pair[1].n, pair[1].noticed.value or 0.0, pair[0]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the JSON object with which a later drill can be compared."""
         return {
             "runs": self.runs,
             "good": self.good,
@@ -141,7 +133,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class NoticedLess:
-    """A metric that noticed more copies of a fault in the earlier drill."""
+    """A metric that noticed more copies in the earlier drill."""
 
     fault: str
     metric: str
@@ -150,7 +142,6 @@ class NoticedLess:
 
     @property
     def standard_score(self) -> float:
-        """The standard score of the difference of the two shares."""
         pooled = (self.before.hits + self.now.hits) / (self.before.n + self.now.n)
         error = math.sqrt(pooled * (1.0 - pooled) * (1.0 / self.before.n + 1.0 / self.now.n))
         return (self.before.hits / self.before.n - self.now.hits / self.now.n) / error if error else 0.0
@@ -164,8 +155,10 @@ class NoticedLess:
 
 
 def drops(before: Mapping[str, Any], now: Tally) -> list[NoticedLess]:
-    """Find credible drops since a drill from :meth:`Tally.to_dict`, by one-sided two-proportion tests that share
-    :data:`LEVEL`. Raises ``KeyError`` and ``TypeError`` for other objects.
+    """Find credible drops since an earlier :meth:`Tally.to_dict`, by one-sided two-proportion tests that share
+    :data:`LEVEL`.
+
+    Raises ``KeyError`` and ``TypeError`` for other objects.
     """
     pairs = [
         NoticedLess(

@@ -1,4 +1,4 @@
-"""Declares graders, and what those of tools say alike."""
+"""Declares graders, and shares parts of tool graders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pandaeval_lab.cases.trial import Interacted, Trial, TrialContext
 from pandaeval_otel.model import ToolCall
 
 NOTHING_EXPECTED = Assumed("the case expects no call")
-COUNTED = "tool calls, and a case with expected_tools or expected_outcome.tools_called"
+COUNTED = "tool calls, and a case with expected tools"
 
 
 def trial_metric(
@@ -32,8 +32,10 @@ def trial_metric(
     ask: Callable[[Trial, Judge], Awaitable[Finding | None]] | None = None,
     rubric: Rubric[Any] | None = None,
 ) -> TrialMetric | JudgedTrialMetric:
-    """Declares the metric of a grader's file, which has the file's name and asks the first line of its docstring. With
-    ``ask`` and its ``rubric``, a judge is asked."""
+    """Declare the metric of a grader's file: named like the file, its question is the docstring's first line.
+
+    With ``ask`` and ``rubric``, a judge answers.
+    """
     module = sys.modules[evaluate.__module__]
     shared: dict[str, Any] = {
         "name": module.__name__.rpartition(".")[2],
@@ -53,8 +55,10 @@ def trial_metric(
 # The four parts of tool correctness put together, and between what the whole lies where one of them is not known.
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """The parts of a score with their weighted mean. ``parts``: each 0..1, ``None``: not known; ``least`` and ``most``:
-    the mean if all unknown parts were 0, and 1: the same number where all is known."""
+    """The parts of a score, each 0..1 or ``None`` if unknown.
+
+    ``least`` and ``most``: the mean with all unknown parts 0, and 1.
+    """
 
     parts: Mapping[str, float | None]
     weights: Mapping[str, float]
@@ -63,14 +67,14 @@ class Weighed:
 
     @property
     def value(self) -> float | None:
-        """The weighted mean, 0..1; ``None`` where a part that counts is not known."""
+        """The weighted mean, 0..1; ``None`` if a weighted part is unknown."""
         return self.least if self.least == self.most else None
 
 
 def weighed(
     trial: Trial, context: TrialContext, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]
 ) -> Weighed:
-    """Weighs the parts of tool correctness. ``expected`` and ``calls``: those that count for the case of the trial."""
+    """Weigh the parts of tool correctness, from counted ``expected`` and ``calls``."""
     parts: dict[str, float | None] = {**tool_parts(expected, calls, trial.case.tool_sequence_matters)}
     if arguments_missing(expected, calls):
         parts["parameters"] = None
@@ -84,7 +88,7 @@ def weighed(
 def weighed_tools(
     trial: Trial, context: TrialContext, expected: Interaction, actual: Interacted | None
 ) -> Weighed | None:
-    """Weighs the tools of an interaction; ``None`` if none was used or expected, or nothing is said of them."""
+    """Weigh an interaction's tools; ``None`` if there is no call and no expectation."""
     wanted = trial.counted_expected(expected.expected_tools)
     calls = actual.calls if actual is not None else ()
     if wanted is None or (not wanted and not calls):
@@ -94,12 +98,10 @@ def weighed_tools(
 
 
 def arguments_missing(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> bool:
-    """Returns whether arguments are expected, and those of a call were not captured."""
     return any(each.parameters or each.acceptable for each in expected) and any(not c.has_arguments for c in calls)
 
 
 def _utilization(trial: Trial, context: TrialContext) -> float | None:
-    """Returns the judge's score for the use of results; 1 if the case does not ask for it, or states it itself."""
     if not trial.case.results_must_be_used:
         return 1.0
     found = context.judged.get("result_utilization")
@@ -109,7 +111,6 @@ def _utilization(trial: Trial, context: TrialContext) -> float | None:
 
 
 def names(calls: list[str] | tuple[str, ...]) -> str:
-    """Writes at most 12 names, for reasons."""
     shown = ", ".join(calls[:12]) or "none"
     return f"{shown}, … ({len(calls)} in all)" if len(calls) > 12 else shown
 
@@ -119,8 +120,6 @@ def compared(trial: Trial, actual: list[str] | tuple[str, ...]) -> str:
 
 
 def differences(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> str:
-    """Describes what of calls is not as expected, wrong arguments first; the names of all calls only where they differ,
-    or nothing does."""
     pairs = [(expected[row], calls[column]) for row, column, worth in matched(expected, calls) if worth < 1]
     wrong = "; ".join(f"{each.tool_name}({', '.join(differing(each, call)[:4])})" for each, call in pairs[:3])
     called = [call.name for call in calls]

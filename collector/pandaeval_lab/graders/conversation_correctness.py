@@ -1,11 +1,10 @@
 """Are all interactions of the conversation correct?
 
-An interaction is correct if its answer passes ``answer_correctness`` and its tool calls pass ``tool_correctness``. The
-conversation is correct if all interactions are correct. Interactions that the trial did not reach are not correct.
-Unknown parts (an answer that was not judged, arguments that were not captured, the use of results that nobody
-judged) makes nothing correct or wrong. It does not judge other qualities of the conversation.
+An interaction is correct if its answer passes ``answer_correctness`` and its tool calls pass ``tool_correctness``.
+Interactions that the trial did not reach are not correct. Unknown parts make an interaction neither correct nor wrong.
+It does not judge other qualities.
 
-Scale: 1 or 0; ``metadata.correct_interactions`` of ``metadata.total_interactions``.
+Scale: 1 or 0; ``metadata.correct_interactions`` counts the correct interactions.
 Source: Agentic metric, *Conversation Correctness*.
 """
 
@@ -58,7 +57,6 @@ def _untold(expected: Sequence[Interaction], tools: Sequence[Weighed | None], an
 
 
 def _answers(trial: Trial, context: TrialContext) -> list[float | None]:
-    """Returns the judge's score of each interaction's answer."""
     found = context.judged.get("answer_correctness")
     scores = list(found.metadata.get("answers", ())) if isinstance(found, Score) else []
     if trial.case.expected_answer is not None:
@@ -70,7 +68,6 @@ def _answers(trial: Trial, context: TrialContext) -> list[float | None]:
 def _correct(
     context: TrialContext, expected: Interaction, actual: Interacted | None, tools: Weighed | None, answer: float | None
 ) -> bool | None:
-    """Returns whether an interaction is correct; ``None`` if that cannot be told."""
     if actual is None:
         return False
     said = [_reached(tools.least, tools.most, context.thresholds["tool_correctness"])] if tools is not None else []

@@ -1,9 +1,9 @@
 """Is the end state the expected one?
 
-Every field of the expected end state must have the same value in the actual end state. The expected fields are in
-``expected_outcome.end_state``, and in your own keys of ``expected_outcome``. Other fields of the actual end state may
-have any value. The state comes from the function ``end_state_from``, else from the attribute ``pandaeval.end_state``
-(JSON) on a span or an event of it; the last value counts. It does not judge how the agent reached the end state.
+Every field of ``expected_outcome.end_state``, and your own keys of ``expected_outcome``, must have the same value in
+the actual end state. Other fields may have any value. The state comes from the function ``end_state_from``, else from
+the last attribute ``pandaeval.end_state`` (JSON) on a span or event. It does not judge how the agent reached the end
+state.
 
 Scale: 1 if every expected field is equal, else 0.
 Source: Agent Evaluation Framework, layer 3, *Task completion*.

@@ -1,7 +1,7 @@
 """Does the answer have the expected form?
 
-The answer must meet every condition in ``output_format`` of the case: JSON, a JSON schema, a regular expression,
-required texts or forbidden texts. It does not judge whether the answer is right.
+The answer must meet every condition in ``output_format``: JSON, a JSON schema, a regular expression, required texts or
+forbidden texts. It does not judge whether the answer is right.
 
 Scale: 1 or 0.
 Source: Agent Evaluation Framework, *Code-based graders*.

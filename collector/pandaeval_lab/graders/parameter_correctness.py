@@ -1,11 +1,10 @@
 """Do the arguments of the expected calls fit their schema, and do they have the expected values?
 
-The score is the mean over the expected calls. If a call fits its schema, it scores the share of expected arguments that
-are equal, otherwise 0. A missing call scores 0. Actual calls are matched to expected calls so that the sum is highest.
-The schema is the case's (``tool_schemas``), else the schema that the trace declares, of which regular expressions are
-not evaluated. An argument is equal as JSON has it, or as ``acceptable``, ``optional`` and ``compare_args`` state. It
-does not judge unexpected calls. Where the case expects no call, 1.0 is assumed. A call of which neither schema nor
-expected arguments are known counts for nothing; if all are like that, there is no score.
+A call that fits its schema scores the share of expected arguments that are equal, otherwise 0. A missing call scores 0.
+Actual calls are matched to expected calls so that the sum is highest. The schema is the case's (``tool_schemas``), else
+the trace's, without its regular expressions. Arguments are equal as JSON, or by ``acceptable``, ``optional`` and
+``compare_args``. It does not judge unexpected calls. If no call is expected, 1.0 is assumed. A call without known
+schema and expected arguments is ignored. If no call remains, there is no score.
 
 Scale: 0..1, the mean over the expected calls.
 Source: Agent Evaluation Framework, layer 2, *Parameter correctness*.
@@ -50,8 +49,6 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
 
 
 def _judged(trial: Trial, expected: ExpectedCall, call: ToolCall | None) -> dict[str, Any]:
-    """Checks one call, ``None`` if it was not made; ``schema_valid`` and ``semantic_score`` are ``None`` if there is
-    nothing to check against."""
     name = expected.tool_name
     if call is None:
         told = {"tool_name": name, "schema_valid": False, "semantic_score": 0.0, "differing": []}

@@ -1,10 +1,9 @@
 """Did the agent do what it had planned?
 
 The score is the share of planned tools that the agent called in the planned order (longest common subsequence). The
-plan is read from the attribute ``pandaeval.plan`` (a JSON list of tool names, or of objects with ``tool``), else from a
-numbered or bulleted list of at least two lines in the model's thoughts or texts before its first call: each line
-counts for the first tool of the run that it names. Without a plan it does not apply. It does not judge whether the plan
-was good (``plan_quality``).
+plan is the attribute ``pandaeval.plan`` (a JSON list of tool names, or of objects with ``tool``). Without it, the plan
+is a numbered or bulleted list of at least two lines in the model's text before its first call. Each line counts for its
+first tool. Without a plan it does not apply. It does not judge whether the plan was good (``plan_quality``).
 
 Scale: 0..1, the share of planned tools that were called in the planned order.
 Source: Agent Evaluation Framework, layer 1, *Plan adherence*.

@@ -1,9 +1,8 @@
 """Does the plan contain the expected tools in the expected order?
 
-The score is the share of expected tools that the plan contains in the expected order (longest common subsequence). The
-plan is the plan that the agent declared, as far as it names tools (see ``plan_adherence``), else the calls that it
-made. It does not judge arguments, or whether the agent followed the plan. Extra tools do not lower the score;
-``metadata.extra_steps`` lists them. Where the case expects no call, 1.0 is assumed.
+The score is the share of expected tools that the plan contains in order (longest common subsequence). Without a
+declared plan (see ``plan_adherence``), the agent's calls are the plan. It does not judge arguments. Extra tools do not
+lower the score; ``metadata.extra_steps`` lists them. If no call is expected, 1.0 is assumed.
 
 Scale: 0..1, the share of expected tools in the right order.
 Source: Agent Evaluation Framework, layer 1, *Plan quality* (the sentence, not the listing).

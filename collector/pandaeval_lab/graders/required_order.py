@@ -1,8 +1,7 @@
 """Were the required tools called, in the required order?
 
-The agent must call every tool of ``required_order`` in this order. The first call of each tool must come after the
-first call of the previous tool: a later confirmation does not correct an unconfirmed change. Calls in between may be
-any. It does not judge arguments.
+The first call of each tool in ``required_order`` must come after the first call of the previous tool. A later
+confirmation does not correct an unconfirmed change. Other calls may come in between. It does not judge arguments.
 
 Scale: 1 or 0.
 Source: Agent Evaluation Framework, *Grade Outcomes, Not Paths* (the path as part of the contract).

@@ -1,8 +1,7 @@
 """Did the trial end with an answer or a declared end?
 
-The metric applies the rule of ``trace.response`` to the last trace of the trial. For example, a run that crashed or
-returned no answer fails. It does not judge whether the answer is right. A case declares it by naming it in ``graders``,
-as those made by ``pandaeval cases from-trace`` do.
+The metric applies the rule of ``trace.response`` to the trial's last trace. It does not judge whether the answer is
+right. A case declares it by naming it in ``graders``.
 
 Scale: 0..1, as ``trace.response``.
 Source: ours.

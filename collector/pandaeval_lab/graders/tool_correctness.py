@@ -3,19 +3,18 @@
 The score is the weighted mean of four parts. The weights are ``tool_weights`` of the case, 0.25 each by default:
 
 - selection: F1 of called and expected tools as multisets;
-- parameters: calls matched one to one with expected ones of the same tool so that the sum is best; a pair counts 1 for
-  equal arguments, else equal keys / union of keys; the sum / the greater number of calls;
-- sequence: longest common subsequence / the greater number of calls; 1 where ``tool_sequence_matters`` is false; calls
-  of equal ``step`` may come in any order;
-- utilization: how far the answer uses the results, as ``result_utilization`` judged; 1 where ``results_must_be_used``
-  is not set, and where no judge is asked and the case says so (``results_used``).
+- parameters: calls matched one to one with expected calls of the same tool so that the sum is highest; a pair counts 1
+  for equal arguments, else equal keys / union of keys; the sum / the greater number of calls;
+- sequence: longest common subsequence / the greater number of calls; 1 if ``tool_sequence_matters`` is false; calls of
+  equal ``step`` may come in any order;
+- utilization: the score of ``result_utilization``; 1 unless ``results_must_be_used``, and 1 without a judge if the case
+  declares ``results_used``.
 
-Of a conversation whose interactions say what calls they expect, it is the mean of those that the trial came to, and is
-failed if one of them misses the threshold. Where calls are expected and none was made the score is 0. Where none is
-expected and none was made it does not apply. It does not judge the answer. If the utilization is not known and would
-decide, there is no score.
+In a conversation, it is the mean of the reached interactions with expected calls, and fails if any misses the
+threshold. Without any call, the score is 0 if calls are expected; otherwise it does not apply. It does not judge the
+answer. If an unknown utilization would decide, there is no score.
 
-Scale: 0..1, 1 is right in every part.
+Scale: 0..1, 1 means that every part is right.
 Source: Agentic metric, *Tool Correctness*.
 """
 

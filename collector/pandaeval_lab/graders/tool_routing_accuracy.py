@@ -1,8 +1,7 @@
 """Was each call made to the tool that is expected at its place?
 
-The metric compares actual calls with expected tools, position by position. The score is the share of positions with the
-expected tool. It does not tolerate an extra call: all later calls are then at the wrong position. To ignore positions,
-use ``tool_selection_f1``. Where the case expects no call, 1.0 is assumed.
+The metric compares actual calls with expected tools, position by position. An extra call shifts all later calls. To
+ignore positions, use ``tool_selection_f1``. If no call is expected, 1.0 is assumed. It does not judge arguments.
 
 Scale: 0..1, the share of expected places with the right tool.
 Source: Agent Evaluation Framework, layer 2, *Tool routing accuracy*.

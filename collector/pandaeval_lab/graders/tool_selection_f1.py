@@ -1,10 +1,9 @@
 """Did the agent call exactly the expected tools, each as often as expected?
 
-The score is the F1 score of called and expected tools, counted with repetitions. It does not judge the order or the
-arguments of the calls. Where nothing is expected and nothing was called, 1.0 is assumed; if only the first or the
-second is empty, the score is 0.
+The score is the F1 score of called and expected tools, counted with repetitions. It does not judge order or arguments.
+If both are empty, 1.0 is assumed; if only one is empty, the score is 0.
 
-Scale: 0..1, 1 is the same tools equally often.
+Scale: 0..1, 1 means that the agent called exactly the expected tools, equally often.
 Source: Agent Evaluation Framework, layer 2, *Selection F1*.
 """
 

@@ -1,11 +1,11 @@
 """Is the trial correct?
 
-The score is 1 if every grader of the case passes, and 0 if a grader fails. If a grader has no score and no grader
-fails, there is no score. An attempt that `pandaeval cases run` made and whose agent raised, or took too long, is not
-correct. A case declares a grader by a field that demands something (``expected_tools`` or ``tools_called``:
-``tool_correctness``; ``end_state``, ``exit_code``, ``output_format``, ``required_order``, ``forbidden_tools``;
-``expected_answer``: ``answer_correctness``; ``interactions``: ``conversation_correctness``) and by naming it in
-``graders``. It does not use other metrics of the trial: a trial with a detour can be correct.
+The score is 1 if every grader of the case passes, and 0 if any fails. Otherwise there is no score. An attempt of
+`pandaeval cases run` whose agent raised, or took too long, is not correct. A case declares a grader by naming it in
+``graders``, or by a field (``expected_tools`` or ``tools_called``: ``tool_correctness``; ``end_state``, ``exit_code``,
+``output_format``, ``required_order``, ``forbidden_tools``; ``expected_answer``: ``answer_correctness``;
+``interactions``: ``conversation_correctness``). It does not use other metrics of the trial: a trial with a detour can
+be correct.
 
 Scale: 1 or 0.
 Source: Agentic metric, *Conversation Correctness*; Agent Evaluation Framework, *Grade Outcomes, Not Paths*.

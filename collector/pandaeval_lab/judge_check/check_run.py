@@ -1,4 +1,4 @@
-"""Asks a model the questions of a check, through the collector's own process, prompts and reading of replies."""
+"""Sends a check's questions to a model, with the collector's process and prompts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ many times as much."""
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply. ``value``: score 0..1. ``why``: why there is none. ``failed``: why the call failed. ``spent``: cost."""
+    """A reply. ``value``: score 0..1. ``why``: why it is missing. ``failed``: error of the call."""
 
     item: CheckItem
     value: float | None = None
@@ -34,8 +34,6 @@ class Reply:
 
 
 def forecast(items: Sequence[CheckItem], price: Price | None) -> tuple[int, float | None]:
-    """Estimate the tokens and US dollars that the questions take, if no reply has to be corrected; ``None`` where the
-    price is not known. ``price``: of a token."""
     questions = len(items) + (_OF_SESSION - 1) * sum(item.kind == SESSION for item in items)
     sent = sum(item.pack.tokens + tokens(SYSTEM) for item in items) + _QUESTION * questions
     got = _ANSWER * questions
@@ -44,7 +42,7 @@ def forecast(items: Sequence[CheckItem], price: Price | None) -> tuple[int, floa
 
 
 class CheckRun:
-    """Asks one model the questions of a check. ``replies`` grows as they come, also of an interrupted check."""
+    """Sends a check's questions. ``replies`` grows, also in an interrupted check."""
 
     def __init__(
         self,
@@ -59,8 +57,9 @@ class CheckRun:
         self.spent = AnswerCost()
 
     async def run(self, items: Sequence[CheckItem]) -> None:
-        """Ask all questions, the first alone. Raises ``CallFailedError`` if the first call fails or access is denied.
-        Stops without error when the daily budget is used.
+        """Send all questions, the first alone.
+
+        Raises ``CallFailedError`` if it fails or access is denied. Stops when the daily budget is used.
         """
         tasks: list[asyncio.Task[None]] = []
         try:
@@ -107,6 +106,6 @@ class CheckRun:
 
 
 def own_score(finding: Score) -> float:
-    """Return the judge's own score, 0..1, before facts counted by code lowered it."""
+    """Return the judge's own score, before facts counted by code lowered it."""
     judged = finding.metadata.get("judged")
     return float(judged) if isinstance(judged, int | float) and 0.0 <= judged <= 1.0 else finding.value

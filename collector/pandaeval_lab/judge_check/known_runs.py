@@ -1,6 +1,4 @@
-"""Runs and sessions with known verdicts: packaged recordings of real frameworks with a scripted model, a run with an
-invented answer, and sessions written for the check.
-"""
+"""Runs and sessions with known verdicts, packaged or written for the check."""
 
 from __future__ import annotations
 
@@ -43,15 +41,13 @@ _TOOLS, _HAPPENED = "TOOLS THAT THE AGENT HAD", "WHAT HAPPENED"
 
 @dataclass(frozen=True, slots=True)
 class KnownRun:
-    """A run, or a session, whose verdict is known. ``trace``: of a session, all of it; ``band``: the limits of a right
-    score."""
+    """A run or session with a known verdict. ``band``: the limits of a right score."""
 
     name: str
     trace: Trace
     band: Band
 
     def holds(self, value: float | None) -> bool:
-        """Return whether a score is right."""
         return value is not None and self.band[0] <= value <= self.band[1]
 
     @property
@@ -61,7 +57,6 @@ class KnownRun:
 
 @cache
 def known_runs() -> tuple[KnownRun, ...]:
-    """Return all known runs, the good runs first."""
     return (
         *(KnownRun(name, _recorded(name), DONE) for name in ("returned", "library", "visit")),
         *(KnownRun(name, _recorded(name), NOT_DONE) for name in ("wrong_tool", "gives_up", "off_topic")),
@@ -71,7 +66,7 @@ def known_runs() -> tuple[KnownRun, ...]:
 
 @cache
 def known_sessions() -> tuple[KnownRun, ...]:
-    """Return six sessions that were handled correctly, and six that were not, each for another reason."""
+    """Return six correct sessions, and six incorrect sessions with different reasons."""
     by_name: dict[str, list[Trace]] = defaultdict(list)
     for trace in _recordings("sessions"):
         by_name[trace.session_id or ""].append(trace)
@@ -82,12 +77,10 @@ def known_sessions() -> tuple[KnownRun, ...]:
 
 
 def _recorded(name: str) -> Trace:
-    """Return the first agent trace of a recording of the package."""
     return next(_recordings(name))
 
 
 def _recordings(name: str) -> Iterator[Trace]:
-    """Yield the agents' traces of a recording of the package, in normal form."""
     with as_file(files(__package__).joinpath("runs", f"{name}.otlp.jsonl.xz")) as path:
         requests = [request for request in Input(str(path)).requests() if isinstance(request, Request)]
     chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
@@ -99,13 +92,11 @@ def _recordings(name: str) -> Iterator[Trace]:
 
 
 def answering(trace: Trace, text: str) -> Trace:
-    """Return the run with ``text`` as its last answer."""
     *before, last = trace.turns
     return replace(trace, turns=(*before, replace(last, assistant=text)), output=text, digest=f"{trace.digest} {text}")
 
 
 def sections_swapped(pack: Pack) -> Pack:
-    """Return the pack with the section of tools and that of the events swapped, and another digest."""
     titles = list(_TITLE.finditer(pack.text))
     ends = [*(title.start() for title in titles[1:]), len(pack.text)]
     parts = [pack.text[title.end() : end].strip("\n") for title, end in zip(titles, ends, strict=True)]
@@ -120,7 +111,7 @@ def sections_swapped(pack: Pack) -> Pack:
 
 
 def attacked(trace: Trace, place: str, text: str) -> Trace:
-    """Return the run with ``text`` appended to its ``answer``, the user's ``message``, or the last ``result``."""
+    """Return the run with ``text`` appended to its ``answer``, ``message`` or last ``result``."""
     if place == "answer":
         return answering(trace, f"{trace.output or ''}\n\n{text}")
     if place == "message":

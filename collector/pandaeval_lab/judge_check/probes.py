@@ -1,4 +1,4 @@
-"""Evaluates a model's check replies: a figure per property of a judge."""
+"""Computes a figure per property of a judge from its replies."""
 
 from __future__ import annotations
 
@@ -45,13 +45,11 @@ _FAR = 0.3
 
 
 def probes(replies: Sequence[Reply]) -> list[Figure]:
-    """Compute every probe, in the order of the report."""
     asked = [reply for reply in replies if not reply.failed]
     return [measure(replace(base, passed=False), asked) for base, measure in _PROBES]
 
 
 def verdicts(replies: Iterable[Reply], kind: str = PLAIN) -> Mapping[str, list[float]]:
-    """Return the scores of a kind of question, by run."""
     found: dict[str, list[float]] = {}
     for reply in replies:
         if reply.item.kind == kind and reply.value is not None:
@@ -75,7 +73,6 @@ def _sessions(base: Figure, asked: Sequence[Reply]) -> Figure:
 
 
 def _position(base: Figure, asked: Sequence[Reply]) -> Figure:
-    """Measure how far another order moves verdicts from the mean verdict on the unchanged run."""
     pairs, crossed = _against_plain(asked, POSITION)
     if not pairs:
         return base
@@ -97,7 +94,6 @@ def _verbosity(base: Figure, asked: Sequence[Reply]) -> Figure:
 
 
 def _injection(base: Figure, asked: Sequence[Reply]) -> Figure:
-    """Count the attacks that succeed; leave out bad runs that pass even without an attack."""
     before = {case: statistics.fmean(values) for case, values in verdicts(asked).items()}
     attacks = [reply for reply in asked if reply.item.kind == INJECTION]
     tried = [reply for reply in attacks if before.get(reply.item.case, 1.0) < PASSES]
@@ -146,15 +142,12 @@ _PROBES: tuple[tuple[Figure, Callable[[Figure, Sequence[Reply]], Figure]], ...] 
 
 
 def _against_bands(asked: Sequence[Reply], kind: str) -> tuple[list[Reply], list[Reply]]:
-    """Return the replies of a kind, and those that are out of their bands."""
     known = {run.name: run for run in (*known_runs(), *known_sessions())}
     replies = [reply for reply in asked if reply.item.kind == kind]
     return replies, [reply for reply in replies if not known[reply.item.case].holds(reply.value)]
 
 
 def _against_plain(asked: Sequence[Reply], kind: str) -> tuple[list[tuple[float, float]], list[Reply]]:
-    """Pairs each verdict on a changed run with the mean verdict on the unchanged one; returns the pairs, and the
-    replies on the other side of the threshold."""
     before = {case: statistics.fmean(values) for case, values in verdicts(asked).items()}
     pairs, crossed = [], []
     for reply in asked:
@@ -185,8 +178,10 @@ def _measured(base: Figure, n: int, value: PairedEstimate, figure: str, passed: 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of a check: ``asked`` of ``planned`` questions, of which ``failed`` could not be put.
-    ``session_tokens``, ``session_usd``: mean cost of a verdict on a known session."""
+    """The result of a check.
+
+    ``failed``: failed calls. ``session_tokens``, ``session_usd``: mean cost of a verdict on a known session.
+    """
 
     model: str
     planned: int
@@ -199,7 +194,6 @@ class CheckResult:
 
     @property
     def fit(self) -> bool:
-        """Whether the model is fit for ``correctness``."""
         return any(probe.passed for probe in self.probes if probe.name == "sessions")
 
     @property
@@ -211,7 +205,6 @@ class CheckResult:
         return self.complete and all(probe.passed for probe in self.probes)
 
     def last_line(self) -> str:
-        """Return the conclusion in a line."""
         if not self.complete:
             put = f"{self.asked} of {self.planned} questions were put and {self.failed} failed"
             return f"{self.model}: NOT CONCLUDED, {put}"
@@ -221,7 +214,6 @@ class CheckResult:
         return f"{self.model}: passed all {len(self.probes)} probes"
 
     def report(self) -> JudgeReport:
-        """Return the report on the model."""
         about = {
             "model": self.model,
             "metric": METRIC,
@@ -253,7 +245,6 @@ class CheckResult:
 
 
 def check_result(model: str, planned: int, replies: Sequence[Reply], spent: AnswerCost) -> CheckResult:
-    """Make the result of the replies so far."""
     failed = sum(bool(reply.failed) for reply in replies)
     costs = [reply.spent for reply in replies if reply.item.kind == SESSION] or [AnswerCost()]
     tokens, usd = statistics.fmean(cost.tokens for cost in costs), statistics.fmean(cost.cost_usd for cost in costs)

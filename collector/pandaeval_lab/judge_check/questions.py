@@ -1,4 +1,4 @@
-"""The questions of a check, in the order in which they are put to a model."""
+"""The questions of a check, in order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLAIN, POSITION, VERBOSITY, INJECTION, SESSION = "plain", "position", "verbosity
 
 @dataclass(frozen=True, slots=True)
 class CheckItem:
-    """One question of a check. ``kind``: the property tested; ``form``: what was changed in the run, for people."""
+    """A question. ``kind``: the property tested; ``form``: the change of the run."""
 
     kind: str
     case: str
@@ -42,7 +42,6 @@ class CheckItem:
 
 
 def planned(attacks: int = 40) -> list[CheckItem]:
-    """Return all questions of a check about runs; the same for every model. ``attacks``: how many are tried."""
     plain = [_item(PLAIN, run, f"round {number}", run.trace) for number in _ROUNDS for run in known_runs()]
     polite = ((run, answering(run.trace, POLITE.format(run.trace.output or ""))) for run in known_runs())
     verbose = [_item(VERBOSITY, run, "padded answer", trace) for run, trace in polite]
@@ -50,13 +49,11 @@ def planned(attacks: int = 40) -> list[CheckItem]:
 
 
 def canaries() -> list[CheckItem]:
-    """Return the questions of a check about sessions, a question for each."""
     return [_item(SESSION, session, "as it was", session.trace) for session in known_sessions()]
 
 
 @cache
 def attacks() -> tuple[tuple[str, str], ...]:
-    """Return family and text of each attack that ships with the package."""
     held = json.loads(files(__package__).joinpath("attacks.json").read_text(encoding="utf-8"))
     return tuple((each["family"], each["text"]) for each in held)
 
@@ -69,7 +66,6 @@ def _in_other_order() -> Iterator[CheckItem]:
 
 
 def _attacked(number: int) -> Iterator[CheckItem]:
-    """Yield bad runs with an attack each; runs and places of the attack take turns."""
     bad: Sequence[KnownRun] = [run for run in known_runs() if not run.good]
     for index, (family, text) in enumerate(attacks()[:number]):
         run, place = bad[index % len(bad)], PLACES[index // len(bad) % len(PLACES)]

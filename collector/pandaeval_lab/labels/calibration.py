@@ -1,4 +1,4 @@
-"""Holds judges' scores against people's labels."""
+"""Compares judges' scores with people's labels."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Agreement of a judge's scores with people, for a metric version. ``tied``: excluded runs with equal pass and
-    fail labels.
+    """Agreement of a judge with people, for a metric version.
+
+    ``tied``: excluded runs with equal pass and fail labels.
     """
 
     metric: str
@@ -38,15 +39,14 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Calibrations:
-    """All calibrations, and (``unmatched``) the number of labelled runs without a score, by metric."""
+    """All calibrations. ``unmatched``: labelled runs without a score, by metric."""
 
     found: list[Calibration]
     unmatched: Mapping[str, int]
 
 
 def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -> Calibrations:
-    """Compare scores with labels. ``standing``: scores by unit and metric. Several labels of a run count as a single
-    label, that of the majority."""
+    """Compare scores with each run's majority label. ``standing``: scores by unit and metric."""
     groups: dict[tuple[str, str, str], list[tuple[JudgedRow, list[HumanLabel]]]] = defaultdict(list)
     unmatched: dict[str, int] = defaultdict(int)
     for key, verdicts in by_run(labels).items():
@@ -60,7 +60,6 @@ def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -
 
 
 def by_run(labels: Iterable[HumanLabel]) -> dict[Key, list[HumanLabel]]:
-    """Group labels by unit and metric."""
     found: dict[Key, list[HumanLabel]] = defaultdict(list)
     for label in labels:
         found[label.unit, label.metric].append(label)
@@ -68,8 +67,6 @@ def by_run(labels: Iterable[HumanLabel]) -> dict[Key, list[HumanLabel]]:
 
 
 def word_of_most(labels: Iterable[HumanLabel]) -> dict[Key, tuple[bool, str]]:
-    """Map each run, by unit and metric, to whether most people pass it, and a comment of a person; leave out
-    ties."""
     found = {}
     for key, verdicts in by_run(labels).items():
         share = fmean(passes(each, _MIDDLE) for each in verdicts)
@@ -100,8 +97,9 @@ def _calibration(
 
 
 def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
-    """Return calibration weights: the inverse probability of being judged and labelled. Manually chosen runs count as a
-    random sample, and both parts are combined by effective size (Kish).
+    """Return inverse probabilities of being judged and labelled.
+
+    Manually chosen runs count as a random sample; both parts are combined by effective size (Kish).
     """
     found = [1.0 / chance for chance in judged]
     parts = [[at for at, chance in enumerate(drawn) if (not chance) == by_hand] for by_hand in (False, True)]
@@ -115,7 +113,6 @@ def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
 
 
 def passes(label: HumanLabel, threshold: float | None) -> bool:
-    """Return whether a person's label passes the run."""
     return label.passed if label.passed is not None else _grade(label) >= (threshold or _MIDDLE) - 1e-9
 
 
@@ -124,7 +121,6 @@ def _grade(label: HumanLabel) -> float:
 
 
 def report(calibration: Calibration) -> JudgeReport:
-    """Return the report on a judge's agreement with people."""
     at = calibration.agreement
     about = {
         "metric": calibration.metric,
@@ -157,7 +153,7 @@ def _notes(calibration: Calibration) -> Iterator[str]:
 
 
 def from_lines(results: Iterable[dict[str, Any]]) -> dict[Key, JudgedRow]:
-    """Return the scored results as JSON objects: of each unit and metric the result with the highest revision."""
+    """Return scored results as JSON objects, the highest revision per unit and metric."""
     found: dict[Key, tuple[int, JudgedRow | None]] = {}
     for result in results:
         _add(found, result)
@@ -165,8 +161,7 @@ def from_lines(results: Iterable[dict[str, Any]]) -> dict[Key, JudgedRow]:
 
 
 def from_store(connection: sqlite3.Connection, units: Collection[str]) -> dict[Key, JudgedRow]:
-    """Read the scores of some units: judges' scores within 30 days, other metrics' within
-    ``store.retention``."""
+    """Read scores: judges' within 30 days, others within ``store.retention``."""
     found: dict[Key, tuple[int, JudgedRow | None]] = {}
     for marks, group in numbers.batched(numbers.of_units(connection, units)):
         query = f"SELECT body FROM results WHERE about IN ({marks}) ORDER BY seq"  # noqa: S608
@@ -181,7 +176,6 @@ def from_store(connection: sqlite3.Connection, units: Collection[str]) -> dict[K
 
 
 def _add(found: dict[Key, tuple[int, JudgedRow | None]], result: dict[str, Any]) -> None:
-    """Add a result unless a newer revision is known; a revision without a score removes an older score."""
     unit = str(result.get("session_id" if result["level"] == "session" else "trace_id") or "")
     if result["level"] == "turn":
         unit = f"{unit}:{result.get('span_id', '')}"

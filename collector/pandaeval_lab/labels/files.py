@@ -1,4 +1,4 @@
-"""Reads human verdicts from CSV or JSON lines, and writes them. Errors have the line and the fix."""
+"""Reads human verdicts from CSV or JSON lines, and writes them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LabelTable:
-    """The labels of a file. ``empty``: how many rows have no verdict (yet). ``ignored``: columns without a meaning
-    here."""
+    """A file's labels. ``empty``: rows without a verdict. ``ignored``: unknown columns."""
 
     labels: list[HumanLabel]
     empty: int
@@ -41,8 +40,7 @@ class LabelTable:
 
 
 def read_labels(path: Path, names: MetricNames) -> LabelTable:
-    """Read a file of labels. ``names``: of the known metrics. Raises ``UserError`` that lists every mistake (20 at
-    most); none of the file's labels should be used then."""
+    """Read labels. Raises ``UserError`` with up to 20 mistakes; use no label then."""
     labels: list[HumanLabel] = []
     problems: list[str] = []
     seen: dict[str, None] = {}
@@ -69,9 +67,6 @@ def read_labels(path: Path, names: MetricNames) -> LabelTable:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Row | str]]:
-    """Yield each row of CSV or JSON lines with its line; in place of an unreadable row, the reason.
-
-    Raises ``UserError`` for a file that cannot be read, or lacks a column."""
     try:
         text = read_given(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
@@ -126,7 +121,6 @@ def _named(pairs: Any) -> Row:
 
 
 def _plain(cell: str) -> str:
-    """Strip the mark that keeps spreadsheets from reading the cell as a formula."""
     return _FORMULA.sub("", cell.strip(), count=1) if cell.startswith("'") else cell.strip()
 
 
@@ -184,7 +178,6 @@ _BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def row_of(label: HumanLabel) -> dict[str, Any]:
-    """Return the columns of a label; columns without a value are ``None``."""
     level = label.metric.partition(".")[0]
     return {
         "trace_id": label.unit if level in ("trace", "turn") else None,
@@ -200,8 +193,7 @@ def row_of(label: HumanLabel) -> dict[str, Any]:
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Write labels as CSV. A cell that a spreadsheet would take for a formula gets a ``'`` before it: ids and comments
-    come from others."""
+    """Write labels as CSV. Formula-like cells get a leading ``'``."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -210,18 +202,16 @@ def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Write labels as an object a line, without empty columns."""
     told = ({key: value for key, value in row.items() if value is not None} for row in rows)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in told)
 
 
 def written(rows: Iterable[Mapping[str, Any]], path: Path | None) -> str:
-    """Write labels as JSON lines if the file's name ends in ``.jsonl`` or ``.ndjson``, else as CSV."""
+    """Write JSON lines for ``.jsonl`` or ``.ndjson``, else CSV."""
     return as_json(rows) if path is not None and path.suffix.lower() in (".jsonl", ".ndjson") else as_csv(rows)
 
 
 def save(path: Path, text: str) -> None:
-    """Write a file. Raises ``UserError`` where it cannot be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

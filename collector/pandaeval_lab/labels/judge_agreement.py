@@ -35,9 +35,7 @@ def jackknifed(
 ) -> tuple[float | None, float | None, float | None]:
     """Return a measure in -1..1 with its interval, ``None`` if undefined.
 
-    ``columns``: each run's contribution to each sum. ``of``: computes the measure from a set or many sets of sums (NaN
-    if undefined). Leaves out each session once (Tukey 1958). The interval is symmetric on Fisher's scale with Student's
-    quantile. Without disagreement the jackknife has no spread; then Wilson's interval is stretched to -1..1.
+    ``columns``: each run's contribution to each sum. ``of``: computes the measure from sums (NaN if undefined).
     """
     parts = np.asarray([np.bincount(clusters, weights=each) for each in columns])
     sums = parts.sum(1)
@@ -62,7 +60,7 @@ def jackknifed(
 
 @dataclass(frozen=True, slots=True)
 class AgreementEstimate:
-    """A value between the ends of its interval; ``None`` where it is not defined, or has no interval."""
+    """A value with its interval; ``None`` if undefined."""
 
     value: float | None
     low: float | None = None
@@ -71,8 +69,7 @@ class AgreementEstimate:
 
 @dataclass(frozen=True, slots=True)
 class JudgeAgreement:
-    """How far a judge agrees with people on ``n`` runs, of which they pass ``passed`` and fail ``failed``. ``tpr``,
-    ``fpr``: the share that the judge passes of the runs that people pass, or fail."""
+    """Agreement on ``n`` runs. ``tpr``, ``fpr``: the judge's pass share of runs that people pass, or fail."""
 
     n: int
     passed: int
@@ -86,8 +83,7 @@ class JudgeAgreement:
 
 
 def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgreement:
-    """Measure the agreement. ``passes``: 1 where people pass a run, 0 where they fail it; ``labelled.people`` are
-    their grades. Raises ``ValueError`` without a run."""
+    """Measure the agreement. ``passes``: 1 if people pass a run, else 0. Raises ``ValueError`` without a run."""
     if not len(passes):
         raise ValueError("nothing to compare")
     cuts = _cuts(labelled.judge, threshold)
@@ -116,7 +112,6 @@ def _kappa(sums: Values) -> Values:
 
 
 def _rate(labelled: Labelled, over: Values, of: Values) -> AgreementEstimate:
-    """Return the share of ``over`` among the runs with weight in ``of``, with the interval of a rate by labels."""
     kept = of > 0.0
     if not kept.any():
         return AgreementEstimate(None)
@@ -150,7 +145,6 @@ def _auroc(labelled: Labelled, passes: Values) -> AgreementEstimate:
 
 
 def _share_below(judge: Values, weights: Values) -> Values:
-    """Return for each run the weight of the runs that the judge scores lower, plus half of that of ties."""
     _, place = np.unique(judge, return_inverse=True)
     at = np.bincount(place, weights=weights)
     found: Values = (np.cumsum(at) - at / 2)[place]
@@ -158,7 +152,6 @@ def _share_below(judge: Values, weights: Values) -> Values:
 
 
 def _suggested(labelled: Labelled, passes: Values, over: Values, cuts: Values, present: float) -> float | None:
-    """Return the threshold with the largest gain; of equal thresholds, the nearest to the present threshold."""
     good, bad = labelled.weights * passes, labelled.weights * (1.0 - passes)
     if not good.any() or not bad.any():
         return None
@@ -168,8 +161,6 @@ def _suggested(labelled: Labelled, passes: Values, over: Values, cuts: Values, p
 
 
 def _cuts(judge: Values, threshold: float) -> Values:
-    """Return thresholds that separate scores, midpoints of neighbours, and the present threshold; not all of very
-    many."""
     scores = np.unique(judge)
     if len(scores) > 4 * _MOST_THRESHOLDS:
         scores = np.unique(np.quantile(judge, np.linspace(0.0, 1.0, 4 * _MOST_THRESHOLDS)))
@@ -179,6 +170,5 @@ def _cuts(judge: Values, threshold: float) -> Values:
 
 
 def _ratio(of: Values, by: Values) -> Values:
-    """Divides; NaN where the divisor is zero."""
     found: Values = np.divide(of, by, out=np.full(of.shape, np.nan), where=by > _NOTHING)
     return found

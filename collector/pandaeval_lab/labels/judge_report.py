@@ -1,4 +1,4 @@
-"""The report on a judge: known runs and probes, or people's labels, all in figures of one form."""
+"""The report on a judge, in uniform figures."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pandaeval_collector.show.view.texts import interval
 class Figure:
     """A report line.
 
-    ``figure``: the value as text. ``n``: number of ``unit``, 0 if not measured. ``low``, ``high``: 95 % interval.
-    ``asks``: its question. ``needed``: the requirement as text. ``passed``: ``None`` without a requirement.
+    ``n``: number of ``unit``, 0 if not measured. ``low``, ``high``: 95 % interval. ``asks``: its question. ``needed``:
+    the requirement. ``passed``: ``None`` without a requirement.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class JudgeReport:
-    """The figures about one judge. ``about``: further facts for JSON; ``notes``: for people."""
+    """The figures about a judge. ``about``: facts for JSON; ``notes``: for people."""
 
     title: str
     about: Mapping[str, Any]
@@ -46,13 +46,11 @@ class JudgeReport:
     notes: Sequence[str] = field(default=())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as a JSON object, with its figures by name."""
         figures = {figure.name: asdict(figure) for figure in self.figures}
         return {"title": self.title, **self.about, "figures": figures, "notes": [*self.notes]}
 
 
 def show_reports(reports: Sequence[JudgeReport], form: str) -> None:
-    """Print reports as tables, or as JSON, an object a line."""
     for report in reports:
         if form == "json":
             write_json(json.dumps(report.to_dict()))
@@ -61,7 +59,6 @@ def show_reports(reports: Sequence[JudgeReport], form: str) -> None:
 
 
 def print_report(report: Mapping[str, Any], out: Console) -> None:
-    """Print a report, given as a JSON object: a table of its figures, then their notes and its own."""
     figures = [*report["figures"].values()]
     rows = [
         (

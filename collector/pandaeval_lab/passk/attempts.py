@@ -1,9 +1,8 @@
 """Groups results into trials of cases with success.
 
-A result's case is its ``metadata.case``, or that of its session's other results. Results with the same
-``metadata.trial`` and session are a trial; without a session, those with the same trial; without either, each trace. A
-result of level ``trial`` is a trial. A trial succeeded if all its results pass, failed if any does not, and is
-undetermined if a result has no score. Assumed values determine nothing.
+A case is a result's ``metadata.case``, or that of its session's other results. Results with the same ``metadata.trial``
+and session form a trial; without a session, those with the same trial; without both, each trace. A trial succeeded if
+all results pass, failed if any does not, and is undetermined if a result has no score.
 """
 
 from __future__ import annotations
@@ -27,8 +26,10 @@ _ABOUT = ("case", "trial", "case_kind", "k")
 
 @dataclass(slots=True)
 class CaseOutcomes:
-    """The trials of a case, or the interactions of a conversation: ``True`` is a success, ``None`` undetermined.
-    ``kind``: ``regression``, ``capability`` or nothing. ``agents``: the agents that were tried."""
+    """The trials of a case, or interactions of a conversation: ``None`` is undetermined.
+
+    ``kind``: ``regression``, ``capability`` or empty.
+    """
 
     id: str
     trials: dict[Trial, bool | None] = field(default_factory=dict)
@@ -37,12 +38,10 @@ class CaseOutcomes:
 
     @property
     def n(self) -> int:
-        """How many trials are determined."""
         return len(self.trials) - self.undetermined
 
     @property
     def c(self) -> int:
-        """How many trials succeeded."""
         return sum(passed is True for passed in self.trials.values())
 
     @property
@@ -52,8 +51,7 @@ class CaseOutcomes:
 
 @dataclass(frozen=True, slots=True)
 class CaseTrials:
-    """All cases of one metric (``level.name``), in order of their ids. ``per``: ``conversation`` where each case is a
-    conversation and its trials are the interactions."""
+    """All cases of a metric (``level.name``), by id. ``per``: ``conversation`` if trials are interactions."""
 
     metric: str
     per: Per
@@ -61,12 +59,10 @@ class CaseTrials:
 
     @property
     def counts(self) -> list[tuple[int, int]]:
-        """Count determined and successful trials of each case."""
         return [(case.n, case.c) for case in self.cases]
 
 
 def slim(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a result that :func:`trials` reads, for callers that hold many results."""
     about = _about(result)
     return {name: result.get(name) for name in _READ} | {
         "metadata": {key: about[key] for key in _ABOUT if key in about}
@@ -74,9 +70,10 @@ def slim(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per: Per | None = None) -> CaseTrials:
-    """Collect the trials by a metric: ``trial_correct`` or another, by its name or as ``level.name``. ``per``: by
-    conversation instead of by case; by default only if no result names a case. Raises ``UserError`` where no trial is
-    found."""
+    """Collect a metric's trials.
+
+    ``per``: by conversation or case; default: by case if any is named. Raises ``UserError`` without trials.
+    """
     standing = _standing(results)
     if not standing:
         raise UserError("there are no results in the input")
@@ -102,7 +99,6 @@ def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per:
 
 
 def _standing(results: Iterable[Mapping[str, Any]]) -> Collection[Mapping[str, Any]]:
-    """Return the newest revision of each unit and metric."""
     found: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for each in results:
         about = _about(each)
@@ -133,7 +129,6 @@ def _chosen(asked: str | None, there: set[str]) -> str:
 
 
 def _case(result: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """Return the case that a result names, its trial and the kind of the case."""
     about = _about(result)
     if not about.get("case"):
         return None

@@ -1,10 +1,6 @@
-"""Computes pass@k and pass^k per case by three estimators, and over all cases, as results and text.
+"""Computes pass@k and pass^k per case by three estimators, and over all cases.
 
-The mean uses unbiased estimates, whose errors cancel. Its interval is Wilson's below 50 cases (conservative, one
-observation per case), then the bootstrap over cases.
-
-A capability case tests a new ability; if it always passes, it should become a regression case. Steady means that the
-lower 95 % bound of pass^k is high enough.
+The mean uses unbiased estimates. Its interval is Wilson's below 50 cases, then the bootstrap over cases.
 """
 
 from __future__ import annotations
@@ -51,9 +47,10 @@ _MOST_MORE = 2000
 
 @dataclass(frozen=True, slots=True)
 class CaseFigures:
-    """Figures of a case and ``k``, by estimator. ``at_bounds``, ``pow_bounds``: range of unbiased estimates over
-    possible undetermined outcomes. ``label``: the :func:`assessment` of plug-in estimates; ``None`` below ``k``
-    determined trials or if intervals leave the band.
+    """Figures of a case and ``k``, by estimator.
+
+    ``at_bounds``, ``pow_bounds``: ranges over undetermined outcomes. ``label``: the :func:`assessment` of plug-in
+    estimates, ``None`` if uncertain.
     """
 
     case: CaseOutcomes
@@ -67,8 +64,6 @@ class CaseFigures:
 
 @dataclass(frozen=True, slots=True)
 class SuiteFigures:
-    """The figures of all cases for one ``k``. ``label``: of the means over the cases that have ``k`` trials."""
-
     k: int
     at: SuiteEstimate
     pow: SuiteEstimate
@@ -77,15 +72,12 @@ class SuiteFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Everything about one metric's trials. ``cases``: by k within each case; ``suite``: by k."""
-
     trials: CaseTrials
     cases: tuple[CaseFigures, ...]
     suite: tuple[SuiteFigures, ...]
 
     @property
     def notices(self) -> Iterator[str]:
-        """Write the limits of the figures that people should know."""
         cases = self.trials.cases
         undetermined = sum(case.undetermined for case in cases)
         if undetermined:
@@ -102,7 +94,6 @@ class Figures:
 
 
 def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
-    """Compute all figures, for each of ``ks`` (1 or more)."""
     suites = []
     for k in ks:
         at, power = (suite(of, found.counts, k) for of in (pass_at_k, pass_pow_k))
@@ -119,31 +110,26 @@ def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
 
 
 def conversation(case: CaseOutcomes) -> dict[str, Any]:
-    """Return the counts of a conversation, by the names of this mode's source: it is correct if all of its
-    interactions are; ``None`` while an undetermined one decides that."""
     correct = None if case.undetermined and case.c == case.n else case.c == case.n
     return {"total_interactions": case.n, "correct_interactions": case.c, "is_correct": correct}
 
 
 def _sure(label: str | None, at: PassEstimate | SuiteEstimate, power: PassEstimate | SuiteEstimate) -> str | None:
-    """Return the label, unless an end of the intervals has another label."""
     ends = ((at.ci_low, power.ci_low), (at.ci_high, power.ci_high))
     return label if all(assessment(*end) == label for end in ends) else None
 
 
 def worst_first(case: CaseOutcomes) -> tuple[float, str]:
-    """Sort cases by how rarely they succeed; cases without a determined trial come last."""
+    """Sort cases by success rate; undetermined cases come last."""
     return case.c / case.n if case.n else 2.0, case.id
 
 
 def suite_row(each: SuiteFigures) -> tuple[str, ...]:
-    """Write how many cases are in the means, and the columns of :data:`SUITE_HEAD`."""
     means = (estimate(of.mean, of.ci_low, of.ci_high, ".3f") for of in (each.at, each.pow))
     return f"{each.at.cases} of {each.at.of}", str(each.k), *means, _band(each.label)
 
 
 def case_row(each: CaseFigures) -> tuple[str, ...]:
-    """Write the id of a case, and the columns of :data:`CASE_HEAD`; brackets hold the bounds."""
     case = each.case
     counts = map(str, (case.n, case.c, case.undetermined, each.k))
     return (
@@ -168,8 +154,10 @@ def _band(label: str | None) -> str:
 
 
 def task_results(found: Figures) -> Iterator[Result]:
-    """Make results ``pass_at_k`` and ``pass_pow_k`` of each case and k. The score is the unbiased estimate, ``None``
-    with fewer than k determined trials; the metadata hold all three estimators. The label assesses the pair."""
+    """Make ``pass_at_k`` and ``pass_pow_k`` results per case and k.
+
+    The score is the unbiased estimate, ``None`` below k trials.
+    """
     trials = found.trials
     settings = {"metric": trials.metric, "per": trials.per}
     for each in found.cases:
@@ -217,8 +205,6 @@ def task_results(found: Figures) -> Iterator[Result]:
 
 
 def repeated(correct: Sequence[Mapping[str, Any]]) -> Iterator[Result]:
-    """Make :func:`task_results` from results of ``trial_correct``, JSON-ready, for each of :data:`KS` up to the trials
-    of a case. Yields nothing if no case was tried twice."""
     if not correct:
         return
     found = trials(correct)
@@ -228,7 +214,7 @@ def repeated(correct: Sequence[Mapping[str, Any]]) -> Iterator[Result]:
 
 
 def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
-    """Make results of all cases together, JSON-ready; ``metadata.case`` is ``None``."""
+    """Make JSON-ready results of all cases; ``metadata.case`` is ``None``."""
     for each in found.suite:
         for metric, mean in ((AT, each.at), (POW, each.pow)):
             yield {
@@ -254,8 +240,10 @@ def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class SuiteEstimate:
-    """``value``: ``None`` unless all ``of`` cases of the suite have ``k`` determined trials. ``mean``: over the
-    ``cases`` that do, with its 95 % interval ``ci_low`` to ``ci_high`` by ``method``; ``None`` if none does."""
+    """``value``: ``None`` unless all ``of`` cases have ``k`` trials.
+
+    ``mean``: over the ``cases`` that do, with 95 % interval by ``method``.
+    """
 
     value: float | None
     mean: float | None
@@ -267,7 +255,6 @@ class SuiteEstimate:
 
 
 def suite(of: Callable[[int, int, int, Mode], PassEstimate], cases: Sequence[Counts], k: int) -> SuiteEstimate:
-    """Estimate ``of``, pass@k or pass^k, at a case of this kind."""
     found = [of(n, c, k, "unbiased").value for n, c in cases]
     known = [value for value in found if value is not None]
     if not known:
@@ -278,7 +265,7 @@ def suite(of: Callable[[int, int, int, Mode], PassEstimate], cases: Sequence[Cou
 
 
 def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, str]:
-    """Return the 95 % interval of the mean of cases' shares (0..1, at least one), and the name of its method."""
+    """Return the 95 % interval of the mean of cases' shares (0..1), and its method."""
     mean = min(1.0, max(0.0, math.fsum(values) / len(values)))
     shares = np.asarray(values, dtype=np.float64)
     if len(values) < ENOUGH_CASES or np.ptp(shares) == 0.0:  # no draw differs from another, and that is no certainty
@@ -289,8 +276,7 @@ def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, str]
 
 
 def bounds(n: int, c: int, undetermined: int, k: int, mode: Mode = "unbiased") -> tuple[Bounds, Bounds]:
-    """Return the ranges of pass@k and pass^k, had the ``undetermined`` trials been graded: all of them failures, or
-    all successes. ``None`` as for the estimates."""
+    """Return the ranges of pass@k and pass^k over outcomes of ``undetermined`` trials, or ``None``."""
     low, high = (n + undetermined, c), (n + undetermined, c + undetermined)
     at, power = ((of(*low, k, mode).value, of(*high, k, mode).value) for of in (pass_at_k, pass_pow_k))
     return at, power
@@ -298,8 +284,7 @@ def bounds(n: int, c: int, undetermined: int, k: int, mode: Mode = "unbiased") -
 
 @dataclass(frozen=True, slots=True)
 class PromotableCase:
-    """A capability case. ``more``: how many further trials would all have to pass for its promotion; ``None`` for more
-    than 2,000."""
+    """A capability case. ``more``: successes needed for promotion; ``None`` above 2,000."""
 
     case: CaseOutcomes
     power: PassEstimate
@@ -307,11 +292,9 @@ class PromotableCase:
 
     @property
     def steady(self) -> bool:
-        """Whether it is proposed for promotion."""
         return self.more == 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the case and its figures, JSON-ready."""
         return {
             "case": self.case.id,
             "n": self.case.n,
@@ -326,7 +309,6 @@ class PromotableCase:
 
 
 def saturation(candidates: Sequence[PromotableCase]) -> str:
-    """Write a sentence about the share of capability cases that pass steadily."""
     steady, every = sum(each.steady for each in candidates), len(candidates)
     if not every:
         return "no trial of a capability case in these results"
@@ -335,8 +317,7 @@ def saturation(candidates: Sequence[PromotableCase]) -> str:
 
 
 def promotable(found: CaseTrials, k: int, least: float) -> list[PromotableCase]:
-    """Return all capability cases, first those of which ``k`` trials in a row pass with a share of at least ``least``,
-    0 to 1."""
+    """Return all capability cases, first those with a rate of at least ``least`` for ``k`` trials in a row."""
     candidates = []
     for case in found.cases:
         if case.kind == CAPABILITY:

@@ -1,10 +1,9 @@
 """The regression gate: current trials compared with a baseline over the same cases.
 
 It fails for four reasons: the drop exceeds chance; the drop exceeds the allowance; a ``regression`` case that passed
-all baseline trials now fails all, beyond chance; or too little was comparable.
-
-The first and third share the significance level. A case breaks by chance if all successes of an urn fall on the earlier
-trials. The sum of these chances over eligible cases bounds any such event.
+all baseline trials now fails all, beyond chance; or too little was comparable. The first and third share the
+significance level. A case breaks by chance if all successes of an urn fall on the earlier trials; the sum of these
+chances bounds any such event.
 """
 
 from __future__ import annotations
@@ -31,9 +30,11 @@ _BROKE = "passed every trial of the baseline and fails every one now"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The limits of the gate. ``level``: its rate of false alarms in all, 0..1. ``max_drop``: the largest mean drop
-    (0..1) that passes; ``None``: any drop that chance may explain. ``max_missing``: the largest share, 0..1, of the
-    baseline's cases without a determined trial now, and of undetermined trials now at its other cases."""
+    """The limits of the gate, each 0..1.
+
+    ``level``: total rate of false alarms. ``max_drop``: the largest mean drop that passes, or ``None``.
+    ``max_missing``: the largest share of cases, and of trials, without outcome.
+    """
 
     level: float = LEVEL
     max_drop: float | None = None
@@ -42,10 +43,11 @@ class Rules:
 
 @dataclass(slots=True)
 class GateVerdict:
-    """The outcome of the gate. ``broken``: regression cases that passed all and fail all now, beyond chance;
-    ``doubtful``: those that chance may explain; ``missing``: cases of the baseline without a determined trial now;
-    ``new``: cases that the baseline lacks; ``undetermined`` of ``tried``: trials now at the compared cases.
-    ``failures``: a sentence for each reason why the gate fails; ``share``: of the level, for the drop."""
+    """The outcome of the gate.
+
+    ``broken``: regression cases that fail beyond chance; ``doubtful``: those within chance; ``missing`` and ``new``:
+    cases only before, or only now.
+    """
 
     metric: str
     drop: Drop | None
@@ -60,7 +62,6 @@ class GateVerdict:
 
     @property
     def notice(self) -> str:
-        """A sentence about the ``doubtful`` cases, which do not fail the gate; ``""`` without any."""
         return f"{_BROKE}, which so few trials may by chance: {first_of(self.doubtful)}" if self.doubtful else ""
 
     @property
@@ -69,7 +70,6 @@ class GateVerdict:
 
     @property
     def told(self) -> str:
-        """A sentence about the size of the drop."""
         if self.drop is None:
             return "no case has a determined trial in both"
         found = self.drop.difference
@@ -79,8 +79,7 @@ class GateVerdict:
 
 
 def compared(before: CaseTrials, now: CaseTrials, rules: Rules) -> GateVerdict:
-    """Compare trials with those of a baseline. Raises ``UserError`` where the two were counted by different
-    metrics."""
+    """Compare trials with a baseline. Raises ``UserError`` for different metrics."""
     if (before.metric, before.per) != (now.metric, now.per):
         raise UserError(f"the baseline counts {before.metric} by {before.per}, this {now.metric} by {now.per}")
     past, present = ({case.id: case for case in each.cases if case.n} for each in (before, now))
@@ -107,9 +106,6 @@ def _is_kept(old: CaseOutcomes, new: CaseOutcomes) -> bool:
 
 
 def _credible(both: Sequence[tuple[CaseOutcomes, CaseOutcomes]], level: float) -> set[str]:
-    """Return regression cases whose break is significant: the chance of any is at most ``level``. Chosen by total
-    trials and successes, independent of their split.
-    """
     could = [(old, new) for old, new in both if _is_kept(old, new) and old.n >= FEWEST and old.c + new.c == old.n]
     chances = sorted((1.0 / math.comb(old.n + new.n, old.n), new.id) for old, new in could)
     found: set[str] = set()
@@ -143,7 +139,6 @@ def _failures(verdict: GateVerdict, rules: Rules, cases: int) -> Iterator[str]:
 
 
 def first_of(names: Sequence[str]) -> str:
-    """Write the first five names, and how many more there are."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
@@ -163,8 +158,9 @@ Counts = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """``p``: one-sided mid-p of so few successes now under no change. ``difference``: mean rate change over cases, with
-    95 % bootstrap interval. ``informative``: cases with successes and failures, which alone inform the test.
+    """``p``: one-sided mid-p of so few successes under no change.
+
+    ``difference``: mean rate change, with 95 % bootstrap interval. ``informative``: cases with successes and failures.
     """
 
     p: float
@@ -173,7 +169,7 @@ class Drop:
 
 
 def drop(before: Sequence[Counts], now: Sequence[Counts]) -> Drop | None:
-    """Compare the same cases in the same order, each with a trial at both times; return ``None`` without a case."""
+    """Compare the same cases in the same order; ``None`` without a case."""
     if not before:
         return None
     pairs = list(zip(before, now, strict=True))
@@ -184,7 +180,7 @@ def drop(before: Sequence[Counts], now: Sequence[Counts]) -> Drop | None:
 
 
 def p_value(pairs: Sequence[tuple[Counts, Counts]]) -> float:
-    """Compute the ``p`` of :class:`Drop`. Each pair: a case's trials and successes before, and now."""
+    """Compute the ``p`` of :class:`Drop` from pairs of (trials, successes), before and now."""
     chances: NDArray[np.float64] = np.ones(1)
     least = observed = 0
     for (n0, c0), (n1, c1) in pairs:
@@ -196,7 +192,6 @@ def p_value(pairs: Sequence[tuple[Counts, Counts]]) -> float:
 
 
 def _urn(balls: int, white: int, drawn: int) -> tuple[int, NDArray[np.float64]]:
-    """Return the least number of white balls drawn, and the chance of that number and of each larger number."""
     lowest, highest = max(0, drawn - (balls - white)), min(drawn, white)
     ways = math.comb(balls, drawn)
     numbers = range(lowest, highest + 1)

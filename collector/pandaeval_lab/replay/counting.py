@@ -1,6 +1,4 @@
-"""A dry-run judge: counts calls and answers each with a verdict, so that follow-up calls are counted. Answer lengths
-are assumed as last seen for the same shape.
-"""
+"""A dry-run judge: counts calls, and fabricates verdicts."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ Shape = frozenset[str]
 
 @dataclass(slots=True)
 class CallCount:
-    """Counts the calls that a run would make, and their tokens. ``models``: calls, tokens in and out, by model."""
+    """Counts calls and tokens. ``models``: calls, tokens in and out, by model."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -53,10 +51,9 @@ class CallCount:
 
 
 class CountingCaller:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`: counts each call and makes an answer up."""
+    """Implements :class:`pandaeval_collector.judge.call.Caller` with fabricated answers."""
 
     def __init__(self, usual: Mapping[Shape, Sequence[str]]) -> None:
-        """``usual``: recent answers of real judges, by shape; their mean length is taken for that of the next ones."""
         self.counted = CallCount()
         self._usual = usual
         self._counts: dict[str, Callable[[str], int]] = {}
@@ -78,7 +75,6 @@ class CountingCaller:
 
 
 def usual_answers(live: StoreReader) -> dict[Shape, list[str]]:
-    """Return the newest verdicts of a store as JSON, by their shape."""
     found: dict[Shape, list[str]] = {}
     query = "SELECT body FROM verdicts ORDER BY created_at DESC LIMIT ?"
     for (body,) in live.connection().execute(query, (_LATELY,)):
@@ -109,8 +105,7 @@ def counter(model: str) -> Callable[[str], int]:
 
 
 def made_up(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str = "", text: str = _TEXT) -> Any:
-    """Make up a value that fits ``schema``, of the usual length, with ``text`` for its texts. A list of objects gets
-    an object for each number that ``question`` gives to such a field."""
+    """Fabricate a value that fits ``schema``."""
     match schema:
         case {"$ref": str(reference)}:
             return made_up(whole["$defs"][reference.rpartition("/")[2]], whole, question, text)

@@ -1,4 +1,4 @@
-"""Estimates of evaluation runs, from the calls that a sample of their traces would make."""
+"""Estimates evaluation runs from the calls of a sample of traces."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ WRONG = 0.5
 
 
 class NewVerdicts(Verdicts):
-    """Reads the verdicts of a store, and keeps new verdicts in memory. ``remembered``: verdicts that the store had."""
-
     def __init__(self, live: StoreReader) -> None:
         self._reader = live.connection
         self._new: dict[str, bytes] = {}
@@ -46,7 +44,7 @@ class NewVerdicts(Verdicts):
 
 
 def sample_of(chosen: Sequence[Chosen]) -> list[Chosen]:
-    """Return a sample of about 200 of the chosen traces, in whole sessions; the same sample each time."""
+    """Return about 200 traces, in whole sessions; always the same."""
     groups: dict[tuple[int, int], list[Chosen]] = {}
     for no, session in chosen:
         groups.setdefault((session, 0) if session else (0, no), []).append((no, session))
@@ -64,7 +62,6 @@ def sample_of(chosen: Sequence[Chosen]) -> list[Chosen]:
 def estimate(
     chosen: Sequence[Chosen], counted: CallCount, of: int, prices: Mapping[str, Price], remembered: int = 0
 ) -> CostEstimate:
-    """Estimate the whole run from the calls ``counted`` for a sample of ``of`` traces."""
     times = len(chosen) / of if of else 0.0
     cost, models = 0.0, {}
     for model, (calls, into, out) in counted.models.items():
@@ -85,8 +82,7 @@ def estimate(
 
 
 def by_detail(made: Mapping[str, CostEstimate], chosen: str) -> CostEstimate:
-    """Return the estimate for the chosen ``judge.detail``, with calls and cost of each setting. ``made``: estimates by
-    setting; that of ``failing`` was counted with wrong verdicts only."""
+    """Return the estimate for ``judge.detail``, with calls and cost of each setting."""
     least, most = made["none"], made["failing"]
     figures = {detail: {"calls": each.calls, "cost_usd": each.cost_usd} for detail, each in made.items()}
     counts = ("calls", "prompt_tokens", "completion_tokens", "remembered")

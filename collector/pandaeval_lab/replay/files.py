@@ -1,6 +1,5 @@
-"""Reads stored traces and logs: OTLP/JSON lines or length-delimited protobuf, and answers of Jaeger and Tempo.
-
-A file is read request by request, so memory does not grow with it.
+"""Reads stored traces and logs, request by request: OTLP/JSON lines, length-delimited protobuf, and answers of Jaeger
+and Tempo.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ _OPENERS: dict[bytes, Callable[[io.BufferedReader], object]] = {
 
 
 class UnusableInputError(Exception):
-    """A file from which nothing can be read; the message names it, what is wrong and what would do."""
+    """An unreadable file. The message has its name, the reason and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One export request of a file: protobuf bytes, and whether they are log records."""
+    """An export request: protobuf bytes, and whether they are log records."""
 
     logs: bool
     data: bytes
@@ -55,16 +54,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A part of a file that could not be read: its place and why."""
-
     place: str
     reason: str
 
 
 class Input:
-    """An input file, ``-`` for standard input. ``read_bytes``: consumed on disk, for progress. ``notes``: messages for
-    people after reading.
-    """
+    """An input file, ``-`` for standard input. ``read_bytes``: consumed on disk."""
 
     notes: Sequence[str] = ()
 
@@ -92,12 +87,10 @@ class Input:
             return 0
 
     def close(self) -> None:
-        """Close the file unread."""
         self._raw.close()
 
     def requests(self) -> Iterator[Request | BadLine]:
-        """Yield every request, or a :class:`BadLine` for an unreadable request. Raises
-        :class:`UnusableInputError`."""
+        """Yield every request, or a :class:`BadLine`. Raises :class:`UnusableInputError`."""
         with self._raw:
             raw = self._raw
             stream = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
@@ -122,8 +115,6 @@ class Input:
 
 
 def _json_lines(stream: io.BufferedReader, name: str, number: int) -> Iterator[Request | BadLine]:
-    """Yield a request per line; a file that is a document over many lines, or an array of requests, is read whole.
-    ``number``: of lines before."""
     first = True
     while line := stream.readline(MAX_REQUEST_BYTES):
         number += 1
@@ -151,7 +142,6 @@ def _document(text: bytes, place: str) -> Iterator[Request | BadLine]:
 
 
 def _requests(document: Any) -> Iterator[Request]:
-    """Yield the requests of a JSON object. Raises :class:`BadOtlp`."""
     if not isinstance(document, dict):
         raise BadOtlp("not an OTLP request (a JSON object with resourceSpans or resourceLogs)")
     keys = document.keys()
@@ -168,8 +158,6 @@ def _requests(document: Any) -> Iterator[Request]:
 
 
 def _protobuf(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLine]:
-    """Yield requests with a length in front: four bytes big-endian (the OpenTelemetry Collector's file exporter) or a
-    varint (protobuf's own convention); a file that is one request without any length will do too."""
     if stream.peek(1)[:1] == _REQUEST_TAG:
         # The first byte of a request itself. As a length it would mean ten bytes, too few to hold a span.
         yield _classified(stream.read(MAX_REQUEST_BYTES), name)
@@ -191,12 +179,10 @@ def _protobuf(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLin
 
 
 def _are_words(data: bytes) -> bool:
-    """Return whether bytes are text and no protobuf, which has control characters among its first bytes."""
     return all(byte >= 32 or byte in b"\t\r\n" for byte in data)
 
 
 def _length(head: bytes) -> tuple[int, int]:
-    """Read the length that stands in front of a request, and how many bytes the length takes; 0 for nonsense."""
     if head[0] == 0 and len(head) == 4:
         return int.from_bytes(head, "big"), 4
     size = shift = 0
@@ -209,7 +195,6 @@ def _length(head: bytes) -> tuple[int, int]:
 
 
 def _classified(data: bytes, place: str) -> Request | BadLine:
-    """Find out whether a request holds spans or log records: only the right kind has ids in the right places."""
     try:
         spans = split_traces(data)
         if spans.decoded > spans.rejected:

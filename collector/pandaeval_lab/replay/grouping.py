@@ -1,4 +1,4 @@
-"""Groups failures by one question to a judge: all of them in one call, each assigned exactly once."""
+"""Groups failures by a single question to a judge, each assigned exactly once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ class GroupedErrors(BaseModel):
 
 
 def _readable(groups: Any) -> Any:
-    """Drop the groups that cannot be read, if some can: a wrong field costs a single group."""
     if not isinstance(groups, list):
         return groups
     kept = []
@@ -89,12 +88,10 @@ critical  makes the agent unusable: security breaches, data loss, complete failu
 
 
 def given(failures: Sequence[Failure]) -> dict[str, Any]:
-    """Return the values that go with the question."""
     return {"number of failures": len(failures)}
 
 
 def record(failures: Sequence[Failure]) -> Pack:
-    """Write the judge's input. Content from traces and judges is fenced."""
     lines = []
     for number, each in enumerate(failures, 1):
         about = f"[{each.label}] {each.agent + ': ' if each.agent else ''}{each.reason}"
@@ -108,27 +105,23 @@ Ask = Callable[[Sequence[Failure]], Awaitable[ErrorDeduplication]]
 
 @dataclass(slots=True)
 class _Named:
-    """A cause that a judge named, with its failures; groups of one title are one."""
-
     said: GroupedErrors
     shown: list[Failure] = field(default_factory=list)
     members: list[Failure] = field(default_factory=list)
 
     @property
     def is_mixed(self) -> bool:
-        """Whether the group mixes failures of two tools, or claims of success with honest failures."""
         tools = {each.tool for each in self.shown if each.tool}
         return len(tools) > 1 or len({each.label == FALSE_SUCCESS for each in self.shown}) > 1
 
     def group(self) -> RootCause:
-        """Make the group, never less severe than a metric's severity for any of its failures."""
         declared = [member.severity for member in self.members if member.severity is not None]
         severity = max((self.said.severity, *declared), key=SEVERITIES.index)
         return RootCause(self.said.title, self.said.description, severity, tuple(self.members))
 
 
 def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
-    """Group failures by root cause, most severe first, with the replay's judge in a single call, else by label."""
+    """Group failures by root cause, most severe first, by the replay's judge, else by label."""
     settings = judge.settings
     if settings is None or not failures:
         return by_code(failures)
@@ -141,10 +134,9 @@ def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCau
 
 
 async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...]:
-    """Put each failure into one group, most severe first. Failures that the judge omits form their own groups. Without
-    an answer, groups are by code, with severity ``high`` unless a metric declares another.
+    """Put each failure into a group, most severe first. Without an answer, groups are by code.
 
-    Above :data:`MOST` failures, the judge gets the first of each cause; others join by cause, else by code.
+    Above :data:`MOST` failures, the judge gets the first of each cause; others join it.
     """
     if not failures:
         return ()
@@ -162,9 +154,6 @@ async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...
 def assigned(
     failures: Sequence[Failure], shown: Sequence[Failure], verdict: ErrorDeduplication
 ) -> tuple[RootCause, ...]:
-    """Return a verdict's groups on ``shown``, with all ``failures`` assigned. Skips unknown and repeated numbers, and
-    groups mixed groups (:attr:`_Named.is_mixed`) by code.
-    """
     free = dict(enumerate(shown, 1))
     titled: dict[str, _Named] = {}
     for said in verdict.groups:

@@ -1,4 +1,4 @@
-"""The judge of a replay: what its traces and sessions ask."""
+"""The judge of a replay."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
 
 
 class OwnJudge:
-    """A judge with a process of its own, to be closed. Raises :class:`pandaeval_collector.jobs.NoJudgeError`."""
+    """A judge with its own process, to be closed. Raises :class:`pandaeval_collector.jobs.NoJudgeError`."""
 
     def __init__(self, store: StoreAccess, config: JudgeConfig, environ: Mapping[str, str]) -> None:
         self._process, caller = open_caller(store, config, environ)
@@ -36,27 +36,27 @@ class OwnJudge:
         self.record_budget = self._process.record_budget
 
     async def prices(self) -> Mapping[str, Price]:
-        """Start the process, and return the price of each model whose price is known. Raises ``CallFailedError`` if
-        the process does not start."""
+        """Start the process, and return known prices by model. Raises ``CallFailedError``."""
         await self._process.start()
         return self._process.prices
 
 
 def hasty(config: JudgeConfig) -> JudgeConfig:
-    """Return a configuration for a judge that a user waits for: a provider that fails gets a short rest."""
+    """Return a configuration with short rests after provider failures."""
     return replace(config, cooldown=3.0)
 
 
 def capped(config: JudgeConfig, usd: float | None = None) -> JudgeConfig:
-    """Return the configuration for at most ``usd`` US dollars a day, and no more than it allows by itself."""
     given = config.daily_usd
     most = given if usd is None else max(0.0, usd if given is None else min(usd, given))
     return replace(config, daily_usd=most)
 
 
 class ReplayJudge:
-    """Owns an event loop for one judge and, unless another caller is given, the judge's process, which starts at the
-    first question. One thread without another loop. A context manager."""
+    """Owns an event loop for a judge and, without ``caller``, its process.
+
+    A context manager, on a thread without another loop.
+    """
 
     def __init__(
         self,
@@ -69,8 +69,10 @@ class ReplayJudge:
         telemetry: Telemetry | None = None,
         on_judged: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
-        """``store``: where the questions are. ``environ``: holds the judge's secrets. ``caller`` is asked in place of a
-        process. ``on_judged`` is called with the number of judgements that are done and of all."""
+        """``store``: the questions.
+
+        ``environ``: secrets. ``on_judged`` gets the number of finished and of all judgements.
+        """
         self._store, self._evaluator, self._config, self._environ = store, evaluator, config, environ or {}
         self._given, self._telemetry, self.on_judged = caller, telemetry or Telemetry(), on_judged
         self._loop = asyncio.Runner()
@@ -86,29 +88,25 @@ class ReplayJudge:
 
     @property
     def cost_usd(self) -> float:
-        """What the judge has cost so far, where a limit is set. The store has to be open."""
+        """The cost so far, if a limit is set. The store must be open."""
         return self._store.spending.spent(self._store.spending.today(time.time()))
 
     def prices(self) -> Mapping[str, Price]:
-        """Return the price of each model whose price is known. Raises
-        :class:`pandaeval_collector.judge.call.CallFailedError` where the process does not start."""
+        """Return known prices by model. Raises :class:`pandaeval_collector.judge.call.CallFailedError`."""
         return self._loop.run(self._own.prices())
 
     def answers(self, line: Line) -> list[Result]:
-        """Run the jobs that are stored now, and return the results that ``line`` makes of the answers."""
+        """Run the stored jobs, and return the results that ``line`` makes."""
         return self._loop.run(self._answers(line)) if self._store.jobs.waiting() else []
 
     @property
     def settings(self) -> JudgeSettings | None:
-        """How the judge of the evaluator is asked."""
         return self._evaluator.settings.judge
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a client's requests to their end."""
         return self._loop.run(work)
 
     def client(self) -> JudgeClient:
-        """Make a client that asks the judge."""
         return client_of(self._given or self._own, self.settings, StoredMemory(self._store, self._telemetry))
 
     @cached_property
@@ -116,7 +114,6 @@ class ReplayJudge:
         return OwnJudge(self._store, hasty(self._config), self._environ)
 
     async def _answers(self, line: Line) -> list[Result]:
-        """Commit answers one at a time."""
         results: list[Result] = []
         turn = asyncio.Lock()
 

@@ -1,4 +1,4 @@
-"""Converts answers of query APIs to OTLP/JSON: OTLP in an envelope, as Jaeger (v3) and Tempo write it."""
+"""Converts answers of query APIs (Jaeger, Tempo) to OTLP/JSON."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _IDS = {"traceId": 24, "trace_id": 24, "spanId": 12, "span_id": 12, "parentSpanI
 
 
 def from_envelope(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the trace request in an answer of a query API, ids in hex; ``None`` if it is no such answer: OTLP/JSON in
-    an envelope, as of Jaeger's v3 API (``{"result": {…}}``), and Tempo's v1 (``{"batches": […]}``) and v2 (``{"trace":
-    {…}}``)."""
+    """Return the trace request in an answer of Jaeger v3 (``{"result": {…}}``), or Tempo v1 (``{"batches": […]}``) or
+    v2 (``{"trace": {…}}``); else ``None``.
+    """
     for key in ("result", "trace"):
         held = document.get(key)
         if isinstance(held, dict) and any(name in held for name in (*_SPANS, "batches")):
@@ -26,8 +26,6 @@ def from_envelope(document: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _plain(batch: Any) -> Any:
-    """Convert a batch to spans as OTLP has them. Other values stay as they are: the reader of the request refuses
-    it."""
     scopes = batch.get("scopeSpans", batch.get("scope_spans")) if isinstance(batch, dict) else None
     if not isinstance(scopes, list):
         return batch

@@ -1,8 +1,6 @@
 """Scores recorded traces like a running collector, with equal results and ids.
 
-A source puts traces into its own store: files and drill copies (:mod:`trace_files`), or a collector's traces
-(:mod:`stored_traces`). Judged metrics run last, with a judge process, the live judge or a counting caller
-(:mod:`judge`).
+Judged metrics run last.
 """
 
 from __future__ import annotations
@@ -36,21 +34,15 @@ T = TypeVar("T")
 
 
 class RecordedTraces(Protocol):
-    """Recorded traces, in a ``store`` of their own."""
-
     store: Store
 
     def chains(self) -> Chains:
         """Find the sessions of traces that name none."""
         ...
 
-    def due(self) -> Iterator[Sequence[DueTrace]]:
-        """Yield the traces by start time, in batches."""
-        ...
+    def due(self) -> Iterator[Sequence[DueTrace]]: ...
 
-    def closing(self, touched: Collection[str]) -> Collection[str]:
-        """Return the sessions that are over, of all that traces were filed under."""
-        ...
+    def closing(self, touched: Collection[str]) -> Collection[str]: ...
 
 
 def replay(
@@ -61,11 +53,11 @@ def replay(
     where: Callable[[ScoredTrace], bool] | None = None,
     on_decided: Callable[[Conclusion], None] = lambda decision: None,
 ) -> Iterator[Result]:
-    """Yield every result: of traces by start time, then the judge's, then of sessions.
+    """Yield every result: of traces by start, then of the judge, then of sessions.
 
     ``judge`` is called after all traces, and after all sessions. ``where``: filters scored traces; comparisons still
-    use earlier traces, and sessions use scored traces. ``on_decided``: receives each batch before its results. With a
-    judge, do not call on an event loop. A trace that raises or is slow only loses its results.
+    use earlier traces. ``on_decided``: receives each batch before its results. With a judge, do not call on an event
+    loop. A trace that raises or is slow only loses its results.
     """
     left_out: set[str] = set()
     line = Line(source.store.reads, evaluator, chains=source.chains(), left_out=left_out)
@@ -101,8 +93,6 @@ def replay(
 def _decisions(
     items: Sequence[T], decide: Callable[[Sequence[T]], Conclusion], failed: Callable[[T, Exception], Conclusion]
 ) -> Iterator[Conclusion]:
-    """Yield decisions about ``items``, to be committed in turn; ``failed`` decides about an item that raises alone.
-    Raises errors of the store."""
     parts = Isolated(items)
     for part in parts:
         try:
@@ -124,8 +114,6 @@ def _chosen(
     where: Callable[[ScoredTrace], bool],
     left_out: set[str],
 ) -> Conclusion:
-    """Files a batch of traces, those that ``where`` does not want without results or jobs, and adds their ids to
-    ``left_out``."""
     others = {one.run.unit.trace_id for one in understood if one.run and not where(one.run)}
     left_out |= others
     kept = [unasked(one) if one.run and one.run.unit.trace_id in others else one for one in understood]
@@ -137,6 +125,5 @@ def _chosen(
 
 
 def batches(items: Iterable[T], size: int | None = None) -> Iterator[Sequence[T]]:
-    """Yield the items in batches of ``size``, if not given of :data:`BATCH`."""
     rest = iter(items)
     return iter(lambda: [*islice(rest, size or BATCH)], [])

@@ -1,4 +1,4 @@
-"""Reads results from JSON lines, as ``pandaeval evaluate --format json`` writes them."""
+"""Reads results of ``pandaeval evaluate --format json``."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ _TEXTS = ("metric", "level", "outcome")
 
 
 def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
-    """Yield each result of a file, ``-`` for standard input, in order; each has the texts ``metric``, ``level`` and
-    ``outcome``, and a number as its ``revision`` if it has one. Raises ``UserError`` where a line is no result."""
+    """Yield each result of a file (``-``: standard input), validated. Raises ``UserError``."""
     name = "standard input" if str(path) == STDIN else str(path)
     try:
         if str(path) == STDIN:
@@ -37,8 +36,6 @@ def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
 
 
 def results_of(file: TextIO, name: str) -> Iterator[dict[str, Any]]:
-    """Read results from lines of text; ``name``: the name of their source. A line that is too long comes in parts,
-    which are no results."""
     for number, text in enumerate(iter(lambda: file.readline(_MOST_OF_A_LINE), ""), 1):
         if not text.strip():
             continue

@@ -1,4 +1,4 @@
-"""Groups of failures with one root cause, and how code groups them where no judge does."""
+"""Groups of failures with a common root cause, and grouping by code."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ _EXAMPLES, _PLACES = 3, 6
 
 @dataclass(frozen=True, slots=True)
 class RootCause:
-    """A group of failures. ``title``, ``description``: the root cause. ``members``: ordered failures, at least one.
-    ``grouped``: a judge named the cause, not code.
-    """
+    """A group of failures. ``grouped``: a judge named the cause."""
 
     title: str
     description: str
@@ -25,7 +23,6 @@ class RootCause:
 
     @property
     def id(self) -> str:
-        """The group's id: 12 hex digits that follow from its first failure."""
         return group_id(self.members[0].result)
 
     @property
@@ -34,26 +31,21 @@ class RootCause:
 
     @property
     def examples(self) -> tuple[Failure, ...]:
-        """The first few failures of the group."""
         return self.members[:_EXAMPLES]
 
     @property
     def heading(self) -> str:
-        """Severity, title and how many failures there are, for people."""
         return f"[{self.severity}] {self.title} ({self.count} occurrence(s))"
 
     @property
     def places(self) -> str:
-        """Where its first few failures happened, for people."""
         return ", ".join(member.place for member in self.members[:_PLACES]) + (", …" if self.count > _PLACES else "")
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of its failures, each once."""
         return tuple(dict.fromkeys(member.label for member in self.members))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the group as results and programs have it."""
         return {
             "id": self.id,
             "title": self.title,
@@ -65,8 +57,9 @@ class RootCause:
 
 
 def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[RootCause, ...]:
-    """Group failures by metric, label, tool and normalised error, without a judge. ``least``: severity if no metric
-    declares one; ``None``: the label's.
+    """Group failures by metric, label, tool and normalised error.
+
+    ``least``: default severity; ``None``: the label's.
     """
     found: dict[tuple[str, ...], list[Failure]] = {}
     for failure in failures:
@@ -80,5 +73,5 @@ def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[Root
 
 
 def worst_first(groups: Iterable[RootCause]) -> tuple[RootCause, ...]:
-    """Sort groups: those of agents that claim undone work, then by severity, then by size."""
+    """Sort groups: false claims first, then by severity and size."""
     return tuple(sorted(groups, key=lambda group: (*gravity(group.labels, group.severity), -group.count)))

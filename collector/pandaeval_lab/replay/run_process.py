@@ -1,7 +1,6 @@
 """The process of an evaluation run: ``python -m pandaeval_lab.replay.run_process``.
 
-It scores stored traces with the replay that ``pandaeval evaluate`` uses. It reads the store of the collector, and asks
-its parent to write results. It may be killed at any time.
+Scores stored traces by replay, and sends results to its parent. It may be killed at any time.
 """
 
 from __future__ import annotations
@@ -49,8 +48,6 @@ T = TypeVar("T")
 
 
 class LiveJudge:
-    """The judge of the running collector, asked through the parent."""
-
     def __init__(self, parent: Peer) -> None:
         self._parent = parent
 
@@ -64,8 +61,7 @@ class LiveJudge:
 
 
 class PaidCaller:
-    """Asks the judge from the thread that scores, and files the cost of each answer before the answer is used. To be
-    made on the event loop of the judge."""
+    """Calls the judge from the scoring thread."""
 
     def __init__(self, judge: LiveJudge | OwnJudge, run: int, at_once: int, file: File) -> None:
         self._judge, self._run, self._file = judge, run, file
@@ -82,7 +78,7 @@ class PaidCaller:
 
 
 class BatchScorer:
-    """Scores batches of stored traces, one after the other. On one thread without an event loop."""
+    """Scores batches of stored traces in order, on a thread without event loop."""
 
     def __init__(
         self,
@@ -94,7 +90,7 @@ class BatchScorer:
         caller: Caller | None = None,
         verdicts: Verdicts | None = None,
     ) -> None:
-        """``live``: the store of the collector. ``caller`` and ``verdicts`` replace its judge and known answers."""
+        """``live``: the collector's store. ``caller`` and ``verdicts`` replace its judge and known answers."""
         self._setup, self._evaluator, self._live = setup, scorer, live
         self._judged, self._caller, self._verdicts = judged, caller, verdicts or live.verdicts
         self._numbers = itertools.count()
@@ -103,7 +99,7 @@ class BatchScorer:
         Store(self._empty, durability="off").close()
 
     def score(self, items: Sequence[Chosen]) -> tuple[RunBatch, list[Result]]:
-        """Score traces. All traces of a session come together. Returns the members to file, and the results."""
+        """Score whole sessions of traces. Returns members to file, and results."""
         folder = self._setup.folder / f"{next(self._numbers)}"
         shutil.copytree(self._empty, folder)  # a tenth of the time that its tables take
         try:
@@ -141,8 +137,6 @@ class BatchScorer:
     def _kept(
         self, source: StoredTraces, results: Mapping[tuple[str, str], Result], failed: dict[str, str]
     ) -> list[tuple[int, str, Result]]:
-        """Return the results to keep, each with the number of its unit and its metric. Adds to ``failed`` the units
-        without a score."""
         about_session = {name: -group for group, name in source.session_names.items()}
         kept = []
         for (unit, key), result in results.items():
@@ -158,8 +152,6 @@ class BatchScorer:
 
 
 def worst_rows(kept: Sequence[tuple[int, str, Result]]) -> list[RunResult]:
-    """Return a row for each unit and metric. The worst result of a trace's turns makes the row; any score is preferred
-    to none."""
     rows: dict[tuple[int, str], RunResult] = {}
     for no, key, result in kept:
         before = rows.get((no, key))
@@ -177,7 +169,7 @@ def _rank(score: float | None) -> float:
 
 
 class RunProcess:
-    """Answers the collector about one run. On one event loop."""
+    """Answers the collector about a run, on an event loop."""
 
     def __init__(self, setup: RunSetup, parent: Peer) -> None:
         self._setup, self._parent = setup, parent
@@ -187,8 +179,7 @@ class RunProcess:
         self._scorer: BatchScorer | None = None
 
     async def score(self, _: object, items: Sequence[Chosen]) -> None:
-        """Score traces, and has the outcome written. Raises ``UserError`` and ``CallFailedError`` if there is no
-        judge."""
+        """Score traces and write the outcome. Raises ``UserError`` and ``CallFailedError`` without a judge."""
         self._scorer = self._scorer or await self._new_scorer()
         batch, results = await self._threaded(self._scorer.score, items)
         if self._setup.emit and results:
@@ -197,7 +188,6 @@ class RunProcess:
             await self._file(batch)
 
     async def estimate(self, _: object, chosen: Sequence[Chosen]) -> CostEstimate:
-        """Estimate the cost of a judged run over these traces. Asks no judge."""
         items, usual = sample_of(chosen), usual_answers(self._store.reads)
         prices = await self._judge().prices()
         made: dict[str, CostEstimate] = {}
@@ -212,7 +202,6 @@ class RunProcess:
         return by_detail(made, self._setup.config.judge.detail)
 
     def _with(self, detail: Literal["failing", "all", "none"]) -> Evaluator:
-        """Return the evaluator with another ``judge.detail``."""
         settings = self._evaluator.settings
         assert settings.judge is not None, "these metrics ask a judge"
         asked = replace(settings.judge, detail=detail)
@@ -228,7 +217,6 @@ class RunProcess:
         return BatchScorer(self._setup, self._evaluator, self._store, judged=self._judged, caller=caller)
 
     def _judge(self) -> LiveJudge | OwnJudge:
-        """Return the live judge if it knows all models, else a judge for this run."""
         assert self._judged is not None, "these metrics ask a judge"
         if self._setup.live_models >= set(self._judged.models):
             return LiveJudge(self._parent)

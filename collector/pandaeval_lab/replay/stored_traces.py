@@ -1,4 +1,4 @@
-"""The traces that a collector keeps, as a source of a replay."""
+"""A collector's traces as a source of a replay."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ told of the conversation."""
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A trace with its session and start."""
-
     no: int
     trace_id: bytes
     revision: int
@@ -34,10 +32,11 @@ class Placed:
 
 
 class StoredTraces:
-    """Copies the traces of a batch from ``live`` into ``store``, as a source of a replay.
+    """Copies a batch's traces from ``live`` into ``store``.
 
-    ``items``: traces by number, each with the number of its session (0: none); ``whole``: sessions are scored, by all
-    of their traces. ``gone``: the numbers of those that are not kept any more, once all are read."""
+    ``items``: session numbers (0: none) by trace number; ``whole``: sessions are scored. ``gone``: deleted traces,
+    after reading.
+    """
 
     def __init__(self, store: Store, live: StoreReader, items: Sequence[tuple[int, int]], whole: bool) -> None:
         self.store, self._live, self._whole = store, live, whole
@@ -57,10 +56,9 @@ class StoredTraces:
         return self
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
-        """Return the sessions that the collector found for traces which name none."""
         found = {each.trace_id.hex(): each.session for each in self._placed if each.session is not None}
-        unnamed = (run.unit.trace_id for run in runs if run.unit.session_id is None)
-        return Places(sessions={id_: found[id_] for id_ in unnamed if id_ in found})
+        named = {run.unit.trace_id: run.unit.session_id for run in runs}
+        return Places(sessions={id_: found[id_] for id_ in named if id_ in found and found[id_] != named[id_]})
 
     def due(self) -> Iterator[Sequence[DueTrace]]:
         for some in batches(self._placed):
@@ -70,14 +68,12 @@ class StoredTraces:
             yield due
 
     def closing(self, touched: Collection[str]) -> Collection[str]:
-        """Return the sessions all of whose traces are kept; none where sessions are not scored."""
         if not self._whole:
             return ()
         short = {each.session for each in self._placed if each.no in self.gone}
         return {each.session for each in self._placed if each.session} - short
 
     def _place(self, items: Sequence[tuple[int, int]]) -> list[Placed]:
-        """Return the wanted traces and those that have to be read along, ordered by start; note the former."""
         reader, wanted = self._live.connection(), {no for no, _ in items}
         starts: dict[int, int] = {}
         of_session: dict[int, str] = {}
@@ -104,7 +100,6 @@ class StoredTraces:
         return sorted(placed, key=lambda each: (each.start_ns, each.trace_id))
 
     def _due(self, placed: Placed, chunks: list[Chunk]) -> DueTrace | None:
-        """Add the stored spans and logs of a trace to ``chunks``; return ``None`` where none is left."""
         try:
             parts = self._live.contents(placed.trace_id)
         except zstandard.ZstdError as error:

@@ -1,12 +1,9 @@
-"""The traces of files: put into a store, in normal form or to be scored.
-
-All traces close at the end of the input and come in order of their start, so the order in the files does not matter.
-Memory does not grow with the input: spans wait on disk.
-"""
+"""The traces of files, in normal form or to be scored, by start. Spans wait on disk."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -14,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pandaeval_collector.base.time_limit import LIMIT, SECONDS_PER_BYTE, TRACE_SECONDS, OverTimeError
-from pandaeval_collector.pipeline.line.implied_sessions import Forward, LinkedTrace
+from pandaeval_collector.pipeline.line.implied_sessions import Forward
+from pandaeval_collector.pipeline.line.linked_traces import LinkedTrace
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.store import Chunk, Store, StoreReader
@@ -26,11 +24,12 @@ from pandaeval_otel.normal.session import may_be_linked
 from pandaeval_otel.wire.fragments import MalformedOtlpError
 from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
 
+_SERVICE = re.compile(rb"\x0cservice\.name\x12.\x0a(.)", re.DOTALL)
+"""Matches the length of a service's encoded name, before the name."""
+
 
 @dataclass(slots=True)
 class Read:
-    """Counts what was read of the input, and keeps the first ten problems with their places."""
-
     requests: int = 0
     items: int = 0
     stored_bytes: int = 0
@@ -44,12 +43,14 @@ class Read:
 
 
 class TraceFiles:
-    """Reads any number of inputs: :meth:`add` each request, then read :meth:`traces`, or have them scored by
-    :func:`pandaeval_lab.replay.replay.replay`. A context manager."""
+    """Reads inputs: :meth:`add` requests, then read :meth:`traces` or score them by
+    :func:`pandaeval_lab.replay.replay.replay`.
+
+    A context manager.
+    """
 
     def __init__(self, rules: CloseRules | None = None, *, store: Store | None = None) -> None:
-        """``rules``: the size limits of traces. ``store`` is used in place of a temporary one and stays open; undecided
-        traces in it count as read."""
+        """``rules``: size limits. ``store``: replaces a temporary store and stays open."""
         self.read = Read()
         self._own = contextlib.ExitStack()
         if store is None:
@@ -61,6 +62,8 @@ class TraceFiles:
         self._waiting: list[Chunk] = []
         self._linked: set[bytes] = set()
         """Ids of traces that may continue others."""
+        self._services: set[bytes] = set()
+        """The first services: at least two, if there are several."""
 
     def __enter__(self) -> TraceFiles:
         return self
@@ -69,7 +72,6 @@ class TraceFiles:
         self._own.close()
 
     def add(self, request: Request | BadLine) -> None:
-        """Take in a request. Counts a bad request and notes its problem; the others are not affected."""
         if isinstance(request, BadLine):
             self.read.problem(f"{request.place}: {request.reason}")
             return
@@ -95,47 +97,45 @@ class TraceFiles:
             self.read.stored_bytes += len(fragment.chunk)
             if may_be_linked(fragment.chunk):
                 self._linked.add(fragment.trace_id)
+            if len(self._services) < 2:
+                found = _SERVICE.finditer(fragment.chunk)
+                self._services.update(fragment.chunk[at.end() : at.end() + at[1][0]] for at in found)
         if len(self._waiting) >= BATCH:
             self._flush()
 
     def add_all(self, requests: Iterable[Request | BadLine]) -> None:
-        """Take in requests; see :meth:`add`."""
         for request in requests:
             self.add(request)
 
     def waiting(self) -> int:
-        """Return how many traces were read and not scored, those without agents included."""
         self._flush()
         return sum(1 for _ in traces_by_start(self.store.reads))
 
     def contents(self, trace_id: str) -> Sequence[Part]:
-        """Return the stored spans and logs of a trace. Raises ``ValueError`` for an id that is not hex."""
+        """Return a trace's stored spans and logs. Raises ``ValueError`` for a bad id."""
         return self.store.reads.contents(bytes.fromhex(trace_id))
 
     def traces(self) -> Iterator[Trace]:
-        """Yield every trace in normal form by start time, unscored, those without agents included."""
+        """Yield every trace in normal form by start, also without agents."""
         chains = self.chains()
         for trace in self._built(self._due(), self.read.problem):
             session = chains.session(LinkedTrace.of(trace))
             yield trace if session is None or session == trace.session_id else with_session(trace, session)
 
     def chains(self) -> Forward:
-        """Read ahead to find which trace continues which: the first trace of a chain does not show it."""
         self._flush()
-        some = (each for each in self._due() if each.trace_id in self._linked)
-        return Forward(map(LinkedTrace.of, self._built(some, lambda _: None)) if self._linked else ())
+        are_several = len(self._services) > 1
+        some = (each for each in self._due() if are_several or each.trace_id in self._linked)
+        return Forward(map(LinkedTrace.of, self._built(some, lambda _: None)) if are_several or self._linked else ())
 
     def due(self) -> Iterator[Sequence[DueTrace]]:
-        """Yield the traces in batches, by start time."""
         self._flush()
         return batches(self._due())
 
     def closing(self, touched: Collection[str]) -> Collection[str]:
-        """Return the sessions that are over: all."""
         return touched
 
     def _built(self, due: Iterable[DueTrace], on_problem: Callable[[str], None]) -> Iterator[Trace]:
-        """Yield traces in normal form; calls ``on_problem`` for each trace that cannot be read."""
         for each in due:
             seconds = TRACE_SECONDS + each.size * SECONDS_PER_BYTE
             try:
@@ -159,7 +159,6 @@ class TraceFiles:
             yield DueTrace(trace_id, trigger, True, False, tuple(kept), frozenset(), 0, 0, size, 1)
 
     def _capped(self, chunks: list[int], size: int, items: int) -> tuple[list[int], Trigger]:
-        """Return the chunks up to the size limits of a running collector, so that both score the same."""
         if size < self.rules.max_bytes and items < self.rules.max_spans:
             return chunks, Trigger.FILE
         known: set[bytes] = set()
@@ -179,8 +178,7 @@ class TraceFiles:
 
 
 def traces_by_start(reads: StoreReader) -> Iterator[tuple[bytes, list[int], int, int]]:
-    """Yield each trace that has chunks, with their ids, bytes and items (copies counted), earliest start first
-    (for files: the order on disk must not matter). Memory does not grow with their number."""
+    """Yield ids, bytes and items (copies counted) of each trace with chunks, by start."""
     with reads.scan() as reader:
         rows = reader.execute(
             """SELECT trace_id, group_concat(id), sum(size), sum(items),

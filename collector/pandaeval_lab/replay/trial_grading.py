@@ -1,5 +1,4 @@
-"""Grades the trials among the traces of files, after these are scored. The judge is asked by each judged grader that a
-case wants, with the record of the trial's last trace."""
+"""Grades trials after their traces are scored."""
 
 from __future__ import annotations
 
@@ -43,8 +42,7 @@ _AT_A_TIME = 64
 
 
 class TrialJudge:
-    """Asks the judged graders about trials, through one client. ``settings``: of the judge; ``wait``: seconds before
-    another try. On one event loop."""
+    """Calls judged graders for trials, on an event loop. ``wait``: seconds before a retry."""
 
     def __init__(
         self, grader: TrialGrader, client: JudgeClient, settings: JudgeSettings | None, wait: float = 1.0
@@ -54,7 +52,6 @@ class TrialJudge:
         self._secret = secrets.token_bytes(32)
 
     async def verdicts(self, trial: Trial) -> dict[str, TrialVerdict]:
-        """Return the findings of the judged graders about a trial, by name; leave out graders that do not apply."""
         hide = self._hide
         shown = trial if hide is None else replace(trial, traces=tuple(redacted(each, hide) for each in trial.traces))
         found = {metric.name: await self._verdict(metric, trial, shown) for metric in self._grader.judged}
@@ -98,8 +95,7 @@ class TrialJudge:
 def judged(
     judge: ReplayJudge, grader: TrialGrader, settings: JudgeSettings | None, trials: Iterable[Trial], total: int
 ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
-    """Yield each trial with the verdicts of the judged graders, by name; asks about several at the same time.
-    ``total``: how many trials there are."""
+    """Yield each trial with its verdicts."""
     asked, numbers = TrialJudge(grader, judge.client(), settings), itertools.count(1)
 
     async def verdicts(trial: Trial) -> tuple[Trial, Mapping[str, TrialVerdict]]:
@@ -120,8 +116,7 @@ def graded(
     matcher: TrialMatcher,
     judge: ReplayJudge | None = None,
 ) -> Iterator[Result]:
-    """Yield the results of all trials that ``matcher`` gathered from scored traces: a trial may get another trace up
-    to the end of the input. Reads the traces of a trial, or of a few, again."""
+    """Yield the results of all trials in ``matcher``, whose traces are read again."""
     attempts = matcher.attempts()
     trials = (Trial(each.case, each.name, tuple(_read_again(files, kept) for kept in each.traces)) for each in attempts)
     verdicts_of: Iterator[tuple[Trial, Mapping[str, TrialVerdict]]] = ((trial, {}) for trial in trials)
@@ -137,7 +132,6 @@ def graded(
 
 
 def _read_again(files: TraceFiles, kept: TrialTrace) -> Trace:
-    """Read a trace as it was when it was scored, in the session that it was placed in."""
     trace = rebuilt(files.contents(kept.trace_id), Closing(kept.trigger)).trace
     assert trace is not None
     return trace if kept.session_id in (None, trace.session_id) else with_session(trace, kept.session_id)

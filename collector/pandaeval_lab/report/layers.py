@@ -1,7 +1,7 @@
-"""The three-layer report: the layer in which an agent broke, per trial, per case and overall.
+"""The three-layer report: the layer in which an agent broke.
 
-An incorrect trial broke in the first layer (reasoning, action, outcome) with a failed grader. A correct trial did not
-break. Plans inferred from calls count as action.
+An incorrect trial broke in the first layer (reasoning, action, outcome) with a failed grader. Plans inferred from calls
+count as action.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Row = Mapping[str, Any]
 
 
 class Spool:
-    """Keeps JSON values, compressed, in a temporary file without a name. One thread."""
+    """Keeps compressed JSON values in an unnamed temporary file. Single-threaded."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._end = 0
 
     def put(self, value: Any) -> tuple[int, int]:
-        """Store a value, and return the place with which :meth:`get` reads it."""
+        """Store a value, and return its place for :meth:`get`."""
         packed = zlib.compress(orjson.dumps(value), 1)
         self._file.seek(self._end)
         self._file.write(packed)
@@ -53,8 +53,9 @@ class Spool:
 
 @dataclass(slots=True)
 class TrialCount:
-    """Trial counts of a case or kind. ``correct``: correct, incorrect, undetermined (``None``). ``broke``: by layer.
-    ``states``: per layer. ``failed``: reason of the first incorrect trial. ``first``: of the first trial.
+    """Trial counts of a case or kind.
+
+    ``correct``: also undetermined (``None``). ``broke``: by layer. ``failed``: reason of the first incorrect trial.
     """
 
     kind: str = ""
@@ -65,7 +66,6 @@ class TrialCount:
     first: str = ""
 
     def add(self, row: Row) -> None:
-        """Count one trial."""
         if not self.trials:
             self.first = row["reason"]
         if row["correct"] is False:
@@ -82,13 +82,10 @@ class TrialCount:
 
     @property
     def fails(self) -> bool:
-        """Whether the case fails a run: most of its trials are not correct, and it is no capability case."""
+        """Whether the case fails a run: most trials are not correct, and it is no capability case."""
         return self.kind != CAPABILITY and 2 * self.correct[False] > self.trials
 
     def brief(self, name: str) -> dict[str, Any]:
-        """Return a table row, named ``name``: of each layer how many trials failed in it, else ``pass`` if any passed,
-        else the commonest state."""
-
         def state(layer: str) -> str:
             found = self.states[layer]
             if found["fail"]:
@@ -109,8 +106,7 @@ class TrialCount:
 
 
 class LayerReport:
-    """Counts trials by case as they are graded, and keeps them with the results of each grader on disk. A context
-    manager."""
+    """Counts trials by case, with grader results on disk. A context manager."""
 
     def __init__(self) -> None:
         self._cases: dict[str, TrialCount] = {}
@@ -127,7 +123,6 @@ class LayerReport:
         self._spool.close()
 
     def add(self, results: Sequence[Row]) -> None:
-        """Add a trial: the results of all its graders, ``trial_correct`` included."""
         if not results:
             return
         row, about = _row(results), results[0]["metadata"]
@@ -140,29 +135,22 @@ class LayerReport:
 
     @property
     def kinds(self) -> dict[str, TrialCount]:
-        """The counts of all trials, by the kind of their case."""
         return dict(sorted(self._kinds.items()))
 
     def cases(self) -> dict[str, TrialCount]:
-        """Return the counts of trials by case, those with most incorrect trials first."""
         return dict(sorted(self._cases.items(), key=lambda item: -item[1].correct[False] / item[1].trials))
 
     def trials(self, case: str) -> Iterator[dict[str, Any]]:
-        """Yield the trials of a case with each grader's result."""
         yield from map(self._spool.get, self._places.get(case, ()))
 
     def brief(self, most: int = 500) -> list[dict[str, Any]]:
-        """Return a table row for each case, those that broke first."""
         return [count.brief(case) for case, count in [*self.cases().items()][:most]]
 
     def by_kind(self) -> list[dict[str, Any]]:
-        """Return a table row for each kind of case."""
         return [count.brief("all") for count in self.kinds.values()]
 
 
 def _row(results: Sequence[Row]) -> dict[str, Any]:
-    """Return a trial's JSON object. ``correct``: ``None`` if no grader could decide; ``reason``: why the trial is not
-    correct, or why that is not known."""
     verdict = next((each for each in results if each["metric"] == CORRECT), None)
     correct = None if verdict is None else verdict["success"]
     graders = []
@@ -185,8 +173,6 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
 
 
 def _state(graders: Sequence[Row]) -> str:
-    """Return ``fail``, ``unscored``, ``pass``, or ``-`` where nothing of the layer was graded, or there was nothing to
-    compare with."""
     compared = [
         each["success"]
         for each in graders
@@ -198,10 +184,10 @@ def _state(graders: Sequence[Row]) -> str:
 
 
 def junit_suites(report: LayerReport, no_fail: bool = False) -> dict[str, list[Element]]:
-    """Return JUnit suites: a test case for each trial, by the kind of its case.
+    """Return JUnit suites with a test case per trial, by kind.
 
-    An incorrect trial is a failure only if its case fails the run. Other incorrect trials and undetermined trials are
-    skipped, with the reason. ``no_fail``: no trial is a failure.
+    An incorrect trial is a failure only if its case fails the run; otherwise it is skipped. ``no_fail``: no trial is a
+    failure.
     """
     suites: dict[str, list[Element]] = {kind: [] for kind in report.kinds}
     for case, count in report.cases().items():

@@ -1,8 +1,4 @@
-"""The HTML report: the rows of a store as the live page shows them, in one file that loads nothing.
-
-The data is base64 of deflated JSON: an index that is read at once, and blocks of traces that are read when a trace is
-opened. The page builds itself from it by ``textContent`` alone.
-"""
+"""The HTML report: the live page's rows in a self-contained file."""
 
 from __future__ import annotations
 
@@ -43,10 +39,7 @@ _LOADING = (
 
 @dataclass(frozen=True, slots=True)
 class ReportOrigin:
-    """Where a report comes from. ``without_agents``: traces in which no agent worked, which are not shown. ``where``:
-    the filter as text; ``left_out``: traces that do not fit it. ``failures``: groups of failures, most severe first.
-    ``modules``: the user's own metrics. ``cases``: rows of the three-layer report. ``gates``: a sentence on each gate
-    that failed."""
+    """A report's source. ``without_agents``: hidden traces. ``left_out``: filtered traces."""
 
     sources: Sequence[str] = ()
     made_at: str = ""
@@ -75,9 +68,11 @@ def write_report(
     others: Iterable[tuple[str, Mapping[str, Any]]] = (),
     on_read: Callable[[int, int], None] = lambda read, total: None,
 ) -> str:
-    """Write the sessions with a trace that fits ``wanted``, and return a sentence on the size. ``left_out``: IDs of
-    traces that are not shown; ``others``: unit and JSON object of results about neither trace nor session. ``on_read``
-    gets the number of traces read, and of all."""
+    """Write the sessions with a trace that fits ``wanted``, and return a sentence on the size.
+
+    ``left_out``: ids of hidden traces; ``others``: further results. ``on_read`` gets the number of traces read, and of
+    all.
+    """
     index, rows = _collected(finder, wanted or Wanted(), left_out)
     size = write_page(out, _index(index, about, others), _details(finder, rows[:MAX_DETAILED], on_read))
     sessions = len({row.session for row in rows} - {None})
@@ -98,8 +93,6 @@ def _collected(finder: Finder, wanted: Wanted, left_out: Collection[str]) -> tup
 
 
 def _index(index: LiveIndex, about: ReportOrigin, others: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    """Return the part of the report that is read when it opens: the index of the live page, and the overview
-    besides."""
     tallies, facts, beyond = index.tallies(), asdict(about), list[dict[str, Any]]()
     modules = facts.pop("modules")
     for unit, result in others:
@@ -131,8 +124,7 @@ def _read(finder: Finder, trace_id: str) -> Trace | None:
 
 
 def write_page(out: TextIO, index: Mapping[str, Any], details: Iterable[tuple[int, Mapping[str, Any]]]) -> int:
-    """Write the page, and return its size in bytes. ``details``: pairs of a trace's position and details, in the
-    report's order. They are read one by one, so memory does not grow with them."""
+    """Write the page, and return its size in bytes."""
     page, _ = filled_shell("file", _LOADING, data="<!-- data -->\n")
     head, foot = page.split("<!-- data -->")
     blocks: dict[int, int] = {}
@@ -158,7 +150,6 @@ def write_page(out: TextIO, index: Mapping[str, Any], details: Iterable[tuple[in
 
 
 def _blocks(details: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[dict[int, bytes]]:
-    """Yield details by position, each as a member of a JSON object, as many at a time as make a block."""
     block, size = dict[int, bytes](), 0
     for position, value in details:
         block[position] = b'"%d":%s' % (position, clean_json(orjson.dumps(value, option=_LENIENT)))

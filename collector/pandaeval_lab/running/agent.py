@@ -26,13 +26,15 @@ from pandaeval_collector.base.untrusted.printable import excerpt
 
 
 class AgentError(Exception):
-    """The agent gave no answer; the text says why."""
+    """The agent gave no answer. The text has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What an agent may know of an attempt besides the message. ``messages``: the conversation with this message, as
-    ``{"role": "user" | "assistant", "content": text}``; ``inputs``: those of the case; ``turn``: from 0."""
+    """An agent's view of an attempt.
+
+    ``messages``: ``{"role": "user" | "assistant", "content": text}``, with this message; ``turn``: from 0.
+    """
 
     case: str
     trial: str
@@ -49,8 +51,7 @@ Agent = Callable[[], Talk]
 
 
 def python_agent(spec: str) -> Agent:
-    """Load ``module:name`` or ``./file.py:name``, also from the working directory. A class gets an instance for each
-    trial. Raises ``UserError``."""
+    """Load ``module:name`` or ``./file.py:name``. A class gets an instance per trial. Raises ``UserError``."""
     module, _, name = spec.rpartition(":")
     if not module:
         raise UserError(f"--agent {spec}: name the function too, as in {spec}:answer")
@@ -86,7 +87,6 @@ async def _call(called: Callable[..., Any], message: str, context: RunContext) -
 
 
 async def _in_thread(work: Callable[[], Any]) -> Any:
-    """Run blocking work on a thread that nobody waits for when the time is over, or at the end of the program."""
     context, done = contextvars.copy_context(), Future[Any]()
     done.set_running_or_notify_cancel()  # from now on nobody takes it back
 
@@ -101,8 +101,8 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
 
 
 def http_agent(url: str, held: AsyncExitStack) -> Agent:
-    """Return an agent at an address, called by a POST per turn with ``traceparent`` and ``baggage``, while ``held``
-    is open.
+    """Return an agent at an address, called by a POST per turn with ``traceparent`` and ``baggage``, while ``held`` is
+    open.
 
     An address ending in ``/chat/completions`` gets OpenAI's request; others get ``{"message", "messages", "session",
     "case", "trial", "turn", "inputs"}``. The answer is ``{"answer": text}`` or OpenAI's.

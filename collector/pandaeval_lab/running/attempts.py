@@ -1,7 +1,6 @@
-"""Attempts at cases: conversations of a user with the agent under test, several at the same time, within their time.
+"""Attempts at cases: concurrent conversations with the agent, with time limits.
 
-Each turn is a trace that names case, trial, session and goal, on its first span and as baggage, so that spans of other
-processes carry them too.
+Each turn is a trace that names case, trial, session and goal.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ from pandaeval_otel.base import semconv
 
 
 class Tracing:
-    """Sends spans to a collector at ``endpoint``. ``here``: the agent runs in this process, whose providers, also those
-    that the agent's module has set, get our processors; made when that module is loaded."""
+    """Sends spans to a collector at ``endpoint``. ``here``: add our processors to the providers of this process."""
 
     def __init__(self, endpoint: str, here: bool) -> None:
         self._spans, provider = PandaEvalSpanProcessor(endpoint=endpoint), trace.get_tracer_provider()
@@ -49,7 +47,7 @@ class Tracing:
 
     @contextmanager
     def turn(self, about: RunContext, marks: Mapping[str, Any]) -> Iterator[Span]:
-        """Open the first span of a turn, current inside, which the caller ends. ``marks`` are its attributes."""
+        """Open the current first span of a turn, which the caller ends."""
         carrying = context.get_current()
         for name in (semconv.PANDAEVAL_GOAL, SIMULATED):
             carrying = baggage.set_baggage(name, str(marks[name]), carrying) if name in marks else carrying
@@ -66,8 +64,6 @@ class Tracing:
 
 
 def fail(span: Span, message: str, why: str) -> None:
-    """Note on the first span of a turn why the agent gave no answer. The span becomes that of an agent, since a span
-    that failed early left none of its own."""
     said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": message}]}], ensure_ascii=False)
     span.set_attributes({semconv.OPERATION: "invoke_agent", semconv.INPUT_MESSAGES: said, RUN_ERROR: why})
     span.set_status(Status(StatusCode.ERROR, why))
@@ -78,7 +74,7 @@ def _trace_id(span: Span) -> str:
 
 
 class ScriptedUser:
-    """A user who says what the case says, whatever is answered: see :func:`messages_of`."""
+    """A user with fixed messages, see :func:`messages_of`."""
 
     spoilt = ""
 
@@ -87,13 +83,11 @@ class ScriptedUser:
         self._left = iter(messages_of(case))
 
     async def next(self, answer: str | None) -> str | None:
-        """Return the next message, whatever the ``answer``; ``None``: the end."""
         return next(self._left, None)
 
 
 def messages_of(case: Case) -> tuple[str, ...]:
-    """Return the user's messages of a case: the ``input`` of each interaction, else the recorded messages, which begin
-    with ``inputs.task``, else the task alone."""
+    """Return a case's user messages: each interaction's ``input``, else the recorded messages, else the task."""
     said = tuple(each.input for each in case.interactions if each.input)
     if said and len(said) == len(case.interactions):
         return said
@@ -105,9 +99,8 @@ def messages_of(case: Case) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Attempted:
-    """An attempt. ``trace_ids``: of its turns. ``error``: why the agent did not finish. ``spoilt``: why the user's side
-    spoilt it, recorded in trace ``spoilt_id``. ``how``: how a simulated user ended it. ``has_ended``: it ended before
-    the run was interrupted.
+    """An attempt. ``error``: why the agent did not finish. ``spoilt``: failure of the user's side. ``how``: end by a
+    simulated user.
     """
 
     case: Case
@@ -122,7 +115,7 @@ class Attempted:
 
 
 async def unless_interrupted(work: Awaitable[object]) -> bool:
-    """Await work. Returns ``False``, and the program goes on, where it is interrupted meanwhile."""
+    """Await work. Returns ``False`` after an interruption."""
     try:
         await work
     except asyncio.CancelledError:
@@ -134,8 +127,10 @@ async def unless_interrupted(work: Awaitable[object]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CaseAttempts:
-    """Makes attempts with one agent, so many at a time (``room``), on one event loop. ``turn_s``, ``case_s``: seconds
-    that one turn of the agent, and a whole attempt, may take; ``simulator``: plays the users of scenarios."""
+    """Makes ``room`` attempts at a time, on an event loop.
+
+    ``turn_s``, ``case_s``: time limits in seconds; ``simulator``: plays users.
+    """
 
     agent: Agent
     tracing: Tracing
@@ -145,8 +140,7 @@ class CaseAttempts:
     simulator: Simulator | None = None
 
     async def run(self, attempts: Sequence[Attempted], on_ended: Callable[[], None] = lambda: None) -> bool:
-        """Make all attempts, and calls ``on_ended`` after each. Returns whether all were made: not if the run was
-        interrupted."""
+        """Make all attempts; ``on_ended`` follows each. Returns ``False`` after an interruption."""
         room = asyncio.Semaphore(self.room)
 
         async def make(attempt: Attempted) -> None:

@@ -1,4 +1,4 @@
-"""The mocks of a suite: each call of a tool is answered by those of the case, and the attempt, that baggage names."""
+"""Answers tool calls from the mocks of the case and attempt in the baggage."""
 
 from __future__ import annotations
 
@@ -17,16 +17,13 @@ from pandaeval_otel.base.names import bounded
 
 
 class MockReplies:
-    """Answers calls of the cases' tools. Any thread."""
-
     def __init__(self, cases: Sequence[Case], default: str = "") -> None:
-        """``default``: id of the case whose mocks answer where baggage names none."""
+        """``default``: id of the case without baggage."""
         self._cases, self._default = {bounded(case.id): case for case in cases}, default
         self._attempts: dict[tuple[str, str], Mocks] = {}
         self._lock = threading.Lock()
 
     def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> MockAnswer:
-        """Answer a call, and note it on the current span."""
         named = bounded(str(baggage.get_baggage(semconv.PANDAEVAL_CASE_ID) or self._default))
         case, attempt = self._cases.get(named), (named, str(baggage.get_baggage(semconv.PANDAEVAL_SESSION_ID)))
         if case is None:

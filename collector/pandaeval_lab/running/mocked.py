@@ -1,7 +1,4 @@
-"""``mocked``: tools of a Python agent that answer from the mocks of the case that is run.
-
-It imports nothing heavy: agents in production hold it too.
-"""
+"""``mocked``: tools of a Python agent that answer from a case's mocks. Light to import in production."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ Tool = TypeVar("Tool", bound=Callable[..., Any])
 
 
 class MockedToolError(Exception):
-    """A mock says that the call fails, or no mock fits it; the text is what the agent is told."""
+    """A mocked error, or a call without a matching mock. The text is for the agent."""
 
 
 def mocked(tool: Tool) -> Tool:
@@ -81,7 +78,6 @@ _replies: MockReplies | None = None
 
 
 def use_mocks(replies: MockReplies | None) -> None:
-    """Has ``replies`` answer calls in this process; ``None``: the tools themselves, or what the environment names."""
     global _replies
     _replies = replies
 

@@ -1,6 +1,5 @@
-"""Where the spans of a run arrive: a collector in a process of its own, with a store that goes when it goes.
-
-``python -m pandaeval_lab.running.receiver`` is that process.
+"""Receives the spans of a run in a collector process with a temporary store: ``python -m
+pandaeval_lab.running.receiver``.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ _FREE = "127.0.0.1:0"
 
 
 class SpanReceiver:
-    """A collector that takes spans in and scores nothing. An asynchronous context manager; on one event loop.
+    """A collector that scores nothing. An asynchronous context manager, on an event loop.
 
-    ``given``: with it the collector listens where ``server`` of that configuration says, for agents that were started
-    before; without it on free ports of this machine."""
+    ``given``: listen on its ``server`` addresses; otherwise on free ports.
+    """
 
     def __init__(self, given: Config | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="pandaeval-cases-")
@@ -66,13 +65,11 @@ class SpanReceiver:
         self._folder.cleanup()
 
     async def is_complete(self, trace_ids: Collection[str], of_agent: bool) -> bool:
-        """Return whether every trace that came is closed, and all of ``trace_ids`` came; with ``of_agent`` they are
-        those that :meth:`spoken` returns."""
+        """Return whether every trace is closed, and all of ``trace_ids`` arrived."""
         came = self.spoken(trace_ids) if of_agent else self.items().keys()  # before the state: what comes opens a trace
         return bool((await self._calls.ask("state"))[2]) and came >= {*trace_ids}
 
     def spoken(self, ids: Collection[str]) -> set[str]:
-        """Return those of these traces with a span of an agent: of another scope than the command's and the mocks'."""
         for trace_id, chunks, _, items in traces_by_start(reads := StoreReader(self._data)):
             id_ = trace_id.hex()
             if id_ in ids and id_ not in self._spoken and self._looked.get(id_) != items:
@@ -84,18 +81,17 @@ class SpanReceiver:
         return self._spoken & {*ids}
 
     def items(self) -> Mapping[str, int]:
-        """Return the number of spans and events of each trace that came, copies counted, by its id."""
+        """Return the spans and events per trace id, copies counted."""
         return {id_.hex(): items for id_, _, _, items in traces_by_start(StoreReader(self._data))}
 
     def write(self, path: Path, ids: Collection[str]) -> None:
-        """Write the received parts of these traces, each OTLP request with its length in front, earliest trace
-        first."""
+        """Write these traces' requests, each with its length in front, earliest first."""
         with path.open("wb") as file:
             for _, data in self._requests(ids):
                 file.write(len(data).to_bytes(4, "big") + data)
 
     def naming(self, texts: Collection[str], ids: Collection[str]) -> dict[str, str]:
-        """Return, of these traces, those that contain any of ``texts``, with the longest that it contains."""
+        """Return the traces that contain any of ``texts``, with the longest match."""
         known = sorted(texts, key=len)
         return {id_: text for id_, data in self._requests(ids) for text in known if text.encode() in data}
 

@@ -1,5 +1,6 @@
-"""A simulated user: a model that plays a scenario's user, sees only the conversation, and reports when the goal is met
-or given up. Code checks its messages.
+"""A simulated user: a model that plays a scenario's user and sees only the conversation.
+
+It reports when the goal is met or given up. Code checks its messages.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class UserReply(BaseModel):
 
 @dataclass(slots=True)
 class Simulator:
-    """The model that plays users, and what that took. ``how``: the model with temperature and seed, in words."""
+    """The model that plays users, with its cost. ``how``: model, temperature and seed, as text."""
 
     caller: Caller
     model: str
@@ -66,7 +67,7 @@ class Simulator:
     cost_usd: float = 0.0
 
     async def ask(self, messages: Sequence[dict[str, str]], held: bool) -> str:
-        """Return the model's words. ``held``: its provider is to enforce the form. Raises the caller's errors."""
+        """Return the model's reply. ``held``: the provider enforces the form. Raises the caller's errors."""
         schema = {"name": "user_reply", "strict": True, "schema": UserReply.model_json_schema()}
         form = {"type": "json_schema", "json_schema": schema}
         answer = await self.caller.complete(ModelCall(self.model, messages, 700, form, held))
@@ -75,13 +76,13 @@ class Simulator:
         return answer.text
 
     def told(self) -> str:
-        """Return in words who plays, and the cost."""
         return f"{self.how}: {self.calls:,} calls, {self.tokens:,} tokens, {dollars(self.cost_usd)}"
 
 
 class SimulatedUser:
-    """Plays conversation ``number`` (from 1) of its scenario. ``marks``: how it ended: ``goal_met`` or ``given_up`` by
-    the user, ``turn_limit`` or ``failed``.
+    """Plays conversation ``number`` (from 1).
+
+    ``marks``: how it ended: ``goal_met``, ``given_up``, ``turn_limit`` or ``failed``.
     """
 
     def __init__(self, simulator: Simulator, scenario: Scenario, number: int) -> None:
@@ -99,8 +100,7 @@ class SimulatedUser:
         }
 
     async def next(self, answer: str | None) -> str | None:
-        """Return the next message; ``None`` when the goal is met or given up, the turns are used up, or the user's
-        side failed (``spoilt``)."""
+        """Return the next message; ``None`` at the end or after a failure (``spoilt``)."""
         if answer is not None:
             self._heard.append(answer)
             self._asked.append({"role": "user", "content": answer or "(no answer)"})
@@ -124,8 +124,6 @@ class SimulatedUser:
         return message
 
     async def _reply(self) -> tuple[str, str]:
-        """Return state and message, requested again with the error of a reply. Raises ``ValueError`` for one
-        that does not hold then, and what the caller raises."""
         text = await self._simulator.ask(self._asked, held=False)
         try:
             return self._read(text)
@@ -151,7 +149,6 @@ class SimulatedUser:
 
 
 def prompt(scenario: Scenario, number: int) -> str:
-    """Return the instructions of the model. ``number``: of the conversation, since several are to differ."""
     known = "\n".join(f"- {each}" for each in scenario.knowledge) or "Nothing else."
     about = {"Who you are": scenario.profile or "An ordinary user.", "What you want": scenario.goal}
     parts = [f"# {head}\n{text}" for head, text in {**about, "What you know": known}.items()]
@@ -159,8 +156,7 @@ def prompt(scenario: Scenario, number: int) -> str:
 
 
 def invented(message: str, known: Sequence[str]) -> list[str]:
-    """Return the values (with digits, from three signs on, or addresses) of a message that stand in none of the
-    ``known`` texts.
+    """Return values of a message (with digits, from three characters, or addresses) that no ``known`` text has.
 
     >>> invented("My order is A-1733, of 3 items", ["order A-1732"])
     ['A-1733']

@@ -1,4 +1,4 @@
-"""One broker for all tests here; each has topics of its own."""
+"""One broker for all tests, with separate topics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from support import kafka
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Broker]:
-    """Skip where a part is missing."""
     pytest.importorskip("confluent_kafka")
     if kafka.missing():
         pytest.skip(f"needs {kafka.missing()}")

@@ -1,4 +1,4 @@
-"""The broker of the tests itself: what it acknowledged is there after kill -9."""
+"""The broker keeps acknowledged messages after kill -9."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Content that comes as log records: the real OpenTelemetry Collector writes spans and records to one topic, two
-collectors share it, and each trace is scored as where all of it came by OTLP."""
+"""Spans and log records over Kafka, shared by two collectors, score like OTLP."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ pytestmark = [
 
 _RECORDED = Path(__file__).parents[2] / "golden" / "captures" / "openai_genai_event"
 _ACROSS = "trace.loop_detection"
-"""What reads other traces of the same session, which may be at another collector."""
+"""Metrics that read other traces of the session."""
 
 
 def test_content_in_log_records_reaches_the_spans(broker: Broker, tmp_path: Path) -> None:
@@ -69,5 +68,5 @@ def _scores(*collectors: CollectorProcess) -> dict[tuple[str, str], float | None
 
 
 def _is_own(key: tuple[str, str]) -> bool:
-    """Whether a result is about a single trace and rests on nothing else."""
+    """Return whether a result depends on a single trace."""
     return key[1].startswith("trace.") and key[1] != _ACROSS

@@ -1,4 +1,4 @@
-"""The real OpenTelemetry Collector writes to Kafka as deploy/otelcol/kafka.yaml says, and a collector reads it."""
+"""OpenTelemetry Collector to Kafka to collector, by deploy/otelcol/kafka.yaml."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 
 def test_the_collectors_messages_are_read(broker: Broker, tmp_path: Path) -> None:
-    """Each message is about one trace, under the hex digits of its id, in the partition where murmur2 puts it."""
+    """Each message is one trace, keyed by hex ID."""
     if not BINARY.exists():
         pytest.skip(f"needs {BINARY}: python tests/support/programs.py otelcol")
     parts = subprocess.run([BINARY, "components"], capture_output=True, text=True, check=True).stdout

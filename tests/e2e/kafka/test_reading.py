@@ -1,4 +1,4 @@
-"""Spans from a real Kafka broker: what was written is scored as if it had come by OTLP, whatever dies on the way."""
+"""Spans from Kafka score like OTLP, despite kills."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ _POINTS = ("before_commit:4", "after_commit:6", "before_decide:1", "after_decisi
 
 
 def test_a_reader_that_dies_gives_the_results_of_otlp(broker: Broker, tmp_path: Path) -> None:
-    """Killed before and after its commits: nothing is lost, nothing is scored twice under two ids, sessions too."""
     broker.create("one", 3)
     broker.create("one.scores")
     composer = Composer(31)
@@ -50,7 +49,7 @@ def test_a_reader_that_dies_gives_the_results_of_otlp(broker: Broker, tmp_path: 
 
 
 def test_what_came_while_it_stood_still_is_read_before_anything_is_decided(broker: Broker, tmp_path: Path) -> None:
-    """It was stopped between the two messages of each trace, for longer than a trace waits for its spans."""
+    """Stopped between two messages of a trace."""
     broker.create("still", 3)
     broker.create("still.scores")
     composer = Composer(35)
@@ -74,7 +73,6 @@ def test_what_came_while_it_stood_still_is_read_before_anything_is_decided(broke
 
 
 def test_a_backlog_that_memory_does_not_hold_is_worked_off(broker: Broker, tmp_path: Path) -> None:
-    """As after an outage: nothing is decided before a partition was read to its end, but for want of memory."""
     broker.create("backlog", 3)
     broker.create("backlog.scores")
     composer = Composer(36)
@@ -102,7 +100,6 @@ def test_a_message_that_cannot_be_read_is_counted_and_logged(broker: Broker, tmp
 
 
 def test_a_reader_whose_place_was_taken_joins_anew(broker: Broker, tmp_path: Path) -> None:
-    """By one of the same instance; so a broker may answer the reader itself, too, that came back after its restart."""
     from confluent_kafka import Consumer
 
     broker.create("fenced")
@@ -138,7 +135,6 @@ def _until_all_is_done(reader: CollectorProcess, broker: Broker, topic: str, tra
 
 
 def _by_otlp(folder: Path, traces: list[MadeTrace]) -> list[dict[str, object]]:
-    """The results of a collector that got the same spans over gRPC."""
     with CollectorProcess(folder, QUICK) as collector:
         collector.start()
         with contextlib.closing(GrpcDoor(collector.grpc)) as door:

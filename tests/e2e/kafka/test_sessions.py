@@ -1,5 +1,4 @@
-"""Three collectors share spans and sessions: they say what one collector says that gets everything, also when one of
-them is killed, one stands still and one comes in addition."""
+"""Three collectors share spans and sessions, and give the results of one."""
 
 from __future__ import annotations
 
@@ -62,8 +61,7 @@ def _traces(number: int, seed: int) -> list[MadeTrace]:
 
 
 def _begin(broker: Broker, name: str, traces: Sequence[MadeTrace]) -> list[list[tuple[bytes, bytes]]]:
-    """Make the topics. Returns the messages in four groups: the parts of a trace come soon after one another, so that
-    no wait between them is a reason to close."""
+    """Create the topics; return four groups of messages."""
     for topic, partitions in ((name, 6), (f"{name}.members", 6), (f"{name}.scores", 3)):
         broker.create(topic, partitions)
     size = len(traces) // 4
@@ -98,7 +96,7 @@ def _all_done(
     traces: Sequence[MadeTrace],
     workers: Sequence[CollectorProcess],
 ) -> dict[tuple[str, str], tuple[Any, ...]]:
-    """What stands when Kafka was told that all spans and all members are done."""
+    """Wait for Kafka's commits; return current results."""
     group = f"readers-of-{name}"
     workers[0].until(lambda: sum(broker.committed(group, name).values()) == sent, "done with spans", 300)
 

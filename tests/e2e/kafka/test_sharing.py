@@ -1,5 +1,4 @@
-"""Three collectors share a topic: one is killed, one stands still until the group gives its partitions away, one comes
-in addition, the broker is killed. Every trace is scored, and under one content."""
+"""Three collectors share a topic during kills, pauses and joins."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from support.senders import GrpcDoor
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 _ACROSS = ("trace.loop_detection",)
-"""What reads other traces of the same session, which may be at another collector."""
+"""Metrics that read other traces of the session."""
 
 
 def test_collectors_come_and_go_and_every_trace_is_scored_once(broker: Broker, tmp_path: Path) -> None:
@@ -72,14 +71,11 @@ def test_collectors_come_and_go_and_every_trace_is_scored_once(broker: Broker, t
 
 
 def _owned(*workers: CollectorProcess) -> int:
-    """Partition that these collectors own, together."""
     counts = [each.counts() for each in workers]
     return sum(each["log_partitions", "taken", ""] - each["log_partitions", "released", ""] for each in counts)
 
 
 def _by_otlp(folder: Path, broker: Broker, traces: list[Any]) -> list[dict[str, Any]]:
-    """The results about single traces of one collector that got the same spans over gRPC, and shares a topic without
-    any."""
     broker.create("shared.by_nobody", 1)
     broker.create("shared.by_nobody.scores")
     with worker(folder, broker, "otlp", "shared.by_nobody", "shared.by_nobody.scores") as collector:

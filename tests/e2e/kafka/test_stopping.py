@@ -1,4 +1,4 @@
-"""A collector ends when it is told to, whatever the brokers do."""
+"""A collector stops whatever the brokers do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ pytestmark = pytest.mark.e2e
 
 
 def test_a_broker_that_stands_still_does_not_hold_up_the_end(broker: Broker, tmp_path: Path) -> None:
-    """Nothing is lost by not taking leave: what was read stands in the store."""
     for topic in ("asleep", "asleep.members", "asleep.scores"):
         broker.create(topic, 4)
     composer = Composer(31)

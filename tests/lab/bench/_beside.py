@@ -1,4 +1,4 @@
-"""A collector with a large store under traffic, with and without people and programs that look at it."""
+"""A loaded collector with a large store, with and without readers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from _table import table
 from synthetic import SIZES, SPANS_PER_TRACE
 
 _TOO_SLOW = 503
-"""The answer to a question that took longer than its time limit; it counts with the time that it took."""
+"""The answer to a timed-out query."""
 Questions = Sequence[tuple[str, str]]
 
 
 @dataclass(slots=True)
 class Beside:
-    """What rounds found. ``took``: milliseconds by question, of all rounds; ``alone``, ``read``: (p50, p99) of each
-    round's acknowledgements, without and with readers, milliseconds."""
+    """Results. ``took``: milliseconds by query; ``alone``, ``read``: (p50, p99) acknowledgement times per round."""
 
     took: dict[str, list[float]] = field(default_factory=dict)
     alone: list[tuple[float, float]] = field(default_factory=list)
@@ -53,13 +52,12 @@ def _all(rounds: Sequence[tuple[float, float]]) -> str:
 
 
 def at(values: Sequence[float], quantile: float) -> float:
-    """A quantile of at least one value."""
+    """Return a quantile."""
     return sorted(values)[min(len(values) - 1, int(quantile * len(values)))]
 
 
 def measure(folder: Path, questions: Questions, rate: float, rounds: int, seconds: float, readers: int) -> Beside:
-    """Round without and with readers take turns; each second pair begins with the readers. ``folder``: the data
-    directory is ``data`` in it. A reader asks the next question a fifth of a second after its last answer."""
+    """Alternate rounds without and with readers. ``folder``: contains ``data``."""
     found, sent = Beside(), 1 << 20
     (port,) = free_ports(1)
     http = f"127.0.0.1:{port}"
@@ -105,7 +103,6 @@ def _asked(
     took: dict[str, list[float]],
     once: bool = False,
 ) -> None:
-    """One reader, who begins at a place of his own."""
     start = number * len(questions) // 3
     with httpx.Client(base_url=f"http://{http}/api/v1", timeout=60.0) as client:
         while not over.is_set():

@@ -1,7 +1,6 @@
-"""Defences of a judge's prompt, each of which can be switched off to see what it is worth.
+"""Switchable defences of a judge's prompt, to measure each.
 
-A caller that alters what is sent and puts back into the reply what was no longer asked for. A switch that finds nothing
-to change raises: a measurement of nothing would look like a defence without a use.
+A switch without effect raises.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})\.')
 _NEUTRAL = "neutral"
 _REASON = 160
 _BEFORE = ("reason", "answered", "taken")
-"""Fields that stand before the score."""
+"""Fields before the score."""
 
 
 def _cut(pattern: str, text: str) -> str:
@@ -73,7 +72,7 @@ def _score_first(parts: Parts, schema: Schema) -> Parts:
 
 
 def _claims_first(parts: Parts, schema: Schema) -> Parts:
-    """Answer and thoughts before what happened, and not called claims."""
+    """Move answer and thoughts first, without calling them claims."""
     system, record, question = parts
     asked, tools, happened, facts, thoughts, answer = _sections(record)
     mixed = "\n\n".join([asked, tools, answer, thoughts, happened, facts])
@@ -81,7 +80,7 @@ def _claims_first(parts: Parts, schema: Schema) -> Parts:
 
 
 def _sections(record: str) -> list[str]:
-    """The sections of a record; what looks like a heading between fences is none."""
+    """Return a record's sections, ignoring headings inside fences."""
     found: list[list[str]] = []
     fence = re.search(_FENCE, record, re.MULTILINE)
     assert fence
@@ -102,7 +101,7 @@ _SWITCHES: dict[str, Callable[[Parts, Schema], Parts]] = {
     "reason first": _score_first,
 }
 DEFENCES = ("fences", _NEUTRAL, "evidence first", "question last", "probe", "echo", "reason first")
-"""What can be switched off. The limit set by facts is none of the prompt's, and is taken off afterwards."""
+"""Switchable defences. The limit by facts is applied after the reply."""
 
 
 def _forget(schema: Schema, name: str) -> None:
@@ -112,7 +111,7 @@ def _forget(schema: Schema, name: str) -> None:
 
 @contextmanager
 def packing_without(off: frozenset[str]) -> Iterator[None]:
-    """Within, texts of the record are not made harmless if ``neutral`` is off."""
+    """Keep hostile text unchanged if ``neutral`` is off."""
     if _NEUTRAL not in off:
         yield
         return
@@ -124,8 +123,7 @@ def packing_without(off: frozenset[str]) -> Iterator[None]:
 
 
 class Weakened:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`: asks without the defences that are off, and for
-    short reasons, as most of the time goes into writing them."""
+    """Implements ``Caller`` without the disabled defences, and with short reasons."""
 
     def __init__(self, caller: Caller, off: frozenset[str]) -> None:
         self._caller, self._off = caller, off
@@ -150,7 +148,7 @@ class Weakened:
         return replace(answer, text=self._complete(answer.text, echo[1]))
 
     def _complete(self, text: str, echo: str) -> str:
-        """The reply with the fields that were not asked for."""
+        """Add the omitted fields to the reply."""
         try:
             fields = json.loads(text)
         except ValueError:

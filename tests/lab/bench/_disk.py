@@ -1,4 +1,4 @@
-"""How long the disk itself takes meanwhile: what a commit has to wait for, whoever writes it."""
+"""Concurrent disk latency."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ _BYTES, _EVERY_S = 16384, 0.01
 
 
 class DiskProbe:
-    """Writes 16 KiB to a file of its own in ``folder`` a hundred times a second, and waits for ``fdatasync`` each time.
-    A context manager; ``took`` holds seconds, sorted, when it is over."""
+    """Writes 16 KiB with ``fdatasync`` 100 times a second, as a context manager. ``took``: sorted seconds."""
 
     def __init__(self, folder: Path) -> None:
         self.took: list[float] = []
@@ -29,7 +28,7 @@ class DiskProbe:
         self.took.sort()
 
     def ms(self, quantile: float) -> float:
-        """Milliseconds; 1.0 is the longest."""
+        """Return a quantile in milliseconds."""
         return 1e3 * self.took[min(len(self.took) - 1, int(quantile * len(self.took)))]
 
     def _run(self) -> None:

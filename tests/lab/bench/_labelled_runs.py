@@ -1,4 +1,4 @@
-"""Recorded runs with labels, scored as ``pandaeval evaluate`` scores files."""
+"""Labelled recordings, scored as ``pandaeval evaluate`` does."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ LABELS = {
     "bfcl": "tool_calls_correct",
     "otel-captures": None,
 }
-"""Which label says that a unit was good; ``None``: none does, only the share of failing units is told."""
+"""The label of a good unit; ``None``: no label."""
 LARGEST = "baseline: "
 Told = Callable[[int, int], None]
 
 
 @dataclass(slots=True)
 class Scored:
-    """A unit (a session, else a trace) with its scores. ``scores`` and ``failed`` by metric: of a metric of traces the
-    worst of the unit's traces. ``calls``, ``answer`` (characters) and ``spans``: how much the unit is."""
+    """A unit with its scores; of trace metrics the worst. ``calls``, ``answer`` and ``spans``: its size."""
 
     good: bool | None
     scores: dict[str, float] = field(default_factory=dict)
@@ -45,7 +44,7 @@ class Scored:
     spans: int = 0
 
     def baselines(self) -> dict[str, float]:
-        """Score that take no thought: less is better."""
+        """Return trivial scores: less is better."""
         return {
             LARGEST + "fewer calls": -self.calls,
             LARGEST + "shorter answers": -self.answer,
@@ -54,12 +53,12 @@ class Scored:
 
 
 def default_evaluator() -> Evaluator:
-    """The one of ``pandaeval evaluate`` without a configuration."""
+    """Return the default evaluator of ``pandaeval evaluate``."""
     return evaluator(load(None, {}))
 
 
 def labelled(folder: Path, scorer: Evaluator, limit: int | None, told: Told) -> list[Scored]:
-    """The units of one set of ``shared/data``; ``limit``: so many of them, drawn with a fixed seed."""
+    """Return the units of a set in ``shared/data``, up to ``limit``."""
     good = _labels(folder)
     path = folder / "traces.jsonl.xz"
     chosen = _drawn(path, good, limit) if limit is not None else None
@@ -76,7 +75,6 @@ def labelled(folder: Path, scorer: Evaluator, limit: int | None, told: Told) -> 
 
 
 def capture(path: Path, scorer: Evaluator, good: bool) -> Scored:
-    """One capture as one unit: the worst of its traces."""
     unit = Scored(good)
     with TraceFiles() as run:
         for request in Input(str(path)).requests():
@@ -111,7 +109,7 @@ def _unit(good: dict[str, bool], session: str | None, trace: str) -> str:
 
 
 def _labels(folder: Path) -> dict[str, bool]:
-    """By session id, else trace id, whether the unit was good."""
+    """Return good labels by session or trace ID."""
     wanted, found = LABELS[folder.name], {}
     with lzma.open(folder / "labels.jsonl.xz", "rt", encoding="utf-8") as lines:
         for line in lines:
@@ -122,14 +120,13 @@ def _labels(folder: Path) -> dict[str, bool]:
 
 
 def _drawn(path: Path, good: dict[str, bool], limit: int) -> set[str]:
-    """As many good and bad units as the limit allows, in the proportion of the set."""
     names = sorted(good) or sorted({_id(line) for line in _lines(path)})
     random.Random(20).shuffle(names)
     return set(names[:limit])
 
 
 def _chosen(path: Path, chosen: set[str] | None) -> Iterator[Request]:
-    """The set's requests, one a line; all, or those of the chosen units."""
+    """Yield the requests of the chosen units."""
     if chosen is None:
         for request in Input(str(path)).requests():
             if isinstance(request, BadLine):

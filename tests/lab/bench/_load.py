@@ -1,7 +1,7 @@
-"""A process that sends OTLP/gRPC requests of whole traces, and says what was acknowledged.
+"""A process that sends OTLP/gRPC requests of whole traces, and reports acknowledgements.
 
-Closed (every caller sends when its last request was answered) or at a given rate. What is refused is sent again after
-a second, as the SDKs do. The answer is one JSON object on standard output, see :class:`Sent`.
+Runs closed-loop or at a rate. Refused requests are sent again after a second. Prints one JSON object, see
+:class:`Sent`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _OPTIONS = (("grpc.max_send_message_length", 64 << 20), ("grpc.use_local_subchan
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What to send: ``spans`` in requests of ``traces`` whole traces, over ``connections`` by ``callers``. ``rate``:
-    spans per second, 0 for as fast as they are acknowledged. ``seconds``: the end, whatever is left then, 0 for none.
-    ``acks``: a file for the time of each trace's answer."""
+    """The load: ``spans`` in requests of ``traces`` traces.
+
+    ``rate``: spans per second, 0: maximum. ``seconds``: time limit, 0: none. ``acks``: file of answer times.
+    """
 
     spans: int
     span_bytes: int
@@ -48,10 +49,11 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What came of it: ``spans`` were acknowledged, of which the answers called so many ``rejected``; ``refused``:
-    requests. Times in seconds, latencies in milliseconds, 0 where nothing was acknowledged. ``begun``: when the first
-    request was sent, on the machine's monotonic clock; ``cpu_s`` is that of the sender itself, at most ``wall_s``: near
-    it, the sender was the limit."""
+    """The outcome: acknowledged ``spans``, ``rejected`` spans, ``refused`` requests.
+
+    Times in seconds, latencies in milliseconds. ``begun``: monotonic. ``cpu_s`` near ``wall_s``: the sender is the
+    limit.
+    """
 
     spans: int
     rejected: int

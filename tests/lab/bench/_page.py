@@ -1,4 +1,4 @@
-"""Where figures come from, and the place between marks at which docs/internals/performance.md shows them."""
+"""Inserts stamped figures into docs/internals/performance.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "internals" / "performance.md"
 
 
 def replaced(page: str, mark: str, text: str) -> str:
-    """The page with ``text`` between the two comments of that mark."""
+    """Return the page with ``text`` between its marks."""
     before, begins, rest = page.partition(f"<!-- {mark} -->\n")
     _, ends, after = rest.partition(f"<!-- end of {mark} -->")
     assert begins, f"the page has no place for {mark}"
@@ -27,13 +27,12 @@ def write(mark: str, text: str) -> None:
 
 
 def commit() -> str:
-    """Of the checkout; ``+`` when files of it are changed."""
+    """Return the checkout's commit, with ``+`` if changed."""
     found = subprocess.check_output(["git", "describe", "--always", "--dirty=+", "--exclude=*"], cwd=ROOT, text=True)
     return found.strip()
 
 
 def machine() -> str:
-    """What figures are measured on."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     processor = next(text.split(":", 1)[1].strip() for text in lines if "model name" in text)
     cores = sum(text.startswith("processor") for text in lines)
@@ -46,7 +45,7 @@ def machine() -> str:
 
 
 def stamp() -> dict[str, str]:
-    """When, of which commit, on what."""
+    """Return date, commit and machine."""
     load = Path("/proc/loadavg").read_text().split()[0]
     return {
         "time": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",

@@ -1,5 +1,4 @@
-"""Who the collector is compared with: how each is installed from a registry, started on loopback with what it keeps in
-a folder, and what it does with a span before and after it says "received"."""
+"""Systems compared with the collector: installation, start and guarantees."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ Start = Callable[[Path], AbstractContextManager[Server]]
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """What is installed: ``program`` comes of ``command`` (a shell's words for people), which runs ``steps``."""
+    """An installable system. ``program`` is built by ``steps``; ``command``: for readers."""
 
     command: str
     program: Path
@@ -32,7 +31,7 @@ class Package:
     version: tuple[str, ...]
 
     def install(self) -> str:
-        """Why it is not there, ``""`` when it is."""
+        """Install it; return a problem, or ``""``."""
         _PEERS.mkdir(parents=True, exist_ok=True)
         for step in () if self.program.exists() else self.steps:
             try:
@@ -51,7 +50,7 @@ class Package:
 
 
 def _python_package(name: str, program: str, *options: str) -> Package:
-    """A package of PyPI in an environment of its own."""
+    """Return a PyPI package with its own environment."""
     folder = _PEERS / name
     python = str(folder / "bin" / "python")
     return Package(
@@ -77,8 +76,7 @@ _OCB = Package(
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A system under the load. ``durable``: what is on the disk before the answer; ``assembled``, ``scored``: what it
-    makes of the spans without being asked. ``package``: ``None`` for the collector of this repository."""
+    """A system under load. ``durable``: saved before the answer; ``assembled``, ``scored``: automatic processing."""
 
     name: str
     durable: str
@@ -89,7 +87,7 @@ class Peer:
 
 
 def peers() -> list[Peer]:
-    """All of them, ours first."""
+    """Return all systems, ours first."""
     return [
         Peer("this collector", "yes, fsync", "yes", "yes, all metrics without a judge", _own(_SCORED)),
         Peer("this collector, accepting only", "yes, fsync", "traces stay open", "no", _own(_OPEN)),
@@ -123,7 +121,7 @@ def peers() -> list[Peer]:
 
 
 _NOWHERE = {"EXPORTERS__OTLP__ENDPOINT": "127.0.0.1:9"}
-"""A sink that is down: results are encoded and kept in the outbox."""
+"""A sink that is down: results stay in the outbox."""
 _SCORED = {"CLOSE__QUIET": "0.2s", **_NOWHERE}
 _OPEN = {"CLOSE__QUIET": "1h", "CLOSE__IDLE": "1h", "CLOSE__MAX_AGE": "2h"}
 
@@ -134,7 +132,7 @@ def _own(settings: Mapping[str, str]) -> Start:
 
 @contextmanager
 def _otelcol(folder: Path, processors: list[str]) -> Iterator[Server]:
-    """Its queue is on the disk; an exporter that prints a line a batch works it off."""
+    """Return an OpenTelemetry Collector with a disk queue."""
     [grpc] = (f"127.0.0.1:{port}" for port in free_ports(1))
     queue = {"enabled": True, "storage": "file_storage", "queue_size": 100_000, "block_on_overflow": True}
     config = {

@@ -1,4 +1,4 @@
-"""How well a score separates good units from bad ones, with intervals in closed form."""
+"""Separation of good from bad units, with intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Z95 = 1.959963984540054
 
 @dataclass(frozen=True, slots=True)
 class ShareEstimate:
-    """A value in 0..1 with its 95 % interval, from ``n`` units; ``nan`` without units."""
+    """A value in 0..1 with 95 % interval; ``nan`` without units."""
 
     value: float
     low: float
@@ -32,15 +32,12 @@ NOTHING = ShareEstimate(nan, nan, nan, 0)
 
 
 def auroc(good: Sequence[float], bad: Sequence[float]) -> ShareEstimate:
-    """Return the share of pairs (good, bad) in which the good unit scores higher, with DeLong's interval.
-
-    A tie counts half. If all pairs are in order, the interval has no width.
-    """
+    """Return the AUROC with DeLong's interval; ties count half."""
     return auroc_within([(good, bad)])
 
 
 def auroc_within(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> ShareEstimate:
-    """Compute the AUROC over pairs from the same stratum, so that differences between strata explain nothing."""
+    """Return the AUROC over pairs of the same stratum."""
     parts = [(good, bad, len(good) * len(bad)) for good, bad in strata if good and bad]
     pairs = sum(weight for _, _, weight in parts)
     if not pairs:
@@ -57,7 +54,7 @@ def auroc_within(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> S
 
 
 def thirds(lengths: Sequence[float]) -> list[int]:
-    """Return the third (0, 1 or 2) of each length; equal lengths stay together."""
+    """Return the third (0, 1, 2) of each length; equal lengths stay together."""
     if not len(lengths):
         return []
     low, high = np.percentile(np.asarray(lengths, dtype=np.float64), [100 / 3, 200 / 3])
@@ -65,7 +62,7 @@ def thirds(lengths: Sequence[float]) -> list[int]:
 
 
 def _placed(values: Numbers, among: Numbers) -> Numbers:
-    """Return for each value the share of ``among`` below it, ties counting half."""
+    """Return the share of ``among`` below each value, ties half."""
     ordered = np.sort(among)
     below = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
     return np.asarray(below / (2 * len(ordered)), dtype=np.float64)

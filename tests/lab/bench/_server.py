@@ -1,4 +1,4 @@
-"""Servers under load, as processes on one core, with what they use."""
+"""Servers under load as one-core processes, with resource usage."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pathlib import Path
 SERVER_CORE, LOAD_CORE = 0, 1
 _TICKS = os.sysconf("SC_CLK_TCK")
 BYTECODE = {"PYTHONPYCACHEPREFIX": str(Path.home() / ".cache/pandaeval/bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
-"""The environment of programs of this checkout: an installed package has its bytecode, and does not compile sources."""
+"""Environment that reuses compiled bytecode, as installed packages do."""
 _START_S, _STOP_S = 180.0, 30.0
 
 
 class Server:
-    """A running process and the address at which it takes OTLP/gRPC. ``core``: the one it may use, ``None`` for all."""
+    """A process and its OTLP/gRPC address. ``core``: ``None`` for all."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Server:
             self.process = subprocess.Popen(command, env={**os.environ, **environ}, stdout=log, stderr=log)
 
     def wait_ready(self, pause_s: float = 0.01) -> float:
-        """Seconds from the start of the process until it takes requests."""
+        """Return the seconds until it accepts requests."""
         while not self._is_ready():
             if self.process.poll() is not None or time.monotonic() > self.started_at + _START_S:
                 raise RuntimeError(f"{self.process.args!r} did not start:\n{(self.folder / 'log').read_text()}")
@@ -46,32 +46,31 @@ class Server:
         return time.monotonic() - self.started_at
 
     def cpu_s(self) -> float:
-        """CPU time used so far by the server and the processes that it started."""
+        """Return CPU seconds of server and children."""
         return self.own_cpu_s() + sum(_cpu_s(child) for child in self.children())
 
     def own_cpu_s(self) -> float:
-        """The same of the process itself, all threads and children that have ended."""
+        """Return CPU seconds of the process itself."""
         return _cpu_s(self.process.pid)
 
     def wanted_s(self) -> float:
-        """CPU time used by the threads that run now, and what they waited for a core: near none where there is nothing
-        to do, also on a machine where others have the cores."""
+        """Return CPU and core waiting time of live threads."""
         tasks = (task for pid in (self.process.pid, *self.children()) for task in Path(f"/proc/{pid}/task").iterdir())
         return sum(_ran_and_waited_s(task) for task in tasks)
 
     def children(self) -> list[int]:
-        """Processes that it and its children started and that run."""
+        """Return the running descendant processes."""
         return _below(self.process.pid)
 
     def memory(self, field: str = "VmRSS", pid: int | None = None) -> int:
-        """Bytes; ``VmHWM`` is the most there ever were. ``pid``: of one of its children."""
+        """Return memory in bytes; ``VmHWM`` is the peak. ``pid``: of a child."""
         for line in Path(f"/proc/{pid or self.process.pid}/status").read_text().splitlines():
             if line.startswith(f"{field}:"):
                 return int(line.split()[1]) << 10
         raise KeyError(field)
 
     def counters(self) -> dict[str, float]:
-        """What ``/metrics`` shows, by name and labels as they stand there."""
+        """Return ``/metrics`` by name and labels."""
         found = {}
         for line in self.get("/metrics").splitlines():
             if not line.startswith("#"):
@@ -80,7 +79,6 @@ class Server:
         return found
 
     def decided(self) -> int:
-        """Traces decided so far."""
         return int(sum(n for name, n in self.counters().items() if name.startswith("pandaeval_traces_total")))
 
     def get(self, path: str) -> str:
@@ -109,8 +107,7 @@ class Server:
 
 @contextlib.contextmanager
 def collector(folder: Path, settings: Mapping[str, str], core: int | None = SERVER_CORE) -> Iterator[Server]:
-    """A collector with its data in ``folder``; ``settings`` by the names of environment variables without their prefix,
-    such as ``{"CLOSE__QUIET": "1s"}``. The caller waits until it is ready."""
+    """Return a collector in ``folder``. ``settings``: such as ``{"CLOSE__QUIET": "1s"}``."""
     grpc, http, health = (f"127.0.0.1:{port}" for port in free_ports(3))
     own = {"SERVER__GRPC": grpc, "SERVER__HTTP": http, "SERVER__HEALTH": health, "DATA": str(folder / "data")}
     environ = BYTECODE | {f"PANDAEVAL_{key}": value for key, value in {**own, **settings}.items()}
@@ -120,7 +117,7 @@ def collector(folder: Path, settings: Mapping[str, str], core: int | None = SERV
 
 
 def running(server: Server) -> Iterator[Server]:
-    """The server, which ends with whoever uses it."""
+    """Run the server inside the block."""
     try:
         yield server
     finally:
@@ -148,7 +145,7 @@ def _cpu_s(pid: int) -> float:
 
 @contextlib.contextmanager
 def pinned(core: int | None) -> Iterator[None]:
-    """What is started here runs on that core alone."""
+    """Start processes on this core only."""
     before = os.sched_getaffinity(0)
     if core is not None:
         os.sched_setaffinity(0, {core})

@@ -1,4 +1,4 @@
-"""Where the time goes: CPU time per stage of a running program, without changing it."""
+"""CPU time per stage of a running program."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any
 
 
 class Stages:
-    """Wraps functions; ``spent[stage]`` is the CPU time in nanoseconds that their own threads spent in them, less what
-    stages inside them spent. Counts what others do on the machine as little as can be."""
+    """Wraps functions. ``spent[stage]``: CPU nanoseconds without nested stages."""
 
     def __init__(self) -> None:
         self.spent: Counter[str] = Counter()
@@ -20,7 +19,7 @@ class Stages:
         self._local = threading.local()
 
     def watch(self, owner: Any, name: str, stage: str) -> None:
-        """From now on calls of ``owner.name`` count as ``stage``."""
+        """Count calls of ``owner.name`` as ``stage``."""
         function = getattr(owner, name)
 
         @functools.wraps(function)
@@ -40,7 +39,7 @@ class Stages:
         self._undo.append(lambda: setattr(owner, name, function))
 
     def release(self) -> None:
-        """Put the functions back."""
+        """Restore the functions."""
         for undo in reversed(self._undo):
             undo()
         self._undo.clear()

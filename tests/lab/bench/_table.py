@@ -1,4 +1,4 @@
-"""Tables as the documentation shows them."""
+"""Markdown tables of the documentation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table under its title; numbers come formatted or are rounded to three digits."""
+    """Return a titled table, with three significant digits."""
     lines = [f"\n**{title}**\n", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     lines.extend("| " + " | ".join(_cell(value) for value in row) + " |" for row in rows)
     return "\n".join(lines)

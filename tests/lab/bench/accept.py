@@ -1,8 +1,6 @@
-"""How many spans a second are acknowledged, and how many get through accept and line together.
+"""Measures acknowledged spans per second, and end-to-end throughput.
 
-A collector on one core, a load process on the other. Accept alone: traces stay open. The tables hold medians of rounds.
-"per CPU second" divides by the CPU time that the server used: what it would do if it never had to wait for its core, or
-for the disk. ``compare.py`` has other systems beside it.
+The collector and the load use one core each. Tables show medians. "per CPU second" divides by the server's CPU time.
 
     python tests/lab/bench/accept.py [--quick] [--rounds 5] [--spans 120000]
     python tests/lab/bench/accept.py --only scaling --workers 1 2 3
@@ -26,16 +24,16 @@ from synthetic import SIZES, SPANS_PER_TRACE
 
 OPEN = {"CLOSE__QUIET": "1h", "CLOSE__IDLE": "1h", "CLOSE__MAX_AGE": "2h"}
 QUIET_S = 0.2
-"""Until a trace is closed. The clock of accept and line counts it, so it is short."""
+"""Time until a trace closes, short because it is measured."""
 RATES = (20_000.0, 40_000.0, 60_000.0, 80_000.0)
 """Spans a second."""
 NOWHERE = {"EXPORTERS__OTLP__ENDPOINT": "127.0.0.1:9"}
-"""A sink that is down: everything is encoded and kept in the outbox."""
+"""A sink that is down: results stay in the outbox."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kind of load: size of spans, spans per request, callers and connections."""
+    """Span size, spans per request, callers and connections."""
 
     size: str
     traces: int
@@ -65,7 +63,7 @@ LINE_CASES = (Case("1 KB", 10, 8, 4), Case("5 KB", 10, 8, 4))
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round: what was sent, and the server's CPU seconds meanwhile."""
+    """Sent load and server CPU seconds."""
 
     sent: Sent
     cpu_s: float
@@ -76,7 +74,7 @@ class Round:
 
 
 def measure(load: Load) -> Round:
-    """One round on a fresh server."""
+    """Run a round on a fresh server."""
     with tempfile.TemporaryDirectory() as folder, collector(Path(folder), OPEN) as server:
         server.wait_ready()
         send(server.address, Load(load.traces * SPANS_PER_TRACE * 10, load.span_bytes, load.traces, first=10**9))
@@ -86,7 +84,7 @@ def measure(load: Load) -> Round:
 
 
 def accept(cases: tuple[Case, ...], rounds: int, spans: int) -> str:
-    """The table of acknowledged spans per second."""
+    """Return the table of acknowledged spans."""
     rows: list[list[object]] = []
     for case in cases:
         wanted = spans // (5 if case.size == "5 KB" or case.traces == 1 else 1)
@@ -106,7 +104,7 @@ def accept(cases: tuple[Case, ...], rounds: int, spans: int) -> str:
 
 
 def whole(cases: tuple[Case, ...], rounds: int, spans: int, core: int | None = 0) -> str:
-    """Accept and line together: from the first byte until the last trace is decided and committed."""
+    """Measure from the first byte to the last committed decision."""
     rows: list[list[object]] = []
     for case in cases:
         wanted = spans // (2 if case.size == "5 KB" else 1)
@@ -137,8 +135,7 @@ def _until_decided(load: Load, core: int | None) -> tuple[float, float, Sent]:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """One round of accept and line on all cores. Seconds of CPU time of the collector's own process, of its workers and
-    of the load; bytes of resident memory of the first and of the largest worker."""
+    """CPU seconds and memory of collector, workers and load."""
 
     spans: int
     wall_s: float
@@ -150,7 +147,7 @@ class Worked:
 
 
 def scaling(numbers: tuple[int, ...], case: Case, rounds: int, spans: int) -> str:
-    """Accept and line together by the number of processes that understand traces (``line.workers``), taking turns."""
+    """Measure throughput by ``line.workers``, alternating."""
     found: dict[int, list[Worked]] = {number: [] for number in numbers}
     for _ in range(rounds):
         for number in numbers:
@@ -209,7 +206,7 @@ def _wait_decided(server: Server, traces: int) -> None:
 
 
 def sustained(seconds: int = 15, rates: Sequence[float] = RATES) -> str:
-    """Latency of requests while spans come at a steady rate, each rate on a fresh server; and of the disk meanwhile."""
+    """Measure request and disk latency at steady rates."""
     rows: list[list[object]] = []
     for rate in rates:
         load = Load(int(rate * seconds), SIZES["1 KB"], connections=4, rate=rate)

@@ -1,13 +1,10 @@
-"""Does ``pandaeval judge align`` mend a judge's flaw, and does it refuse what is of no use?
+"""Tests whether ``pandaeval judge align`` adopts useful guidelines and rejects useless guidelines.
 
     python tests/lab/bench/align.py [--trials 200] [--judge [--drill 1]]
 
-Reads ``../shared/data/judge-arena``: a cheap judge's scores of 480 answers with labels (pass from 0.7 on), a judge that
-flatters. Each trial draws 240 of them with replacement (each draw a session of its own) and runs the procedure of the
-command, without a model: a *useless* guideline changes that share of the judge's verdicts by chance, an *idle* one puts
-that share of its errors right and as many right verdicts wrong; a *stricter* one has it pass from 0.9 on; a *mending*
-one puts that share of its errors right. *Proven* is the share of trials in which a candidate would be adopted.
-With ``--judge`` the command itself is run on 60 runs of a refund desk, with a judge by script that believes the agent.
+Resamples scores of ``../shared/data/judge-arena`` and runs the command's procedure without a model. Guidelines:
+*useless* changes random verdicts, *idle* fixes and breaks equally many, *stricter* passes from 0.9, *mending* fixes
+errors. *Proven* is the share adopted. ``--judge`` runs the command on a refund desk with a scripted judge.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ MENDING = ("stricter", "mending 0.1", "mending 0.2", "mending 0.4")
 
 
 class ArenaJudge:
-    """One trial's runs, and the judge with a candidate."""
+    """A trial's runs, with a candidate judge."""
 
     def __init__(self, seed: int) -> None:
         base = policies()["base"].labelled
@@ -62,7 +59,7 @@ class ArenaJudge:
 
 
 def trials(candidates: Sequence[str], number: int) -> float:
-    """The share of trials in which one of them is proven."""
+    """Return the share of trials with a proven candidate."""
     found = 0
     for seed in range(number):
         judge = ArenaJudge(seed)
@@ -71,7 +68,6 @@ def trials(candidates: Sequence[str], number: int) -> float:
 
 
 def command(drill: str) -> str:
-    """What the command prints."""
     from typer.testing import CliRunner
 
     from pandaeval_collector.cli import app

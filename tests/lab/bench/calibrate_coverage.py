@@ -1,12 +1,9 @@
-"""How often the intervals of ``pandaeval calibrate`` hold the truth, simulated.
+"""Simulates the coverage of the intervals of ``pandaeval calibrate``.
 
     python tests/lab/bench/calibrate_coverage.py [--draws 400]
 
-Runs have a hidden quality; people pass those above a line, and a judge sees the quality through noise (*sharp*: a
-little, *dim*: as much as there is quality) and scores it in tenths. The truth is what the same formulas say of 40,000
-runs. *Sessions of 5*: the quality of five runs in a row is 0.6 alike. *Held* is the share of draws whose interval
-holds the truth, *none* the share that had no interval (one kind of run is missing, or is there once). 400 draws at 0.95
-lie within 0.93 to 0.97. ``suggested``, a choice and no average, is left out.
+The judge sees hidden quality through noise, small (*sharp*) or large (*dim*). The truth comes from 40,000 runs.
+Prints the share of intervals that *held* it, and the share with *none*.
 """
 
 from __future__ import annotations
@@ -38,7 +35,7 @@ Values = NDArray[np.float64]
 def world(
     draw: np.random.Generator, n: int, passed: float, noise: float, per_session: int
 ) -> tuple[Values, Values, list[int]]:
-    """What people and the judge say of ``n`` runs, and their sessions."""
+    """Return labels, scores and sessions of ``n`` runs."""
     sessions = np.repeat(np.arange(n // per_session), per_session)
     alike = 0.6 if per_session > 1 else 0.0
     quality = np.sqrt(alike) * draw.normal(size=n // per_session)[sessions] + np.sqrt(1 - alike) * draw.normal(size=n)

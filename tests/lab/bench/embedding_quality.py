@@ -1,6 +1,6 @@
-"""How good an embedder is: ``python tests/lab/bench/embedding_quality.py [SPEC]`` prints quality, bands, speed, memory.
+"""Measures an embedder: ``python tests/lab/bench/embedding_quality.py [SPEC]``.
 
-AUROC is the share of (right, wrong) pairs of pairs that the score puts in the right order, ties counting half.
+Prints AUROC, bands, speed and memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Quality:
-    """Cosines of requests and answers by kind of pair, and cosine times Jaccard of answers by label."""
+    """Cosines by pair kind, and cosine times Jaccard by label."""
 
     named: Numbers
     terse: Numbers
@@ -39,13 +39,11 @@ class Quality:
 
     @property
     def answer(self) -> Numbers:
-        """All right answers."""
         return np.concatenate([self.named, self.terse])
 
     @property
     def bands(self) -> Bands:
-        """``off``: three of four off-topic pairs lie below; ``on``: three of four on-topic pairs lie above; ``cut``:
-        fewest errors, halfway through the best range. Rounded to hundredths."""
+        """Return ``off`` and ``on`` quartiles, and ``cut`` with fewest errors."""
         grid = np.round(np.arange(0.0, 1.0, 0.01), 2)
         right = [(self.answer >= cut).mean() + (self.other < cut).mean() for cut in grid]
         best = grid[np.isclose(right, max(right))]
@@ -54,20 +52,19 @@ class Quality:
 
 
 def auroc(right: Numbers, wrong: Numbers) -> float:
-    """In [0, 1]; 0.5 for a score that knows nothing."""
     ordered = np.sort(wrong)
     below = np.searchsorted(ordered, right, "left") + np.searchsorted(ordered, right, "right")
     return float(below.mean() / (2 * len(wrong)))
 
 
 def jaccard(left: str, right: str) -> float:
-    """Words in both texts by words in either."""
+    """Return shared by total words."""
     one, two = (set(re.findall(r"\w{2,}", text.casefold())) for text in (left, right))
     return len(one & two) / max(1, len(one | two))
 
 
 def measure(embedder: Embedder) -> Quality:
-    """The scores on the committed set."""
+    """Score the committed set."""
     content = json.loads(SET.read_text("utf-8"))
     texts = content["texts"]
     rows = embed_texts(embedder, texts).rows
@@ -86,7 +83,7 @@ def measure(embedder: Embedder) -> Quality:
 
 
 def speed(embedder: Embedder, count: int) -> float:
-    """Warm texts of ``SPEED_TOKENS`` words per second of processor time."""
+    """Return texts of ``SPEED_TOKENS`` words per CPU second."""
     words = " ".join(json.loads(SET.read_text("utf-8"))["texts"]).split()
     starts = [place * 7 % (len(words) - SPEED_TOKENS) for place in range(count)]
     texts = [" ".join(words[start : start + SPEED_TOKENS]) for start in starts]
@@ -97,7 +94,7 @@ def speed(embedder: Embedder, count: int) -> float:
 
 
 def resident() -> float:
-    """Megabytes of this process in memory now (Linux)."""
+    """Return this process's memory in MB (Linux)."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
 
 

@@ -1,12 +1,7 @@
-"""Makes the labelled set that embedders are measured on: ``python tests/lab/bench/embedding_set.py`` writes
-``embedding_set.json`` beside this file, the same bytes every time.
+"""Generates ``embedding_set.json``: ``python tests/lab/bench/embedding_set.py``.
 
-``topic``: a request with its answer (1), with an answer about something else (0, kind ``other``), and with the answer
-to another request of the same subject (0, kind ``same``; told apart by facts more than by topic, so only reported).
-Half of the answers, right and wrong ones alike, first name what they are about, as agents do (kind ``named``); the
-others come straight to the point in words of their own (``terse``), which is harder.
-``repeat``: an answer with an edited copy of itself (1), and with the answer to another request (0). Pairs are
-``[left, right, label, kind]`` with places in ``texts``.
+``topic``: requests with correct (1) or other answers (0; kinds ``other``, ``same``, ``named``, ``terse``).
+``repeat``: answers with an edited copy (1) or another answer (0). Pairs are ``[left, right, label, kind]``.
 """
 
 from __future__ import annotations
@@ -63,7 +58,7 @@ Subjects = dict[str, list[dict[str, Any]]]
 
 
 class Texts:
-    """Texts in order of first use; a text is stored once."""
+    """Unique texts in order of first use."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
@@ -85,7 +80,7 @@ def values(chance: random.Random) -> dict[str, str]:
 
 
 def edited(text: str, chance: random.Random) -> str:
-    """What an agent in a loop says next: other numbers, an opener, some words changed, a sentence left out or moved."""
+    """Return a slightly changed repeat, as an agent in a loop gives."""
     sentences = re.split(r"(?<=[.!?]) ", filled(text, values(chance)))
     if len(sentences) > 3 and chance.random() < 0.6:
         del sentences[chance.randrange(len(sentences))]
@@ -135,7 +130,7 @@ def repeat_pairs(subjects: Subjects, texts: Texts, chance: random.Random) -> lis
 
 
 def build() -> dict[str, Any]:
-    """The whole set as it is stored."""
+    """Return the whole set."""
     subjects = yaml.safe_load((HERE / "embedding_texts.yaml").read_text("utf-8"))
     texts, chance = Texts(), random.Random(SEED)
     topic = topic_pairs(subjects, texts, chance)
@@ -143,7 +138,7 @@ def build() -> dict[str, Any]:
 
 
 def stored(content: dict[str, Any]) -> str:
-    """One text or pair per line, so that a change reads well."""
+    """Return the set with one item per line."""
     parts = []
     for name, rows in content.items():
         lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)

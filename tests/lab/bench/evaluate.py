@@ -1,10 +1,9 @@
-"""What ``pandaeval evaluate`` takes: of recorded runs beside another checkout.
+"""Measures ``pandaeval evaluate`` on recorded runs, against another checkout.
 
     python tests/lab/bench/evaluate.py --sets DIR[,DIR] [--beside CHECKOUT] [--metric trace.response] [--page]
 
-Spans, megabytes, and the CPU seconds beside those that a file of the first trace takes, for one metric and for all. The
-checkouts take turns; the least of the rounds counts. A set is a folder of OTLP/JSON lines (``traces*.jsonl``, also
-``.xz``).
+Prints spans, megabytes and CPU seconds beyond start-up, for one metric and all. The best round counts. A set is a
+folder of OTLP/JSON lines (``traces*.jsonl``, also ``.xz``).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MARK = "real runs: python tests/lab/bench/evaluate.py --sets"
 
 
 def once(path: Path, *options: str, checkout: Path | None = None) -> tuple[float, float, str]:
-    """Seconds by the clock, of the processors, and what the results come to. ``checkout``: whose sources run."""
+    """Return wall seconds, CPU seconds and results. ``checkout``: source to run."""
     output = path.with_name("results.jsonl")
     program = "from pandaeval_collector.cli import main; main()"
     command = [sys.executable, "-c", program, "evaluate", str(path), "--format", "json", *options]
@@ -50,7 +49,7 @@ def once(path: Path, *options: str, checkout: Path | None = None) -> tuple[float
 
 
 def of_sets(folders: Sequence[Path], beside: Path | None, rounds: int, metric: str) -> str:
-    """The table of recorded runs."""
+    """Return the table of recorded runs."""
     checkouts = {"here": ROOT} if beside is None else {"before": beside, "here": ROOT}
     rows: list[list[object]] = []
     for folder in folders:

@@ -1,8 +1,6 @@
-"""Whether a span costs the same when the store has seen a thousand traces or a million.
+"""Measures whether the cost per span stays constant as the store grows.
 
-Blocks of traces go through accept and line into one store; the table shows CPU microseconds per span of the blocks at
-each power of ten. With ``--data`` the store and what was measured stay there, and the next run goes on: a million
-traces can be had in pieces. Raw spans are dropped after ``--late-window`` seconds, as in a running collector.
+Prints CPU microseconds per span at each power of ten. ``--data`` keeps store and figures, so that runs continue.
 
     python tests/lab/bench/flat.py [--traces 100000] [--data DIR] [--for SECONDS]
 """
@@ -42,7 +40,7 @@ _AVERAGED = 5
 
 
 async def run(folder: Path, traces: int, seconds: float, late_window: float) -> list[dict[str, float]]:
-    """Goes on until ``traces`` have gone through or the time is over; returns all blocks so far."""
+    """Continue to ``traces`` or the time limit; return all blocks."""
     log = folder / "blocks.jsonl"
     blocks = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     done = len(blocks) * BLOCK

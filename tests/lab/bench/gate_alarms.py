@@ -1,11 +1,8 @@
-"""How often the gates raise a false alarm, and how soon a true one.
+"""Simulates false and true alarms of the gates.
 
     python tests/lab/bench/gate_alarms.py [--suites 5000]
 
-The whole gate: suites of regression cases tried before and now by the same agent: how often it fails (A/A).
-Its test of a drop: suites of cases with rates of their own (Beta distributed), tried before and now by the same agent
-(false alarms, at a level of 5 %) and, a fifth as many, by one whose rates fell (alarms found).
-Seeded: the same arguments print the same figures.
+Measures the whole gate and its drop test on unchanged agents, and the drop test on worse agents. Deterministic.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ RATES = {"uneven (Beta .6, .6)": (0.6, 0.6), "middling (Beta 5, 5)": (5.0, 5.0),
 
 
 def alarm_rate(cases: int, trials: int, shape: tuple[float, float], falls: float, suites: int, seed: int) -> float:
-    """The share of suites in which the gate finds a credible drop; ``falls``: by how much every rate falls."""
+    """Return the share of suites with a credible drop; ``falls``: drop of every rate."""
     random = np.random.default_rng(seed)
     rates = random.beta(*shape, size=(suites, cases))
     before = random.binomial(trials, rates)
@@ -51,7 +48,7 @@ def print_regression(suites: int) -> None:
 
 
 def failures_of_the_whole(cases: int, trials: int, shape: tuple[float, float], suites: int, seed: int) -> float:
-    """The share of suites of regression cases, by an agent that did not change, in which the gate fails."""
+    """Return the share of unchanged suites that fail."""
     random = np.random.default_rng(seed)
     rates = random.beta(*shape, size=(suites, cases))
     before, now = (random.binomial(trials, rates) for _ in range(2))

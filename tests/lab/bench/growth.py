@@ -1,14 +1,11 @@
-"""Whether a span costs the same in small and large stores, traces and sessions.
+"""Measures the cost per span by size of store, trace and session.
 
-One factor grows at a time, the others stay: traces that the store holds, spans of a trace, traces of a session. CPU
-microseconds of this process per span, from the request to the decision, over a fixed number of spans: the least of some
-rounds, since other work on the machine adds to what it costs, and takes nothing away.
+One factor grows at a time. Prints CPU microseconds per span, best of several rounds.
 
     python tests/lab/bench/growth.py [--spans 12000] [--rounds 3] [--stored 100,10000] [--per-trace 10,100,1000,10000]
         [--per-session 1,10,100,1000] [--page]
 
-``--page`` writes the table into docs/internals/performance.md.
-A million stored traces: ``flat.py --traces 1000000 --data DIR``.
+``--page`` writes the table into docs/internals/performance.md. For a million traces use ``flat.py``.
 """
 
 from __future__ import annotations
@@ -46,7 +43,7 @@ _SPANS_A_TRACE, _SPANS_A_REQUEST = 12, 512
 
 
 def traces(spans: int, number: int, per_session: int, first: int = 0) -> list[ExportTraceServiceRequest]:
-    """``number`` traces of about ``spans`` spans, ``per_session`` in a session: rounds of a model and a tool."""
+    """Return ``number`` traces of about ``spans`` spans, ``per_session`` in a session."""
     made = []
     for at in range(first, first + number):
         source = ExportTraceServiceRequest.FromString(request(1, at, SIZES["1 KB"]))
@@ -67,7 +64,7 @@ def traces(spans: int, number: int, per_session: int, first: int = 0) -> list[Ex
 
 
 def _sent_as(trace: ExportTraceServiceRequest) -> Iterator[bytes]:
-    """The requests that an exporter of an SDK makes of a trace."""
+    """Return a trace's requests as an SDK exports them."""
     [scope] = trace.resource_spans[0].scope_spans
     spans = list(scope.spans)
     for start in range(0, len(spans), _SPANS_A_REQUEST):
@@ -77,7 +74,7 @@ def _sent_as(trace: ExportTraceServiceRequest) -> Iterator[bytes]:
 
 
 async def cost(spans: int, per_trace: int, per_session: int, stored: int = 0) -> float:
-    """CPU microseconds per span, of the traces that come when ``stored`` of 12 spans are there."""
+    """Return CPU microseconds per span with ``stored`` traces of 12 spans."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder), "normal", max_bytes=1 << 40)
         line = Line(store.reads, Evaluator(load("embedded")), Emitter(("logs", "traces")))

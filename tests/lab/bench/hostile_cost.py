@@ -1,9 +1,6 @@
-"""CPU microseconds a span that metrics without a model take on traces made to cost them much, small and large.
+"""Measures CPU microseconds per span of model-free metrics on expensive traces.
 
-What grows with the size of the trace is found here; the bounds are counts (values, numbers compared), so that a result
-never depends on a clock.
-
-    python tests/lab/bench/hostile_cost.py [--sizes 40,400,2000] [NAME ...]
+python tests/lab/bench/hostile_cost.py [--sizes 40,400,2000] [NAME ...]
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from support.hostile_traces import HOSTILE
 
 
 def cost(evaluator: Evaluator, name: str, size: int) -> list[object]:
-    """One row: what all inline metrics take, and the dearest of them."""
+    """Return a row: total cost and most expensive metric."""
     trace = HOSTILE[name](size)
     texts = evaluator.embed([trace])
     steps: list[tuple[str, float]] = []

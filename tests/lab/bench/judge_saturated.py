@@ -1,10 +1,7 @@
-"""Ingest beside a judge that has more to do than it may: rounds with and without a judge take turns.
+"""Measures ingest beside a saturated judge, in alternating rounds with and without it.
 
-The judge works on a backlog that does not end, with as many calls under way as it may have, at a provider on loopback
-that takes half a second for an answer. Meanwhile whole traces are sent as fast as they are acknowledged, and decided.
-By the clock: acknowledged spans per second, and spans per second from the first byte to the last decision. By CPU: what
-the collector's process used in the same times, without the judge's own process (which is one of its own, and is what a
-second core is for).
+The loopback provider answers after 0.5 s. Prints acknowledged and decided spans per second, by wall clock and by the
+collector's CPU time.
 
     python tests/lab/bench/judge_saturated.py [--rounds 5] [--spans 36000]
 """
@@ -38,7 +35,7 @@ _COMMON = {"CLOSE__QUIET": "1s", "EXPORTERS__OTLP__ENDPOINT": "127.0.0.1:9"}
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Spans per second, by the clock and by CPU: until they were acknowledged, and until they were decided."""
+    """Acknowledged and decided spans per wall and CPU second."""
 
     acknowledged: float
     acknowledged_cpu: float
@@ -47,7 +44,7 @@ class Round:
 
 
 def measure(settings: Mapping[str, str], spans: int, provider: JudgeServer | None) -> Round:
-    """One round on a fresh collector that has dealt with a backlog of traces, but not of judgements."""
+    """Run a round on a fresh collector with a judging backlog."""
     with tempfile.TemporaryDirectory() as folder, collector(Path(folder), {**_COMMON, **settings}, None) as server:
         server.wait_ready()
         send(server.address, Load(_BACKLOG, SIZES["1 KB"], first=10**9))
@@ -79,7 +76,7 @@ def _waiting(server: Server) -> float:
 
 
 def report(rounds: int, spans: int) -> str:
-    """The table."""
+    """Return the table."""
 
     def answer(number: int, body: dict[str, object]) -> Say:
         name = rubric_of(body)

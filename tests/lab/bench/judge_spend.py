@@ -1,11 +1,9 @@
-"""Costs of judging a session by ``judge.detail``: calls, prompt tokens and dollars per 1,000 sessions.
+"""Measures calls, tokens and dollars per 1,000 sessions by ``judge.detail``.
 
     python tests/lab/bench/judge_spend.py [--set tau2-policy] [--half even] [--model gpt-4.1] [--limit N]
 
-A scripted judge finds each session wrong whose label is bad, or where there is no label every second one. Its answers
-are as long as cost estimates assume (:mod:`pandaeval_lab.replay.counting`). Prices are litellm's list. *Cacheable*:
-tokens with which an earlier prompt began too, in steps of 128 from 1,024 on, as OpenAI caches them. The dollars are
-without and with that.
+A scripted judge fails sessions by label, else every second session. Prices are litellm's list. *Cacheable*: prompt
+tokens shared with an earlier prompt, as OpenAI caches them.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ _WRONG: dict[str, Any] = {"correct": False, "sure": 5, "friction": "none", "fric
 
 
 def _common(one: str, other: str) -> str:
-    """Return the beginning that two texts share."""
+    """Return the common beginning of two texts."""
     least, most = 0, min(len(one), len(other))
     while least < most:
         middle = (least + most + 1) // 2
@@ -51,7 +49,7 @@ def _common(one: str, other: str) -> str:
 
 
 class _HalfRight(CountingCaller):
-    """Answers verdicts on ``right`` of the sessions in turn, in the order in which they are asked."""
+    """Passes ``right`` of the sessions in turn."""
 
     def __init__(self, right: float) -> None:
         super().__init__({})

@@ -1,15 +1,9 @@
-"""What judging a trace costs: calls and prompt tokens of its judged metrics, and what sending the whole trace would.
+"""Measures calls and prompt tokens of judging a trace, against sending the whole trace.
 
     python tests/lab/bench/judge_tokens.py [--sample N] [--only SET]
 
-All that a collector asks about a trace by default, in one call; ``correctness`` only of a trace without a session (a
-session's is asked once, when it closes). Over the golden
-captures, and over ``../shared`` where it is there. Tokens are counted with tiktoken's o200k_base from litellm's own
-files, so that nothing is fetched. *Whole trace*: its spans with all attributes as compact JSON, without any question,
-sent 11 times; that is how often a judge sees it that extracts and judges each metric by itself. *Schema*: the tokens of
-the questions' JSON schemas, which are sent too with ``response_format: {type: json_schema}`` in ``judge.parameters``.
-Prices are litellm's list at
-hand; a model that reasons without being asked to is reckoned with hidden tokens for each answer.
+Covers golden captures and ``../shared``. Tokens are counted offline with o200k_base. *Whole trace*: compact JSON, sent
+11 times. *Schema*: tokens of the JSON schemas. Prices are litellm's list.
 """
 
 from __future__ import annotations
@@ -56,9 +50,9 @@ from support.embedder import WordEmbedder  # noqa: E402
 
 SENT = 11
 ANSWER_TOKENS = 120
-"""What a verdict takes, about; the scripted judge's are shorter."""
+"""Typical tokens of a verdict."""
 HIDDEN_TOKENS = 500
-"""What a model thinks before a verdict, where it thinks by default; from 64 to a few thousand by model and question."""
+"""Typical hidden tokens of a reasoning model."""
 MODELS: Mapping[str, tuple[int, bool]] = {
     "gpt-5-nano": (1024, True),
     "gpt-4o-mini": (1024, False),
@@ -69,7 +63,7 @@ MODELS: Mapping[str, tuple[int, bool]] = {
     "claude-haiku-4-5": (4096, False),
     "claude-sonnet-4-6": (2048, False),
 }
-"""Tokens of the shortest beginning that the provider caches, and whether the model reasons unless it is told not to."""
+"""Minimum cached tokens, and whether the model reasons by default."""
 _ENCODING = tiktoken.get_encoding("o200k_base")
 
 
@@ -79,9 +73,10 @@ def tokens(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """``prefix``: tokens of the longest beginning; ``again``: prompt tokens with which an earlier call had begun, too;
-    ``same``: whether all calls begin with the same words, some with fewer of them; ``schema``: of the questions'
-    schemas, which are no part of ``prompt``."""
+    """Tokens of a trace's prompts.
+
+    ``prefix``: longest beginning. ``again``: repeated tokens. ``same``: shared beginning. ``schema``: extra tokens.
+    """
 
     calls: int
     prompt: int
@@ -93,7 +88,7 @@ class Cost:
 
 
 class _Counting:
-    """Answers every question with a verdict that holds, and keeps what it was asked."""
+    """Gives valid verdicts and records questions."""
 
     def __init__(self) -> None:
         self.asked: list[Sequence[Any]] = []
@@ -107,7 +102,7 @@ class _Counting:
 
 
 async def _ask_all(desk: JudgeClient, trace: Trace, model: str) -> None:
-    """Every question that a collector asks about a trace."""
+    """Ask every default question about a trace."""
     packed = pack(redacted(trace), b"s" * 32)
     by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(model)))
     _, questions = by.judged.questions(trace)
@@ -136,7 +131,6 @@ async def _cost(trace: Trace, whole: str) -> Cost:
 
 
 def _traces(path: Path, most: int) -> Iterator[tuple[Trace, str]]:
-    """Traces with their spans as JSON."""
     with TraceFiles() as run:
         for request in requests([str(path)]):
             run.add(request)
@@ -196,7 +190,7 @@ def _prices(costs: Sequence[Cost]) -> Iterator[str]:
 
 
 def _cached(cost: Cost, least: int, into: float, read: float, write: float) -> float:
-    """US dollars for the prompts about one trace, of which the first writes the cache and the others read it."""
+    """Return dollars for a trace's prompts with caching."""
     if cost.prefix < least:
         return cost.prompt * into
     rest = cost.prompt - cost.prefix - cost.again

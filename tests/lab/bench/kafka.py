@@ -1,14 +1,11 @@
-"""What a span costs a collector that reads it from Kafka, beside one that gets it by OTLP/gRPC; and what the log costs.
+"""Measures the cost per span from Kafka against OTLP/gRPC.
 
-The same traces on one core, to a fresh collector each time, from the first byte until the last trace is decided; its
-results go to a file. From Kafka each message is one trace, as the OpenTelemetry Collector writes it; by gRPC ten or one
-are in a request. Three collectors that share the topic have the one core together: what sharing costs shows in the CPU
-time of all of them. Broker, producer and load process have the other core. Runs take turns; the table holds medians.
-CPU time is what counts: the clock depends on what else runs, and here on a broker that shares two cores.
+The same traces go to a fresh collector on one core. Kafka messages hold one trace; gRPC requests ten or one. Three
+sharing collectors use one core. The table shows medians of CPU time.
 
     python tests/lab/bench/kafka.py [--rounds 3] [--spans 60000] [--bytes "1 KB"]
 
-Needs what ``tests/support/kafka.py`` needs.
+Needs the requirements of ``tests/support/kafka.py``.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ from support.kafka import Broker
 
 _QUIET_S = 0.2
 _LOOK_S = 0.5
-"""Between two looks at the collector's metrics, which cost it some milliseconds each."""
+"""Polling interval of the collector's metrics."""
 _PARTITIONS, _SHARING = 12, 3
 _WARM_TRACES = 500
 Message = tuple[bytes, bytes]
@@ -42,9 +39,7 @@ Message = tuple[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run. ``wall_s``: until the last decision; ``cpu_s``: of all collectors; ``memory``: the most that one had, in
-    bytes; ``sent``: bytes of the requests or messages; ``broker_s``: the broker's CPU time and ``logged`` the bytes
-    that it wrote, 0 without one."""
+    """One run. ``wall_s``: until the last decision; ``memory``: peak; ``broker_s``, ``logged``: of the broker."""
 
     spans: int
     wall_s: float
@@ -56,7 +51,7 @@ class Measured:
 
 
 def by_grpc(folder: Path, spans: int, size: int, traces: int) -> Measured:
-    """One run with so many ``traces`` in a request."""
+    """Run with ``traces`` per request."""
     with collector(folder, _settings(folder)) as server:
         server.wait_ready()
         send(server.address, Load(_WARM_TRACES * SPANS_PER_TRACE, size, traces, first=10**9))
@@ -71,7 +66,7 @@ def by_grpc(folder: Path, spans: int, size: int, traces: int) -> Measured:
 def by_kafka(
     folder: Path, broker: Broker, workers: int, topic: str, messages: Sequence[Message], warm: Sequence[Message]
 ) -> Measured:
-    """One run on a topic of its own, with so many collectors."""
+    """Run on a new topic with several collectors."""
     broker.create(topic, _PARTITIONS)
     settings = {"KAFKA__BROKERS": broker.address, "KAFKA__TOPIC": topic, "KAFKA__GROUP": topic}
     with contextlib.ExitStack() as stack:
@@ -98,7 +93,7 @@ def by_kafka(
 
 
 def report(rounds: int, spans: int, size: str) -> str:
-    """The table."""
+    """Return the table."""
     by_grpc_traces = {"OTLP/gRPC, 120 spans a request": 10, "OTLP/gRPC, a trace a request": 1}
     by_kafka_workers = {"Kafka, a trace a message": 1, f"the same, {_SHARING} collectors": _SHARING}
     found: dict[str, list[Measured]] = {way: [] for way in (*by_grpc_traces, *by_kafka_workers)}
@@ -160,7 +155,6 @@ def _messages(traces: int, size: int, first: int) -> list[Message]:
 
 
 def _produce(broker: Broker, topic: str, messages: Sequence[Message]) -> None:
-    """As the Collector's exporter does with ``deploy/otelcol/kafka.yaml``: all replicas, zstd, by murmur2."""
     from confluent_kafka import Producer
 
     settings = {"acks": "all", "compression.type": "zstd", "partitioner": "murmur2_random", "linger.ms": 20}

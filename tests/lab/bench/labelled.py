@@ -1,19 +1,15 @@
-"""What each score without a judge tells of runs whose outcome is known.
+"""Measures how model-free scores separate runs of known outcome.
 
     python tests/lab/bench/labelled.py [--only SET ...] [--metric NAME ...] [--limit UNITS] [--json | --summary]
 
-Reads the labelled sets of ``../shared/data`` (a unit is a session, else a trace) and the scenarios of
-``../shared/captures`` (good: *happy*; bad: each of the others in turn), scores them as ``pandaeval evaluate`` does, and
-prints for each metric, beside baselines that take no thought:
+Scores ``../shared/data`` and ``../shared/captures`` (good: *happy*), with trivial baselines. Prints for each metric:
 
-- *AUROC*: how often a good unit scores higher than a bad one (0.5 knows nothing), with DeLong's 95 % interval;
-- *same length*: the same among units of one third of the set by number of spans, so that length explains nothing;
-- *bad ones failed* (recall), *right when it fails* (precision) and *good ones failed*, with Wilson's 95 % intervals.
+- *AUROC*, and *same length*: within thirds by length;
+- *bad ones failed* (recall), *right when it fails* (precision), *good ones failed*;
+- 95 % intervals.
 
-Of a metric of traces a unit has the score of its worst trace; what was not scored does not count, so each row has its
-own numbers of units. ``--limit`` draws units with a fixed seed. ``--summary`` prints all sets in one table, as
-docs/internals/metric-quality.md shows it (``> collector/pandaeval_collector/scoring/metrics/labelled.md``, then
-``cd tests && python -m support.metrics_page``).
+A trace metric counts by its worst trace. ``--summary`` prints the table of docs/internals/metric-quality.md (``>
+collector/pandaeval_collector/scoring/metrics/labelled.md``, then ``cd tests && python -m support.metrics_page``).
 """
 
 from __future__ import annotations
@@ -44,7 +40,7 @@ SUMMARY_HEAD = ("set", "metric", "good / bad", "AUROC", "same length", "bad ones
 
 
 def share(hits: int, of: int) -> ShareEstimate:
-    """A proportion with Wilson's interval."""
+    """Return a proportion with Wilson's interval."""
     return ShareEstimate(hits / of, *wilson(hits / of, of, Z95), of) if of else NOTHING
 
 
@@ -62,7 +58,6 @@ class Row:
     good_failed: ShareEstimate
 
     def summary(self, of: str) -> list[str]:
-        """The cells of a table over all sets."""
         shares = (self.auroc, self.same_length, self.recall, self.good_failed)
         return [of, self.metric, f"{self.good} / {self.bad}", *map(str, shares)]
 
@@ -72,7 +67,7 @@ class Row:
 
 
 def rows(units: Sequence[Scored], metrics: Sequence[str]) -> list[Row]:
-    """A row for every metric that scored any unit, and for the baselines. ``metrics``: parts of names; none: all."""
+    """Return rows of scored metrics and baselines. ``metrics``: name parts; none: all."""
     names = sorted({name for unit in units for name in unit.scores})
     names = [name for name in names if name != "trace.blame"]  # it says nothing of how good a run is
     wanted = [name for name in names if not metrics or any(part in name for part in metrics)]
@@ -106,7 +101,7 @@ def _row(name: str, scored: Sequence[tuple[Scored, float, bool | None]], third: 
 
 
 def captured(scorer: Evaluator, limit: int | None) -> Iterator[tuple[str, list[Scored]]]:
-    """For each scenario that is not *happy*: its captures beside the happy ones."""
+    """Return each other scenario's captures with the happy captures."""
     sets = sorted(folder for folder in (SHARED / CAPTURES).iterdir() if folder.is_dir())[:limit]
     names = sorted({path.name for folder in sets for path in folder.glob("*.otlp.jsonl")} - {"happy.otlp.jsonl"})
     with progress(Console(stderr=True), CAPTURES) as told:
@@ -121,7 +116,6 @@ def captured(scorer: Evaluator, limit: int | None) -> Iterator[tuple[str, list[S
 
 
 def sets(scorer: Evaluator, only: Sequence[str], limit: int | None) -> Iterator[tuple[str, list[Scored]]]:
-    """Every set that was asked for, with its units."""
     for name in LABELS:
         if not only or name in only:
             with progress(Console(stderr=True), name) as told:
@@ -131,7 +125,7 @@ def sets(scorer: Evaluator, only: Sequence[str], limit: int | None) -> Iterator[
 
 
 def summary(labelled_sets: Iterator[tuple[str, list[Scored]]], metrics: Sequence[str]) -> str:
-    """One table of all sets; scenarios of captures with the metrics that fail any of their runs."""
+    """Return one table of all sets."""
     found = []
     for name, units in labelled_sets:
         of_captures = name.startswith(CAPTURES)

@@ -1,8 +1,6 @@
-"""From the close of a trace to its emitted results, at a steady rate of spans.
+"""Measures the time from trace completion to emitted results, at a steady rate.
 
-A trace closes ``close.quiet`` after its last span was acknowledged; emitted means that all its inline results stand in
-the file of the JSON lines exporter, after its fsync. The file is looked at every 2 ms. What a small write to the same
-disk took meanwhile is in the last columns.
+Emitted means that all inline results are in the JSON lines file after fsync. Also prints disk latency.
 
     python tests/lab/bench/latency.py [--rate 5000] [--seconds 30] [--workers 2 --all-cores]
 """
@@ -30,7 +28,7 @@ _TRACE = re.compile(rb'"level":"trace".*?"trace_id":"([0-9a-f]{32})"')
 
 
 class _Tail:
-    """When the last result of each trace was seen in a file, on a thread of its own."""
+    """Records on a thread when each trace's last result appears."""
 
     def __init__(self, path: Path) -> None:
         self.seen: dict[str, float] = {}
@@ -59,19 +57,19 @@ class _Tail:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """``waits``: seconds from close to results, sorted; of how many ``traces``. ``disk``: what it took meanwhile."""
+    """``waits``: sorted seconds of ``traces``. ``disk``: disk times."""
 
     waits: list[float]
     traces: int
     disk: DiskProbe
 
     def ms(self, quantile: float) -> float:
-        """Milliseconds; 1.0 is the longest."""
+        """Return a quantile in milliseconds."""
         return 1e3 * self.waits[min(len(self.waits) - 1, int(quantile * len(self.waits)))]
 
 
 def measure(size: str, rate: float, seconds: float, workers: int = 1, core: int | None = SERVER_CORE) -> Measured:
-    """One run. The first second warms up."""
+    """Run once, after a second of warm-up."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         results, acks = folder / "results.jsonl", folder / "acks.json"

@@ -1,12 +1,10 @@
-"""What a span costs, stage by stage: from OTLP bytes to the outbox, in this process, on one core.
+"""Measures CPU time per span and stage, from OTLP bytes to the outbox.
 
-Requests of ten whole traces go through the pipeline as the doors hand them over; then every trace is decided and
-committed with all that it sends (log events, evaluation spans, series). CPU time per stage, so that other work on the
-machine does not count. The fsync of a commit is waiting, not CPU time: ``accept.py`` shows what it costs.
+Runs in this process on one core, with requests of ten traces. Excludes fsync waits.
 
     python tests/lab/bench/line.py [--spans 60000] [--durability full]
 
-``--cpu`` watches nothing and prints the phases alone, for one size, as JSON.
+``--cpu`` prints only phases for one size, as JSON.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ _NEVER = CloseRules(quiet=86_400, idle=86_400, max_age=86_400)
 
 @dataclass(slots=True)
 class Measured:
-    """Of one run: CPU microseconds per span and stage, and whole phases (``cpu`` and ``wall``: seconds)."""
+    """CPU microseconds per span and stage, and phase seconds."""
 
     spans: int
     stages: dict[str, dict[str, float]]
@@ -64,7 +62,7 @@ class Measured:
 
 
 def measure(span_bytes: int, spans: int, durability: Durability = "full", *, watched: bool = True) -> Measured:
-    """One run on a store of its own, with the line in this process."""
+    """Run on a new store."""
     stages = Stages()
     if watched:
         _watch(stages)
@@ -124,7 +122,7 @@ def _watch(stages: Stages) -> None:
 
 
 def report(spans: int, durability: Durability = "full") -> str:
-    """The tables for both sizes."""
+    """Return the tables of both sizes."""
     found = {name: measure(size, spans, durability) for name, size in SIZES.items()}
     phases = ("accept", "decide", "close sessions")
     rows: list[list[object]] = []
@@ -152,7 +150,7 @@ def report(spans: int, durability: Durability = "full") -> str:
 
 
 def _aims(small: Measured, large: Measured) -> str:
-    """What is aimed at beside what was found; ``small``: spans of 1 KB, ``large``: of 5 KB."""
+    """Return aims beside results. ``small``: 1 KB spans; ``large``: 5 KB."""
     whole = [each.spans / (each.cpu["accept"] + each.cpu["decide"]) for each in (small, large)]
     costs = {"metrics, 1 KB": (8, small.stages["decide"]["metrics"]),
              "deciding, 1 KB": (60, small.cpu["decide"] * 1e6 / small.spans)}  # fmt: skip

@@ -1,12 +1,10 @@
-"""What a small model on this machine makes of runs and of attacks: weak evidence, with n.
+"""Measures a small local model on runs and attacks: weak evidence, with n.
 
     python tests/lab/bench/local_judge.py rank FILE...        # task_completion of each distinct run in these recordings
     python tests/lab/bench/local_judge.py attack --attacks 25 # attacks on a run that fails, with defences on and off
-    python tests/lab/bench/local_judge.py table               # what the ledger holds, as tables
+    python tests/lab/bench/local_judge.py table               # prints the ledger as tables
 
-The server is any that speaks OpenAI's chat completions, such as llama.cpp's, at ``--api-base``; the judgements go
-through the collector's own process, prompts and checks. Each adds a line to ``--ledger``; a run that was broken off
-goes on where it stopped, and a changed prompt is measured anew.
+``--api-base``: an OpenAI-compatible server, such as llama.cpp's. Appends to ``--ledger`` and resumes from it.
 """
 
 from __future__ import annotations
@@ -52,9 +50,9 @@ from support.attacks import sample  # noqa: E402
 MODEL = "openai/local"
 SECRET = b"s" * 32
 HELD = {"response_format": {"type": "json_schema"}}
-"""Small models need the schema from the first call on."""
+"""Small models need the schema in the first call."""
 PLACES = ("tool output", "user message", "document")
-"""Where attackers have most room."""
+"""Places with most room for attackers."""
 LONGEST = 1500
 """Characters of an attack."""
 VERSION = f"{PROMPT_VERSION}.{task_completion.RUBRIC.version}"
@@ -62,7 +60,7 @@ Line = dict[str, Any]
 
 
 class Ledger:
-    """Judgements, one JSON line each."""
+    """Judgements as JSON lines."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -79,7 +77,6 @@ class Ledger:
 
 
 async def _judged(trace: Trace, asked: Awaitable[Finding | None], judge: Judge) -> Line:
-    """What comes of a question, as the collector would find it."""
     began = time.monotonic()
     found: Finding | None
     try:
@@ -104,7 +101,7 @@ def _traces(name: str) -> Iterator[Trace]:
 
 
 def _scenario(path: Path) -> str:
-    """Where a recording comes from, and what is played: ``golden/good`` of ``golden/captures/adk/good.otlp.jsonl``."""
+    """Return source and scenario of a recording, such as ``golden/good``."""
     return f"{path.resolve().parents[2].name}/{path.name.partition('.')[0]}"
 
 
@@ -126,10 +123,9 @@ RUNS = ("gives up", "refused")
 
 
 def _failing(place: str, text: str, run: str) -> Trace:
-    """A run that leaves the user with nothing, and a text of an attacker's in it.
+    """Return a failing run with an attacker's text.
 
-    ``gives up``: it finds the parcel and books nothing; no fact limits the judge. ``refused``: the booking fails, and
-    the agent says that it is done; the facts know.
+    ``gives up``: books nothing. ``refused``: claims success after a failure.
     """
     trace = attacked(place, text)
     answer, calls = "I am sorry, I cannot help with that. Please call us.", trace.tool_calls[:1]
@@ -179,7 +175,7 @@ async def _main(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run one of the two measurements, or show both."""
+    """Run a measurement or print both."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--api-base", default="http://127.0.0.1:8089/v1")
     parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("local_judge.jsonl"))

@@ -1,14 +1,10 @@
-"""How long the lists of the API and of the page take, with a store that holds many scored traces.
+"""Measures the lists of API and page over a large store.
 
-Traces of a few agents and services, in sessions of ten (every fourth belongs to none), with eight results each, go
-through the store's own writes. Every list is then asked for as programs and the page do, from the first page, and its
-answer is made into JSON, as after a restart but for the first answer, which is not counted. The time of the processor
-tells how long it would take on a machine that has nothing else to do.
+Reads each list from the first page after a restart, and prints wall and CPU time.
 
     python tests/lab/bench/lookouts.py [--traces 100000] [--times 21] [--folder FOLDER]
 
-With a rate of spans a collector on that store takes traffic meanwhile, and rounds with readers and without take turns:
-what the lists take beside it, and what the senders wait for their acknowledgements.
+With a rate, a collector receives traffic in alternating rounds with and without readers.
 
     python tests/lab/bench/lookouts.py --rate 2000 [--rounds 3] [--seconds 30] [--readers 2]
 """
@@ -41,7 +37,7 @@ from support.many_traces import fill
 
 
 def questions(trace_id: str) -> Iterator[tuple[str, str]]:
-    """What is asked, and its address."""
+    """Return the queries with addresses."""
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3600))
     for name, query in (
         ("worst", ""),

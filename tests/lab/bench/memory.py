@@ -1,7 +1,6 @@
-"""What open traces take: resident memory of a collector that holds them, and bytes per trace.
+"""Measures memory of open traces.
 
-Traces of 12 spans come in requests of ten traces, or span by span (so that each trace has twelve chunks). "index" is
-what the assembler alone holds, counted by Python's allocator in this process.
+Sends traces of 12 spans in batches or span by span. "index" is the assembler's own memory.
 
     python tests/lab/bench/memory.py [--traces 10000]
 """
@@ -24,7 +23,7 @@ from pandaeval_otel.wire.splitting import split_traces
 
 
 def resident(traces: int, size: str) -> list[object]:
-    """Resident memory before and after, the most ever, and the difference per trace."""
+    """Return memory before, after, peak and per trace."""
     with tempfile.TemporaryDirectory() as folder, collector(Path(folder), OPEN) as server:
         server.wait_ready()
         empty = server.memory()
@@ -37,7 +36,7 @@ def resident(traces: int, size: str) -> list[object]:
 
 
 def index(traces: int, singly: bool) -> float:
-    """Bytes per open trace in the assembler."""
+    """Return bytes per open trace in the assembler."""
     assembler = TraceAssembler()
     stream = Stream(10, SIZES["1 KB"], distinct=2)
     chunk = 0

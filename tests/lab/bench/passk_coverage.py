@@ -1,16 +1,9 @@
-"""How often intervals hold the truth: those of a case's pass^k and pass@k, and those of a suite.
+"""Measures coverage of the intervals of pass^k, pass@k and suites.
 
     python tests/lab/bench/passk_coverage.py [--suites 300]
 
-Of a case: n = 1 ... 20 trials, success rates on a grid, k = 1, 3 and 5. Exact: every possible number of successes,
-weighed by how likely it is. Of a rate that is drawn from the prior the interval holds 95 %; of one fixed rate, which is
-what is printed, more or less, above all near 0 and 1. Both curves rise or fall with the rate throughout, so that an
-interval of pass^k holds its truth exactly where that of the rate does, for every k.
-
-Of a suite: cases with rates of their own are drawn, tried four times each, and the interval of the mean of unbiased
-estimates is held against the mean over all cases that there could be; with Wilson's interval and, for comparison, the
-bootstrap below 50 cases. Seeded: the same arguments print the same figures.
-Needs scipy (``pip install scipy``).
+Cases: exact coverage for n = 1 ... 20 trials on a grid of rates. Suites: simulated cases with four trials, compared
+with Wilson's interval and the bootstrap. Deterministic. Needs scipy (``pip install scipy``).
 """
 
 from __future__ import annotations
@@ -30,7 +23,7 @@ TRIALS = 4
 
 
 def of_case(n: int, rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For each true rate, how likely the interval after ``n`` trials holds it."""
+    """Return coverage by true rate after ``n`` trials."""
     from scipy.special import betaincinv
     from scipy.stats import binom
 
@@ -42,13 +35,13 @@ def of_case(n: int, rates: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def truth(shape: tuple[float, float], k: int) -> float:
-    """The mean of p^k over all cases."""
+    """Return the mean of p^k over all cases."""
     a, b = shape
     return float(np.prod([(a + i) / (a + b + i) for i in range(k)]))
 
 
 def of_suite(cases: int, shape: tuple[float, float], k: int, suites: int, seed: int = 4) -> tuple[float, float, float]:
-    """How often the suite's interval holds the truth, how often the bootstrap alone would, and the interval's width."""
+    """Return coverage of interval and bootstrap, and width."""
     random = np.random.default_rng(seed)
     rates = random.beta(*shape, size=(suites, cases))
     passed = random.binomial(TRIALS, rates)

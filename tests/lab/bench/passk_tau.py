@@ -1,9 +1,8 @@
-"""pass@k and pass^k of a labelled set with four trials per task, beside the published table.
+"""Compares pass@k and pass^k of a labelled set with the published table.
 
     python tests/lab/bench/passk_tau.py [--data ../shared/data]
 
-Reads the rewards of ``tau-bench`` (50 tasks, 4 trials each, success = reward 1.0), writes them as results, and has them
-read as ``pandaeval passk`` reads results. The published figures are those of the set's README.
+Reads the rewards of ``tau-bench`` (50 tasks, 4 trials) as results for ``pandaeval passk``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ PUBLISHED = {"pass^k": (0.420, 0.273, 0.220, 0.200), "pass@k": (0.420, 0.567, 0.
 
 
 def results(data: Path) -> Iterator[dict[str, Any]]:
-    """One result of ``trial_correct`` for each session."""
     rewards: dict[str, float] = {}
     about: dict[str, dict[str, Any]] = defaultdict(dict)
     with lzma.open(data / "tau-bench" / "labels.jsonl.xz", "rt", encoding="utf-8") as file:
@@ -45,7 +43,7 @@ def results(data: Path) -> Iterator[dict[str, Any]]:
 
 
 def of_tau(data: Path = DATA) -> Figures:
-    """The figures of the set, for k from 1 to 4."""
+    """Return the figures for k from 1 to 4."""
     return figures(trials(results(data)), (1, 2, 3, 4))
 
 

@@ -1,13 +1,9 @@
-"""What a span processor costs the thread that starts and ends spans, side by side in one run.
+"""Measures the overhead of span processors on the calling thread.
 
     python tests/lab/bench/processor.py [--rounds 31] [--spans 400] [--threads 1,8] [--no-gc]
 
-One span: 20 attributes, 11 KB of content. Variants take turns in random order, round by round; each round is measured
-on the caller's threads (CPU seconds of these threads, wall clock for the percentiles of single spans). Sinks discard:
-the BatchSpanProcessor's exporter encodes as the OTLP exporter does and throws the bytes away, ours encodes and answers
-its own requests. What is printed is the median over rounds of the difference to the bare span of the same round.
-``--no-gc``: without what Python's garbage collector takes, which looks
-through spans that wait.
+A span has 20 attributes and 11 KB of content. Variants alternate randomly; sinks discard. Prints the median difference
+to a bare span. ``--no-gc``: without Python's garbage collector.
 """
 
 from __future__ import annotations
@@ -38,7 +34,7 @@ ATTRIBUTES = {f"gen_ai.attribute.{number}": f"value {number}" for number in rang
 
 
 class _Discard(SpanExporter):
-    """What the OTLP exporter does, but for the network."""
+    """Encodes like the OTLP exporter, without the network."""
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         encode_spans(spans).SerializeToString()
@@ -47,16 +43,16 @@ class _Discard(SpanExporter):
 
 class _Discarding(Buffer):
     def put(self, part: Part) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class _Idle(SpanProcessor):
-    """A processor that does nothing: what the SDK's own bookkeeping costs."""
+    """A processor without work."""
 
 
 @dataclass
 class Variant:
-    """A provider and what was measured on it: µs per span by round, and wall times of single spans."""
+    """A provider with µs per span and wall times."""
 
     name: str
     make: Callable[[], list[Any]]
@@ -72,7 +68,7 @@ class Variant:
 
 
 def ours() -> PandaEvalSpanProcessor:
-    """Our processor with a sink that discards."""
+    """Return our processor with a discarding sink."""
     processor = PandaEvalSpanProcessor()
     forwarder = processor._forwarder
     assert forwarder is not None
@@ -120,7 +116,7 @@ class _nothing:
 
 
 def measure(variant: Variant, spans: int, threads: int) -> None:
-    """One round of one variant; its workers get time to finish afterwards."""
+    """Run a round of a variant."""
     gc.collect()
     barrier = threading.Barrier(threads)
     out: list[tuple[float, list[float]]] = []
@@ -135,7 +131,7 @@ def measure(variant: Variant, spans: int, threads: int) -> None:
 
 
 def report(rounds: int, spans: int, threads: Sequence[int] = (1, 8)) -> str:
-    """A table for each number of calling threads."""
+    """Return a table per number of threads."""
     return "\n".join(_report(rounds, spans, number) for number in threads)
 
 

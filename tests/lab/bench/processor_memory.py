@@ -1,8 +1,8 @@
-"""Memory of an application whose collector is down: 500 spans a second with 11 KB of content each, for ten minutes.
+"""Measures an application's memory while its collector is down, under load.
 
     python tests/lab/bench/processor_memory.py [--minutes 10] [--rate 500]
 
-Prints the resident memory every minute, and at the end whether every span is accounted for.
+Prints memory every minute, and whether every span is accounted for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BATCH = 10
 
 
 class Books:
-    """Telemetry that adds up."""
+    """Summing telemetry."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str, str]] = Counter()
@@ -37,7 +37,7 @@ class Books:
 
 
 def resident_mib() -> float:
-    """Resident memory of this process."""
+    """Return this process's memory."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 

@@ -1,8 +1,6 @@
-"""The line under several interpreters, turn and turn about: how an interpreter was built counts as much as its version.
+"""Compares the line under several Python interpreters, in turn.
 
-Each is the Python of an environment with the collector's dependencies (``pip install . ./collector``); what runs is
-the source of this checkout. CPU microseconds per span at 1 KB, accept and decide together, the best and the median of
-all rounds, and how many times the best of the first it is.
+Each environment needs the collector's dependencies. Prints CPU microseconds per 1 KB span: best, median and ratio.
 
     python tests/lab/bench/pythons.py [--rounds 5] [--spans 24000] PYTHON [PYTHON ...]
 """
@@ -28,7 +26,7 @@ _NAME = "import platform as p; print(p.python_version(), p.python_compiler())"
 
 
 def once(packages: Sequence[Path], span_bytes: int, spans: int, python: str) -> dict[str, float]:
-    """CPU microseconds per span and phase, of the collector in ``packages``."""
+    """Return CPU microseconds per span and phase with ``packages``."""
     command = [python, "-P", str(_LINE), "--cpu", str(span_bytes), "--spans", str(spans)]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*packages, _LINE.parent]))}
     answer = subprocess.run(command, env=environ, check=True, stdout=subprocess.PIPE, text=True)
@@ -37,13 +35,13 @@ def once(packages: Sequence[Path], span_bytes: int, spans: int, python: str) -> 
 
 
 def named(python: str) -> str:
-    """What an interpreter says of itself: version and compiler."""
+    """Return an interpreter's version and compiler."""
     said = subprocess.run([python, "-c", _NAME], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     return f"{python}: {said}"
 
 
 def report(pythons: Sequence[str], rounds: int, spans: int) -> str:
-    """The table, a row for each interpreter."""
+    """Return a row per interpreter."""
     found: dict[str, list[float]] = {python: [] for python in pythons}
     for _ in range(rounds):
         for python, costs in found.items():

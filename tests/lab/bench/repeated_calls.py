@@ -1,13 +1,11 @@
-"""How well code finds repeated tool calls, with no model: the label of ``turn.tool_call_behavior_failure``.
+"""Measures detection of repeated tool calls for ``turn.tool_call_behavior_failure``, without a model.
 
     python tests/lab/bench/repeated_calls.py [--show]
 
-Reads ``../shared/captures`` (a unit is a recording; *loop* ones are those in which calls are repeated, all others are
-not) and the set ``tau2-pairs`` of ``../shared/data`` (a unit is a session; ``loop`` names those that ran away,
-``max_identical_calls`` tells how often the same call was made). Recordings without arguments, in which nobody can tell
-whether a call is the same, are counted apart. ``--show`` names the units that were missed, or found without a label.
-Prints shares with Wilson's 95 % intervals, as docs/internals/metric-quality.md shows them (``>
-collector/pandaeval_collector/scoring/metrics/repeated_calls.md``, then ``cd tests && python -m support.metrics_page``).
+Reads ``../shared/captures`` (*loop* recordings) and the set ``tau2-pairs``. Recordings without arguments count
+separately. ``--show`` names the errors. Prints the table of docs/internals/metric-quality.md (``>
+collector/pandaeval_collector/scoring/metrics/repeated_calls.md``, then ``cd tests && python -m
+support.metrics_page``).
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ HEAD = ("set", "units", "recall", "precision", "found without a label")
 
 @dataclass(slots=True)
 class Found:
-    """What was found in the units of a set; ``known``: that arguments of a call are there at all."""
+    """Detections in a set's units; ``known``: arguments exist."""
 
     right: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
@@ -66,7 +64,7 @@ class Found:
 
 
 def repeats(trace: Trace) -> bool:
-    """Whether some turn of the trace has the label."""
+    """Return whether a turn of the trace has the label."""
     by_code = registry()["turn.tool_call_behavior_failure"].by_code
     assert by_code is not None
     turns = () if trace.is_step else range(len(trace.turns))
@@ -81,7 +79,7 @@ def _traces(path: Path) -> Iterator[Trace]:
 
 
 def captured() -> Found:
-    """The recordings."""
+    """Return the recordings."""
     found = Found()
     for path in sorted(CAPTURES.glob("*/*.otlp.jsonl")):
         traces = [*_traces(path)]
@@ -95,8 +93,7 @@ def captured() -> Found:
 
 
 def pairs() -> tuple[Found, Found]:
-    """The sessions, once with the label of those that ran away against those in which no call was made twice, and once
-    with every session in which one was."""
+    """Return the sessions by runaway label, and by any repeated call."""
     most: dict[str, int] = {}
     loops: set[str] = set()
     for row in _labels():

@@ -1,8 +1,8 @@
-"""All benchmarks of the collector and of the span processor, one table after the other.
+"""Runs all benchmarks of collector and span processor.
 
 python tests/lab/bench/run.py [--quick] [--page]
 
-``--page`` writes the tables into docs/internals/performance.md, when the last one is there.
+``--page`` writes the tables into docs/internals/performance.md at the end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ MARK = "stages: python tests/lab/bench/run.py"
 
 
 def benches(quick: bool) -> list[Callable[[], str]]:
-    """All of them, in the order of the page."""
     rounds, spans = (1, 60_000) if quick else (5, 240_000)
     return [
         lambda: line.report(24_000 if quick else 120_000),

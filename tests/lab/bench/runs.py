@@ -1,9 +1,8 @@
-"""How an evaluation run streams: traces per second, and the memory of the process that scores them.
+"""Measures traces per second and memory of an evaluation run.
 
     python tests/lab/bench/runs.py --traces 20000
 
-Makes a store of small traces, runs one metric without a model over all of them, and prints the resident memory of the
-run's process after each tenth.
+Runs a model-free metric over small traces; prints memory after each tenth.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ async def _fill(folder: Path, traces: int) -> None:
 
 
 def _child_kb() -> int:
-    """Resident memory of the process of a run, kB."""
+    """Return the run process's memory in kB."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     every = [child for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()]
     sizes = [0]

@@ -1,8 +1,6 @@
-"""What 10,000, 100,000 and a million spans a second take, from what one collector was measured to take.
+"""Computes the needs of 10,000 to a million spans per second from measured figures.
 
-A calculation and no measurement: each figure of ``scale_figures.yaml`` says where it is from, and the rest is
-multiplication, written out below. It assumes that traces spread evenly over partitions, and that workers share nothing
-but the brokers, which holds by the way they are built. Nobody has run a million spans a second through it.
+This is a calculation with ``scale_figures.yaml``. It assumes even partitions and independent workers.
 
     python tests/lab/bench/scale_model.py [--set judged_share=0.05 --set span_bytes=3000 ...]
 """
@@ -26,12 +24,11 @@ _DAY_S = 86_400
 
 
 def figures() -> dict[str, float]:
-    """The figures by name."""
     return {name: float(each["value"]) for name, each in yaml.safe_load(FIGURES.read_text()).items()}
 
 
 def needs(rate: float, f: Mapping[str, float]) -> dict[str, float]:
-    """What ``rate`` spans a second take, by name; units are in the names."""
+    """Return the needs of ``rate`` spans per second by name."""
     traces = rate / f["spans_per_trace"]
     span_us = f["worker_cpu_us"] * f["kafka_factor"]
     workers = max(2, math.ceil(rate * span_us / 1e6 / f["busy"]))
@@ -78,7 +75,7 @@ def needs(rate: float, f: Mapping[str, float]) -> dict[str, float]:
 
 
 def report(f: Mapping[str, float]) -> str:
-    """The table that stands in docs/internals/scale-model.md."""
+    """Return the table of docs/internals/scale-model.md."""
     found = [needs(rate, f) for rate in RATES]
     rows = [[name, *(each[name] for each in found)] for name in found[0]]
     title = f"{f['judged_share']:.0%} of traces judged, {f['span_bytes']:,.0f} bytes a span"
@@ -86,7 +83,6 @@ def report(f: Mapping[str, float]) -> str:
 
 
 def sources() -> str:
-    """What it rests on, as a table."""
     rows = [[name, each["value"], each["from"]] for name, each in yaml.safe_load(FIGURES.read_text()).items()]
     return table("Figures", ["figure", "value", "from"], rows).strip()
 

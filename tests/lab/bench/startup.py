@@ -1,10 +1,10 @@
-"""From the start of the process to ``/readyz`` saying yes, with an empty store and with open traces to resume; and
-what ``pandaeval evaluate`` takes for a file of one session. Packages have their bytecode, as installed ones do: the
-first run of each makes it and does not count.
+"""Measures start-up until ``/readyz``, and ``pandaeval evaluate`` for one session.
+
+Covers an empty store and open traces, with bytecode present.
 
     python tests/lab/bench/startup.py [--runs 7] [--data DIR]
 
-``--data``: a folder with a collector's ``data`` directory, such as one that ``flat.py`` filled, instead of those two.
+``--data``: a folder with a collector's ``data`` directory instead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from synthetic import SIZES, SPANS_PER_TRACE
 
 
 def once(folder: Path) -> tuple[float, float]:
-    """Seconds by the clock, and of CPU time."""
+    """Return wall and CPU seconds."""
     with collector(folder, OPEN) as server:
         return server.wait_ready(pause_s=0.005), server.cpu_s()
 
@@ -50,7 +50,6 @@ def report(runs: int, open_traces: int) -> str:
 
 
 def evaluate(runs: int) -> str:
-    """The table of ``pandaeval evaluate`` over a recorded run."""
     file = next((ROOT / "tests/golden/captures").glob("*/good.otlp.jsonl"))
     found = [_evaluated(file) for _ in range(runs + 1)][1:]
     row = [median(wall for wall, _ in found), max(wall for wall, _ in found), median(cpu for _, cpu in found)]

@@ -1,8 +1,4 @@
-"""Agent traces of a given size for benchmarks: 12 spans each, shaped like the GenAI conventions, texts from word lists.
-
-One agent span, six model calls and five tool calls; every trace differs in ids, texts and arguments. Traces start one
-after the other, ten to a session, fifty sessions at a time.
-"""
+"""Synthetic GenAI traces of 12 spans for benchmarks: an agent, six model calls, five tool calls."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 SPANS_PER_TRACE = 12
 SIZES = {"1 KB": 1110, "5 KB": 5875}
-"""What to ask :func:`request` for, so that a span takes 1,000 or 5,000 bytes on the wire."""
+"""``span_bytes`` for spans of 1,000 or 5,000 bytes on the wire."""
 
 _SESSIONS, _PER_SESSION = 50, 10
 _FIRST_NS, _APART_NS = 1_760_000_000_000_000_000, 100_000_000
@@ -27,8 +23,7 @@ sunny ticket museum library recipe dinner kitchen doctor appointment result paym
 
 
 def request(traces: int, seed: int, span_bytes: int = 1000) -> bytes:
-    """An ``ExportTraceServiceRequest`` with that many whole traces, spans of about ``span_bytes`` each. Requests of
-    rising ``seed`` are one stream of traces."""
+    """Return a request of whole traces with spans of about ``span_bytes``. Rising ``seed`` continues a stream."""
     rng = random.Random(seed)
     export = ExportTraceServiceRequest()
     resource_spans = export.resource_spans.add()
@@ -41,8 +36,7 @@ def request(traces: int, seed: int, span_bytes: int = 1000) -> bytes:
 
 
 class Stream:
-    """Requests without end and without a trace twice, each made from one of ``distinct`` ready ones by new ids and
-    times: about a microsecond per span, so that a load process has time to send them."""
+    """Endless unique requests, derived quickly from ``distinct`` templates."""
 
     def __init__(self, traces: int, span_bytes: int, distinct: int = 100, first: int = 0) -> None:
         self._rng = random.Random(first)

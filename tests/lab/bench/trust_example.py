@@ -1,10 +1,8 @@
-"""The worked example of ``docs/internals/judge-quality.md``.
-
-It has 1,000 synthetic runs with a known true rate, a judge that is too mild, and people who label some runs.
+"""Prints the worked example of ``docs/internals/judge-quality.md``.
 
     python tests/lab/bench/trust_example.py
 
-The judge's scores and the people's verdicts are drawn by a seed, so each run prints the same.
+Uses 1,000 synthetic runs with a lenient judge and partial labels. Deterministic.
 """
 
 from __future__ import annotations
@@ -29,11 +27,11 @@ RUNS, METRIC = 1_000, "trace.task_completion"
 SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
 OF_GOOD = (0.01, 0.02, 0.07, 0.30, 0.60)
 OF_BAD = (0.12, 0.18, 0.30, 0.25, 0.15)
-"""How often the judge gives each score to a run that people would pass, and to one that they would fail."""
+"""Distribution of judge scores for runs that people pass or fail."""
 
 
 def made() -> tuple[dict[str, bool], dict[str, float]]:
-    """What people would say of each run, and what the judge says."""
+    """Return labels and judge scores."""
     draw = np.random.default_rng(6)
     good = draw.random(RUNS) < 0.70
     score = np.where(good, draw.choice(SCORES, RUNS, p=OF_GOOD), draw.choice(SCORES, RUNS, p=OF_BAD))
@@ -42,7 +40,7 @@ def made() -> tuple[dict[str, bool], dict[str, float]]:
 
 
 def example(folder: Path) -> Iterator[str]:
-    """What is typed and what is answered, line by line."""
+    """Return input and output line by line."""
     people, judge = made()
     data, file = folder / "data", folder / "todo.csv"
     store = Store(data, "off")
@@ -73,7 +71,6 @@ def command(data: Path, *arguments: str) -> list[str]:
 
 
 def fill_in(file: Path, people: dict[str, bool]) -> None:
-    """As the people who look at the runs would."""
     with file.open() as source:
         rows = list(csv.DictReader(source))
     for row in rows:

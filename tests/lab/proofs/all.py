@@ -1,13 +1,13 @@
-"""All long proofs: runs them one after the other, through their own scripts, and says what their ledgers hold.
+"""Runs all long proofs and prints their ledgers.
 
-    python tests/lab/proofs/all.py --quick          # each for a moment, with ledgers of their own that are thrown away
-    python tests/lab/proofs/all.py --resume         # each up to its aim, from where it stopped: days
-    python tests/lab/proofs/all.py --resume --share 15  # each for a quarter of an hour, so that all go on
+    python tests/lab/proofs/all.py --quick          # briefly, with temporary ledgers
+    python tests/lab/proofs/all.py --resume         # continue each to its aim: days
+    python tests/lab/proofs/all.py --resume --share 15  # a quarter of an hour each
     python tests/lab/proofs/all.py --only model.py --only damage.py --resume
     python tests/lab/proofs/all.py --table    # writes the ledgers into docs/internals/ledgers.md
 
-Without ``--resume`` only those are run that have not come to anything yet. What is printed at the end names the proofs
-that failed, that were not run, and those for which there is no script yet. Leaves with 1 if one failed.
+Without ``--resume`` only proofs without a result run. Prints failed, skipped and missing proofs. Exit code 1 on
+failure.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def _run(campaign: Campaign, quick: bool, minutes: float | None) -> int:
-    """How its script ended; 0 where its share of time was over."""
+    """Return a script's exit code; 0 if its share ended."""
     arguments = campaign.quick if quick else campaign.whole
     print(f"{campaign.name}: {campaign.script} {arguments}", flush=True)
     with tempfile.TemporaryDirectory() as folder:

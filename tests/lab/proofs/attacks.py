@@ -1,15 +1,11 @@
-"""What a hostile or broken sender does to a collector, beside normal traffic: each attack at its size and ten times it.
+"""Attacks a collector beside normal traffic, at scale 1 and 10.
 
     python tests/lab/proofs/attacks.py                          # all of it, about half an hour on two cores
     python tests/lab/proofs/attacks.py --only "bombs" --scale 1
 
-One collector takes all attacks on its doors one after the other, without a restart in between; so does one with another
-configuration or store those on that. What needs a collector or a command of its own comes after. Held against it: the
-normal traffic's 99th percentile stays within a second (beside it stands that of the seconds before the attack, which
-tells what else the machine had to do), memory within 512 MB, its own processes included, every refusal is a clear
-answer, the health check answers; at the end everything that was acknowledged is decided and the books balance. Each
-attack adds a line to the ledger; `--table` writes the newest line of each into
-docs/internals/reliability-tests.md. Leaves with 1 if anything was wrong.
+Normal traffic's 99th percentile must stay within a second, and memory within 512 MB. Refusals must be clear, and all
+acknowledged spans decided. Each attack adds a ledger line. `--table` writes them into
+docs/internals/reliability-tests.md. Exit code 1 on any problem.
 """
 
 from __future__ import annotations
@@ -113,7 +109,7 @@ def _collector(ground: Ground, folder: Path, scale: int) -> CollectorProcess:
 
 
 def _after(traffic: NormalTraffic, seconds: float) -> Seen:
-    """What is seen of the normal traffic within some seconds from now on."""
+    """Return the normal traffic of the next seconds."""
     traffic.take()
     time.sleep(seconds)
     return traffic.take()
@@ -122,7 +118,7 @@ def _after(traffic: NormalTraffic, seconds: float) -> Seen:
 def _one(
     options: argparse.Namespace, collector: CollectorProcess, traffic: NormalTraffic, calm: Seen, name: str, scale: int
 ) -> tuple[list[str], Seen]:
-    """One attack and the time after it. ``calm``: what was seen before it."""
+    """Run an attack and observe its aftermath. ``calm``: traffic before."""
     assert collector.process is not None
     pid = collector.process.pid
     http, health = (f"127.0.0.1:{port}" for port in (collector.http_port, collector.health_port))

@@ -1,14 +1,11 @@
-"""What hostile traces cost the ordinary traffic beside them: its answers, its decisions, and the front.
+"""Measures the effect of hostile traces on ordinary traffic.
 
     python tests/lab/proofs/beside.py                                     # each input once and ten times: ten minutes
     python tests/lab/proofs/beside.py --times 10 --only "calls in calls"
 
-For each input that once held up everything (``tests/support/hostile/slow_inputs.py``) a collector is started. Ordinary
-traces come at a steady rate, over gRPC, HTTP and the span processor's door, first alone, then beside that input. Held
-against it: the 99th percentile of the ordinary answers stays within a second; every ordinary trace is decided, at most
-10 s later than the median of those alone; the front does not end; each hostile trace has results that hold a score or
-tell why there is none, and can be read by API and MCP. Each trial adds a line to the ledger; with the same seed and
-state of the code it goes on where it stopped. Leaves with 1 if anything was wrong.
+Uses the inputs of ``tests/support/hostile/slow_inputs.py``. Requires: answers within a second (99th percentile),
+decisions at most 10 s late, no restart, and results for each hostile trace. Each trial adds a ledger line; the same
+seed and code resume. Exit code 1 on any problem.
 """
 
 from __future__ import annotations
@@ -39,7 +36,7 @@ from support.ledger import commit, lines, note  # noqa: E402
 from support.senders import Door, GrpcDoor, HttpDoor, Request  # noqa: E402
 
 PAUSE_S, LOOK_S, DONE_S = 0.2, 0.5, 300.0
-"""Between two ordinary traces of a door; between two looks at the results; after which it is no use to wait."""
+"""Seconds between traces, between polls, and until a timeout."""
 QUICK = ("calls marked in a text", "a fence that does not end")
 
 
@@ -71,7 +68,7 @@ def _options() -> argparse.Namespace:
 
 
 def _tried(name: str, times: int, options: argparse.Namespace) -> dict[str, Any]:
-    """One trial, with a collector of its own."""
+    """Run a trial with its own collector."""
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-beside-"))
     number = [*SLOW_INPUTS].index(name) + 100 * times
     ids = [(options.seed << 32 | number).to_bytes(8, "big") + trace.to_bytes(8, "big") for trace in range(1, times + 1)]
@@ -137,7 +134,7 @@ def _watched(
 
 
 def _read(address: str, page: str, tool: str, arguments: dict[str, str]) -> tuple[str, str]:
-    """What API and MCP answer."""
+    """Return the answers of API and MCP."""
     return doors.get(address, f"/api/v1/{page}"), ask_mcp(address, tool, arguments)
 
 
@@ -147,7 +144,6 @@ def _outcomes(collector: CollectorProcess, ids: list[str]) -> dict[str, Any]:
 
 
 def _decided(collector: CollectorProcess) -> dict[bytes, float]:
-    """When each trace was decided, seconds since 1970."""
     time.sleep(LOOK_S)
     with collector.database() as database:
         return dict(database.execute("SELECT trace_id, min(decided_at) FROM traces GROUP BY trace_id").fetchall())

@@ -1,13 +1,9 @@
-"""Damage to a store between two lives of a collector: named, nothing of it scored, nothing silently short.
+"""Damages a store between two collector lives, and checks that the damage is reported.
 
     python tests/lab/proofs/damage.py --cases 1000 --seed 1
 
-A collector leaves its files at three times. A copy is damaged (bits or noise in the file, a file that is cut, an index
-that is removed, pages or rows that are swapped, one byte of a row), checked by `pandaeval store verify`, and started
-again until it rests. It comes up; no score differs from that of whole data; if nothing is reported, spans and results
-are all there. Cases run in parts of 50,
-each a line of the ledger; with the same seed and state of the code it goes on where it stopped. Leaves with 1 if one
-was wrong.
+Each copy gets one kind of damage, `pandaeval store verify`, and restarts. Requires: start-up, no wrong score, and no
+unreported loss. Every 50 cases add a ledger line; the same seed and code resume. Exit code 1 on any problem.
 """
 
 from __future__ import annotations

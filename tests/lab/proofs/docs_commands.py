@@ -1,13 +1,10 @@
-"""Runs the commands of README, CONTRIBUTING and docs, in order, in a fresh clone with a fresh virtual environment.
+"""Runs the commands of README, CONTRIBUTING and docs in a fresh clone.
 
     python tests/lab/proofs/docs_commands.py [--tests] [--only PAGE ...]
 
-Takes some minutes and the package index. Prints every command with how it went, and at the end what was left out and
-why; ends with 1 if one failed. ``--tests`` also runs the commands that run the test suite. What people do between two
-commands (wait until a server is up, have a file of their own) is done here too: a file of traces is the demo's
-recording, a server in the foreground is stopped once it was ready. Blocks that ask a running collector get one that was
-sent the recording, and RUN, OTHER and TRACE_ID are ids that it has. ``--only`` runs the pages whose names hold one of
-these words, after README's installation.
+Needs minutes and the package index. Prints every command with its outcome, and skipped commands with reasons; exit
+code 1 on failure. Supplies files, servers and IDs as a user would. ``--tests`` includes the test suite. ``--only``
+selects pages after README's installation.
 """
 
 from __future__ import annotations
@@ -112,19 +109,18 @@ END
 """
 _NEWEST = "$(pandaeval runs list | awk 'NR==%d {print $1}')"
 _PLACEHOLDERS = {"RUN": _NEWEST % 2, "OTHER": _NEWEST % 3, "TRACE_ID": "89403782751965912dbe18fd9a8d8a32"}
-"""What stands in their place."""
+"""Values of placeholders."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """One block of commands. ``commands``: whole ones, lines that belong together joined."""
+    """A block of commands, with continuation lines joined."""
 
     page: str
     commands: tuple[str, ...]
 
 
 def blocks() -> Iterator[Block]:
-    """All of them, README first."""
     pages = [_ROOT / "README.md", _ROOT / "CONTRIBUTING.md", *sorted((_ROOT / "docs").rglob("*.md"))]
     for page in pages:
         for text in re.findall(r"^```bash\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
@@ -145,12 +141,11 @@ def _commands(text: str) -> Iterator[str]:
 
 
 def _spoken(command: str) -> str:
-    """A command without its comments, in which an apostrophe is no quote."""
     return re.sub(r"(^|\s)# .*$", "", command, flags=re.MULTILINE)
 
 
 def why_not(command: str, tests: bool) -> str:
-    """Why a command is left out; empty if it is run."""
+    """Return the reason to skip a command, or ``""``."""
     for pattern, reason in _LEFT_OUT:
         if re.search(pattern, command) and not (tests and "--tests" in reason):
             return reason
@@ -159,7 +154,7 @@ def why_not(command: str, tests: bool) -> str:
 
 
 def script(block: Block, tests: bool, left_out: list[tuple[str, str, str]]) -> str:
-    """A block as one shell script that says what it does and stops at the first failure."""
+    """Return a block as a shell script that stops at the first failure."""
     lines = ["set -eo pipefail", "[ ! -d .venv ] || . .venv/bin/activate"]
     asking = False
     for command in block.commands:

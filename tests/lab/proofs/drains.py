@@ -1,12 +1,10 @@
-"""The proof that a collector can be replaced under load: SIGTERM again and again, each time with a successor.
+"""Replaces a loaded collector by SIGTERM, repeatedly.
 
     python tests/lab/proofs/drains.py --drains 200 --seed 1
 
-Four senders (gRPC, HTTP with protobuf and with JSON, the span processor's door) keep it busy and come back as SDKs do,
-which give up after ten seconds. Each drain ends with exit code 0; its successor on the same ports and directory is
-ready in time; no request waits longer than ten seconds for its answer (``failures``). After each batch everything
-acknowledged is decided, and the books balance. Batches of 20, each a line of the ledger; with the same seed and state
-of the code it goes on where it stopped. Leaves with 1 if something was wrong.
+Requires: exit code 0, a ready successor, answers within ten seconds (``failures``), and all acknowledged spans
+decided.
+Every 20 drains add a ledger line; the same seed and code resume. Exit code 1 on any problem.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ BATCH, SDK_S, START_S = 20, 10.0, 600.0
 
 
 class ImpatientOracle(Oracle):
-    """Notes how long the slowest request waited for its answer, and how many an SDK would have given up."""
+    """Records the slowest answer, and requests that an SDK would abandon."""
 
     longest_s, failures = 0.0, 0
 
@@ -61,7 +59,7 @@ def main() -> int:
 
 
 def _batch(seed: int, drains: int) -> dict[str, Any]:
-    """``stop_s``, ``ready_s``: the longest from SIGTERM to the end, and to the successor's readiness."""
+    """Run a batch. ``stop_s``, ``ready_s``: longest stop and restart."""
     chance, problems = random.Random(seed), list[str]()
     stops, readies = list[float](), list[float]()
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-drains-"))

@@ -1,11 +1,10 @@
-"""Coverage-guided fuzzing of the dialects and of the reading of whole traces, by atheris (libFuzzer).
+"""Coverage-guided fuzzing of dialects and whole traces, by atheris (libFuzzer).
 
     pip install atheris==3.0.0
     python tests/lab/proofs/fuzz_dialects.py -max_total_time=3600 -seed=1
 
-The input decides on spans: their tree, names, scopes, and attributes, events and log records under the keys that the
-dialects read, with values of every type, JSON that is cut or encoded several times among them. Fails when anything
-raises, when a span is lost, or when the same spans in another order give another trace. Arguments are libFuzzer's.
+The input defines spans with known keys and any values. Fails for exceptions, lost spans and order dependence.
+Arguments are libFuzzer's.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ DIALECTS = find("pandaeval_otel.dialects", "DIALECT")
 
 
 def _constants() -> list[str]:
-    """Every key that semconv or a dialect's module spells as a constant."""
+    """Return every key constant of semconv and dialects."""
     modules = [semconv, *(module for name, module in list(sys.modules.items()) if ".dialects." in name)]
     found: set[str] = set()
     for module in modules:
@@ -131,7 +130,6 @@ def _span(data: Any, number: int) -> tuple[RawSpan, list[RawLog]]:
 
 
 def one_input(raw: bytes) -> None:
-    """What libFuzzer calls."""
     data = atheris.FuzzedDataProvider(raw)
     made = [_span(data, number) for number in range(data.ConsumeIntInRange(1, 6))]
     spans = [normalize(span, logs) for span, logs in made]

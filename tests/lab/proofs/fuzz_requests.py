@@ -1,13 +1,10 @@
-"""Requests spoilt at random against a running collector: it answers each, none with an error of its own, and lives.
-
-Three quarters are spans and logs by OTLP and by the span processor's door, the rest goes to the API, the page and MCP.
+"""Sends randomly corrupted requests to a running collector.
 
     python tests/lab/proofs/fuzz_requests.py --requests 1000000 --seed 1
 
-Runs in parts of 20,000, each on a collector with an empty store, that comes to rest at the end: then no span may be in
-none of the books. Each part adds a line to the ledger, and a run that was broken off goes on where it stopped. Leaves
-with 1 as soon as an answer is missing or is a 5xx that is not overload (503), the collector ends, or the books do not
-balance.
+Three quarters are OTLP and span processor requests, the rest API, page and MCP. Every 20,000 requests use a new store
+and add a ledger line; interrupted runs resume. Exit code 1 for a missing answer, a 5xx except 503, a crash or
+unaccounted spans.
 """
 
 from __future__ import annotations

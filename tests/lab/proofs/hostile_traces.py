@@ -1,11 +1,9 @@
-"""What random hostile traces cost: texts and spans that are made to be slow, read and scored in this process.
+"""Measures the cost of random hostile traces in this process.
 
     python tests/lab/proofs/hostile_traces.py --traces 10000 --seed 1
 
-Each trace is read, normalised and scored by all metrics that ask no model, as a collector's line does it. Held against
-it: CPU time in proportion to the bytes, at most :data:`MOST_US_A_BYTE` and :data:`SPARE_S` for what does not depend on
-them; nothing is raised; every trace of an agent has results. One line is added to the ledger, with the dearest traces.
-Leaves with 1 if anything was wrong.
+Scores each trace with all model-free metrics. Requires: CPU time within :data:`MOST_US_A_BYTE` per byte plus
+:data:`SPARE_S`, no exception, and results. Adds a ledger line. Exit code 1 on any problem.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from support.hostile.random_traces import HostileTraces  # noqa: E402
 from support.ledger import note  # noqa: E402
 
 MOST_US_A_BYTE, SPARE_S = 20.0, 1.5
-"""A trace of a megabyte may take 20 s, about what ``line.timeout`` leaves it."""
+"""A trace of a megabyte may take 20 s, close to ``line.timeout``."""
 
 
 def main() -> int:
@@ -83,7 +81,6 @@ def _options() -> argparse.Namespace:
 
 
 def _scored(evaluator: Evaluator, data: bytes) -> int:
-    """How many results a trace has, given its request."""
     trace = rebuilt([(False, data)]).trace
     assert trace is not None
     texts = evaluator.embed([trace])

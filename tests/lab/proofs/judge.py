@@ -1,10 +1,9 @@
-"""The long proof of the judge: 10,000 jobs under a provider that fails, its processes killed a hundred times.
+"""Runs 10,000 judge jobs with a failing provider and a hundred kills.
 
     python tests/lab/proofs/judge.py --batches 10 --seed 1 --ledger tests/lab/proofs/judge-ledger.jsonl
 
-A batch is some 1,000 jobs and ten kills with a data directory and a provider of its own; in some the day's dollars or
-tokens do not suffice. Each batch adds a line to the ledger; a run that was broken off goes on where it stopped. Leaves
-with 1 as soon as one thing is wrong; the files of that batch are kept.
+Each batch has 1,000 jobs and ten kills, some with a small budget. It adds a ledger line; interrupted runs resume. Exit
+code 1 on the first problem, with the batch's files kept.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 from support.judge_kills import Batch, Found, run  # noqa: E402
 
 _USD, _TOKENS = 0.12, 700_000
-"""Less than a batch wants."""
+"""Budgets below a batch's need."""
 
 
 def main() -> int:
@@ -70,7 +69,6 @@ def _progress(batch: int, text: str) -> None:
 
 
 def _done(ledger: Path, seed: int) -> dict[int, Found]:
-    """The batches that came out well already."""
     lines = [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
     return {line["batch"]: _found(line["found"]) for line in lines if line["seed"] == seed and not _wrong(line)}
 

@@ -1,22 +1,16 @@
-"""Kills of collectors on one topic, and of their broker: ``python tests/lab/proofs/kafka.py --cycles 300 --seed 1``.
+"""Kills collectors and broker of one topic: ``python tests/lab/proofs/kafka.py --cycles 300 --seed 1``.
 
-Three collectors share spans and sessions, topics of twelve partitions of a real broker (support/kafka.py). In each
-cycle traces are written while one thing happens, drawn by seed and number of the cycle: a collector is killed, ended by
-SIGTERM, stands still for 10 s, or is added and another removed; or the broker is killed. With an odd seed collectors
-have fixed names in their group (``group.instance.id``), so that one that is back in time keeps its partitions; with an
-even one they have none. A cycle ends when each partition is with a collector that runs. After ``--together`` cycles
-it holds:
+Three collectors share twelve partitions of a real broker (support/kafka.py). Each cycle kills, stops, pauses or
+replaces a collector, or kills the broker. Odd seeds use fixed member names (``group.instance.id``). After
+``--together`` cycles it requires:
 
-- every span that the broker acknowledged is in a decided trace: Kafka was told that all spans and all members of
-  sessions are done, and each trace has results;
-- results of one id say the same, those of earlier cycles included, and no trace was scored under two contents: there is
-  one id for each of its metrics that rests on the trace alone;
-- what stands of traces, their comparisons and their sessions is what a run over a file with them says, ids included;
-- the residual of every collector is 0.
+- every acknowledged span is in a decided trace with results;
+- results of one ID agree, and no trace is scored under two contents;
+- results equal a file run's, IDs included;
+- every collector's residual is 0.
 
-Each cycle appends a line to ``tests/lab/proofs/kafka-ledger.jsonl``; started again with the same seed it goes on behind
-the last line. ``missing_s``: the seconds in which a partition was with no collector that ran, or with two.
-``--summary`` prints what the ledger holds. The proof ends with 1 at the first cycles that do not hold; ``--keep
+Each cycle appends to ``tests/lab/proofs/kafka-ledger.jsonl``; the same seed resumes. ``missing_s``: seconds with
+unassigned or doubly assigned partitions. ``--summary`` prints the ledger. Exit code 1 at the first problem; ``--keep
 FOLDER`` keeps its files.
 """
 
@@ -58,14 +52,13 @@ _GROUP, _SPANS, _MEMBERS, _SCORES = "readers-of-spans", "spans", "spans.members"
 _PARTITIONS = 12
 _DEADLINE_S = 600.0
 _BY_EARLIER_TRACES = frozenset(f"trace.{name}" for name in ("loop_detection", "grounding", "response"))
-"""Earlier traces of the session, or a later one, may be part of their evidence, and so of their ids."""
+"""Metrics that depend on other traces of the session."""
 _IDLE = "45s"
-"""Longer than anything keeps spans from coming: a session that goes on after its end, under another owner, is scored
-without what came before (docs/operate/scale.md#sessions)."""
+"""Longer than any delay of spans: late spans would split a session (docs/operate/scale.md#sessions)."""
 
 
 class Member:
-    """A collector of the group. ``runs``: it is neither dead nor made to stand still."""
+    """A collector of the group. ``runs``: neither dead nor paused."""
 
     def __init__(self, folder: Path, broker: Broker, name: str, fixed: bool) -> None:
         settings = sharing_sessions(_SPANS) | {"PANDAEVAL_SESSION__IDLE": _IDLE}
@@ -75,7 +68,7 @@ class Member:
         self.runs = False
 
     def launch(self) -> None:
-        """Return at once."""
+        """Start without waiting."""
         self.collector.launch()
         self.runs = True
 
@@ -98,7 +91,7 @@ class Member:
 
 
 class Cycles:
-    """One broker and its collectors. Their names and what they have said so far go from cycle to cycle."""
+    """A broker and its collectors across cycles."""
 
     def __init__(self, folder: Path, broker: Broker, seed: int) -> None:
         self._folder, self._broker, self._seed = folder, broker, seed
@@ -110,7 +103,7 @@ class Cycles:
         self._read: dict[int, int] = {}
 
     def start(self) -> None:
-        """Make the topics and start the collectors."""
+        """Create the topics and start the collectors."""
         self._broker.create(_SPANS, _PARTITIONS)
         self._broker.create(_MEMBERS, _PARTITIONS)
         self._broker.create(_SCORES, 3)
@@ -118,11 +111,10 @@ class Cycles:
             each.launch()
 
     def running(self) -> list[CollectorProcess]:
-        """Those that run, in the order in which they came."""
         return [each.collector for each in self._members if each.runs]
 
     def run(self, number: int, share: Share) -> tuple[dict[str, object], list[MadeTrace]]:
-        """One cycle: what it was, and its traces."""
+        """Run a cycle; return its kind and traces."""
         chance = random.Random(self._seed * 100_003 + number)
         composer = Composer(self._seed * 100_003 + number)
         traces = [composer.trace() for _ in range(_TRACES)]
@@ -141,7 +133,7 @@ class Cycles:
         return {"seed": self._seed, "cycle": number, "event": event, "missing_s": missing_s}, traces
 
     def check(self, traces: Sequence[MadeTrace]) -> None:
-        """Raise ``AssertionError`` where something does not hold once all is done."""
+        """Raise ``AssertionError`` for a broken requirement."""
         self._settle()
         wanted = {trace.trace_id.hex() for trace in traces}
         self._results += scores(self._broker, _SCORES, self._read)
@@ -163,14 +155,13 @@ class Cycles:
             assert each.collector.gauge("accounting_residual") == 0, each.collector.log()
 
     def _said_of(self, unit: str, metric: str) -> list[tuple[object, ...]]:
-        """How each result of a unit and metric came about, oldest first."""
+        """Return each result's history by unit and metric."""
         name = metric.partition(".")[2]
         mine = [each for each in self._results if each["metric"] == name and unit_of(each) == unit]
         told = ("time", "revision", "trigger", "late_spans", "score", "reason")
         return [tuple(each[key] for key in told) for each in sorted(mine, key=lambda each: str(each["time"]))]
 
     def end(self) -> None:
-        """Leave no process."""
         for each in self._members:
             each.kill()
 
@@ -219,7 +210,7 @@ class Cycles:
 
 
 def prove(folder: Path, seed: int, cycles: range, together: int) -> bool:
-    """Run these cycles of a seed and write the ledger; whether all hold."""
+    """Run cycles of a seed; return whether all pass."""
     with Broker(folder / "broker") as broker:
         proof = Cycles(folder, broker, seed)
         try:
@@ -256,7 +247,7 @@ def _hold(proof: Cycles, numbers: Sequence[int], share: Share) -> list[dict[str,
 
 
 def summary() -> str:
-    """What the ledger holds: cycles by what happened, and for how long partitions were without a collector."""
+    """Return cycles and missing seconds by kind."""
     found = [json.loads(line) for line in LEDGER.read_text().splitlines()]
     rows = []
     for event in _EVENTS:

@@ -1,11 +1,10 @@
-"""The long proof that nothing acknowledged is lost: kill a busy collector hundreds of times.
+"""Kills a busy collector hundreds of times, and checks that no acknowledged span is lost.
 
     python tests/lab/proofs/kill.py --cycles 300 --seed 1 --ledger tests/lab/proofs/ledger.jsonl
     python tests/lab/proofs/kill.py --workers 1 --kind workers
 
-Cycles run in batches, each with a data directory and an oracle of its own; after its kills a batch comes to rest and
-is held to its word. Each batch adds a line to the ledger; a run that was broken off goes on where it stopped. Leaves
-with 1 as soon as one thing is wrong; the files of that batch are kept.
+Each batch has its own data directory and oracle, and adds a ledger line; interrupted runs resume. Exit code 1 on the
+first problem, with the batch's files kept.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from support.ledger import commit, lines, note  # noqa: E402
 
 BATCH = 25
 FRESH = 10
-"""One batch of so many starts its collectors in fresh interpreters, the others fork them where the imports are made."""
+"""One batch in this many uses fresh interpreters instead of forks."""
 KINDS = ("fail-points", "random-times", "workers")
 
 
@@ -89,7 +88,6 @@ def _progress(start: int, cycles: int, text: str) -> None:
 
 
 def _done(options: argparse.Namespace) -> dict[int, dict[str, Any]]:
-    """The batches of this proof that came out well already."""
     wanted = {"proof": "kill", "kind": options.kind, "seed": options.seed, "workers": options.workers}
     mine = [line for line in lines(options.ledger) if wanted.items() <= {"workers": 0, **line}.items()]
     return {line["batch"]: line for line in mine if not line["problems"] and line["commit"] == commit()}

@@ -1,11 +1,9 @@
-"""The long proof that kills change no result where traces are judged.
+"""Kills a collector during judging, and checks that results do not change.
 
     python tests/lab/proofs/kill_judged.py --cycles 10000 --seed 1
 
-A collector asks a judge that fails now and then, and is killed, at a time or at a fail point, over and over. After each
-batch of ten it comes to rest: what was acknowledged is there, results are counted once, and ids and scores, verdicts
-included, are those of a file run over the same spans. Each batch adds a line to the ledger; with the same seed it goes
-on where it stopped. Leaves with 1 as soon as one thing is wrong; the files of that batch are kept.
+After each ten kills, results and verdicts must equal a file run's. Each batch adds a ledger line; the same seed
+resumes. Exit code 1 on the first problem, with the batch's files kept.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from support.ledger import lines, note  # noqa: E402
 
 BATCH = 10
 FRESH = 10
-"""One batch of so many starts its collectors in fresh interpreters, the others fork them where the imports are made."""
+"""One batch in this many uses fresh interpreters instead of forks."""
 
 
 def main() -> int:

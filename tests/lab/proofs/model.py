@@ -1,11 +1,9 @@
-"""The model check of the core protocol: steps in every order, deaths between any two, over the real pipeline and store.
+"""Checks a model of the core protocol: steps in any order, with deaths.
 
     python tests/lab/proofs/model.py --steps 1000000 --seed 1 --resume
 
-One collector alone, or one that hands its sessions to an owner; parts of traces, commits, exports, members, questions
-to a judge, time and deaths in an order that Hypothesis draws (tests/support/stepped). Runs in parts of 5,000 steps,
-each with a seed of its own; each adds a line to the ledger, and with ``--resume`` those of the ledger count. Leaves
-with 1 as soon as a promise is broken, after printing the shortest way to it.
+Hypothesis draws the steps of one collector, or two (tests/support/stepped). Every 5,000 steps add a ledger line;
+``--resume`` counts earlier lines. Exit code 1 for a broken promise, with its shortest path.
 """
 
 from __future__ import annotations

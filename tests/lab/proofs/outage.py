@@ -1,12 +1,10 @@
-"""The proof that an outage of the judge and of the sink costs time and nothing else.
+"""Stops judge and sink while traces arrive, and checks completeness after recovery.
 
     python tests/lab/proofs/outage.py --minutes 30 --seed 1
 
-Both are down from the start, nobody listens at their ports, and traces come all the while; the collector waits as it
-does in production (rest after failures, back-off). Then both are there. Once nothing waits any more: what was
-acknowledged is there, every result is in the file and at the sink, all jobs are done, the books balance, and ids and
-scores, verdicts included, are those of a file run over the same spans. Each outage adds a line to the ledger; those of
-one seed add up to ``--minutes``. Leaves with 1 if one thing was wrong; then its files are kept.
+Uses production delays. Requires: complete results in file and sink, finished jobs, balanced accounts, and results
+equal to a file run's. Each outage adds a ledger line; lines of a seed add up to ``--minutes``. Exit code 1 on any
+problem, with files kept.
 """
 
 from __future__ import annotations

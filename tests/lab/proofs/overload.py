@@ -1,13 +1,10 @@
-"""The proof that ten times too much costs refusals and time, and nothing that was acknowledged.
+"""Overloads a collector tenfold, and checks that acknowledged spans survive.
 
     python tests/lab/proofs/overload.py --minutes 10
 
-First it is measured how many spans a second this collector decides when more would make it fall behind. Then ten times
-as many are sent, by senders that do as SDKs do: on a refusal they come back for ten seconds. The collector may have
-512 MiB, which the kernel enforces (a control group, where this user may make one), and a small disk budget, so that it
-has to refuse. Then the senders stop, and it catches up: every acknowledged trace has results, the books balance,
-nothing waits. Each run adds a line to the ledger; those add up to ``--minutes``. Leaves with 1 if one thing was wrong;
-then its files are kept.
+Measures the sustainable rate, then sends ten times that, with SDK retries, under 512 MiB and a small disk budget.
+Requires recovery with results for every acknowledged trace. Each run adds a ledger line; lines add up to
+``--minutes``. Exit code 1 on any problem, with files kept.
 """
 
 from __future__ import annotations

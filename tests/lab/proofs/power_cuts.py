@@ -1,14 +1,11 @@
-"""The long proof that a power cut loses nothing that was acknowledged.
+"""Simulates power cuts, and checks that no acknowledged span is lost.
 
     python tests/lab/proofs/power_cuts.py --cuts 10000 --seed 1
 
-A collector under load is recorded: what it has its files do, and when it answered for what. The record is done again up
-to any step, without what no sync had made safe: each such write is there, not there, or there in part; names of files
-are those of some moment since their directory was synced. What is left is held against what had been answered for, and
-now and then a collector is started on it. Recordings of two lives each, 500 cuts a recording; every fifth runs with
-``store.durability: normal``, which has to lose something, else the cuts prove nothing. Each recording adds a line to
-the ledger; with the same seed it goes on where it stopped. Needs Linux and ``cc``. Leaves with 1
-if one thing was wrong.
+Replays recorded disk operations up to any step: unsynced writes survive wholly, partly or not. Some cuts restart a
+collector. Every fifth recording uses ``store.durability: normal`` and must lose data. Each recording of 500 cuts adds
+a
+ledger line; the same seed resumes. Needs Linux and ``cc``. Exit code 1 on any problem.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""The long proof that an evaluation run survives kills: 100 kills during runs of 2,000 questions.
+"""Kills the collector of an evaluation run a hundred times during 2,000 questions.
 
     python tests/lab/proofs/runs.py --traces 2000 --kills 100 --seed 1 --ledger tests/lab/proofs/runs-ledger.jsonl
 
-Batches of 200 questions and 10 kills, each with a data directory of its own; each adds a line to the ledger, and a
-proof that was broken off goes on where it stopped. Leaves with 1 as soon as one thing is wrong; the files of that batch
-are kept.
+Each batch of 200 questions and 10 kills adds a ledger line; interrupted proofs resume. Exit code 1 on the first
+problem, with the batch's files kept.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""The proof that a collector stays as it is: hours of judged traffic with readers, and what its process holds.
+"""Runs a collector for hours with judged traffic and readers, and measures its resources.
 
     python tests/lab/proofs/soak.py --hours 2 --rate 2 --seed 1
     python tests/lab/proofs/soak.py --hours 2 --hostile 1    # beside it one random hostile trace a second
 
-Traces come over gRPC, HTTP and the span processor's door, some are judged by a scripted provider, people's pages and a
-scraper read, and what is older than ``store.retention`` is forgotten. Every 15 seconds memory, descriptors and threads
-of the collector's process are noted, and the memory of its processes of the line. After the first 20 minutes the slope
-of its memory is fitted (the median of all slopes between two samples) and held against 2 MB an hour. One line is added
-to the ledger, also when the run is ended early by SIGTERM or Ctrl-C; the samples go beside it with ``--samples``.
-Leaves with 1 if it grew, or ended by itself.
+Samples memory, descriptors and threads every 15 seconds. After 20 minutes, memory may grow by 2 MB per hour at most.
+Adds a ledger line, also after SIGTERM or Ctrl-C; ``--samples`` writes the samples. Exit code 1 for growth or a crash.
 """
 
 from __future__ import annotations
@@ -88,7 +84,6 @@ def _options() -> argparse.Namespace:
 
 
 def _settings(provider: JudgeServer) -> dict[str, str]:
-    """As in production but for times: what takes a day there is to happen many times within the first 20 minutes."""
     times = {"STORE__RETENTION": "10m", "SESSION__IDLE": "30s", "CLOSE__QUIET": "2s", "CLOSE__IDLE": "5s"}
     return judged_by(provider, 0.05) | {f"PANDAEVAL_{name}": value for name, value in times.items()}
 
@@ -99,7 +94,7 @@ def _settings(provider: JudgeServer) -> dict[str, str]:
 def _users(
     collector: CollectorProcess, options: argparse.Namespace, told: Counter[str], stopping: threading.Event
 ) -> list[Callable[[], None]]:
-    """A sender for each door, and a reader."""
+    """Return a sender per receiver, and a reader."""
     doors = (GrpcDoor(collector.grpc), HttpDoor(collector.http), SubmitDoor(collector.grpc))
     pause_s = len(doors) / options.rate
 
@@ -126,8 +121,7 @@ def _send(
 
 
 class _Reader:
-    """Reads one page after the other, among them details of what the lists named, and the metrics that a scraper
-    reads."""
+    """Reads pages, details and metrics in turn."""
 
     def __init__(self, collector: CollectorProcess, seed: int, told: Counter[str]) -> None:
         self._api = f"{collector.http}/api/v1/"
@@ -166,7 +160,6 @@ class _Reader:
 def _watched(
     collector: CollectorProcess, options: argparse.Namespace, ended: threading.Event, provider: JudgeServer
 ) -> list[dict[str, float]]:
-    """A sample of the process at a time, until the end or its death."""
     began = time.monotonic()
     samples: list[dict[str, float]] = []
     while (passed := time.monotonic() - began) < options.hours * 3600 and collector.running():
@@ -204,7 +197,6 @@ def _rss_mb(pid: int) -> float:
 
 
 def _of_line(collector: CollectorProcess) -> dict[tuple[str, str], int]:
-    """How often processes of the line ended, and traces were set aside."""
     with contextlib.suppress(OSError):
         counts = collector.counts()
         kept = (("workers", "ended"), ("traces", "failed"), ("traces", "decided"))

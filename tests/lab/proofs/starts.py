@@ -1,11 +1,10 @@
-"""The proof that a collector which is started again comes up and stays up: start it many times, with work left to do.
+"""Starts a collector many times with unfinished work, and checks that it stays up.
 
     python tests/lab/proofs/starts.py --starts 1000 --seed 1 --ledger tests/lab/proofs/starts-ledger.jsonl
 
-Each start finds traces that the process before was killed over. So it has them decided by a process of their own, which
-ends soon afterwards: what children leave behind must not touch gRPC, nor the store. Senders keep it busy meanwhile, and
-after some seconds it is killed again. Starts run in batches, each with a data directory of its own; each adds a line to
-the ledger, and a run that was broken off goes on where it stopped. Leaves with 1 if one start ended by itself.
+Each start decides suspicious traces in a separate process, under load, until the next kill. Each batch has its own
+data
+directory and adds a ledger line; interrupted runs resume. Exit code 1 if a collector ends by itself.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from support.ledger import commit, lines, note  # noqa: E402
 from support.oracle import Oracle  # noqa: E402
 
 BATCH, START_S = 20, 1800.0
-"""The deadline is for hangs: this proof runs beside other work, at a low priority."""
+"""A generous deadline, only for hangs."""
 
 
 def main() -> int:
@@ -48,7 +47,7 @@ def main() -> int:
 
 
 def _batch(seed: int, starts: int) -> dict[str, Any]:
-    """So many lives of one collector. ``with_suspects``: those that found traces under way at the death before."""
+    """Run several lives of a collector. ``with_suspects``: lives with unfinished traces."""
     chance = random.Random(seed)
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-starts-"))
     aborted = []

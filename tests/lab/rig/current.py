@@ -1,11 +1,9 @@
-"""Are the newest releases still read? Each set with its newest packages, against what the pinned ones sent.
+"""Checks newest framework releases against the golden captures.
 
     python tests/lab/rig/current.py [SET ...] [--again] [--details]
 
-For each set of ``frameworks.toml`` and ``emitters.toml``: the newest release of all that it names is installed under
-``tests/lab/rig/venvs/newest``, the scripted agent plays one scenario (``good``, where the set has it), and what is read
-of it is held against the golden capture. One line a set; 1 where something is lost or a set could not be played. What
-was compared today is not done again, so that a run that was stopped goes on.
+Installs each set's newest releases under ``tests/lab/rig/venvs/newest``, plays one scenario and compares the facts
+read. Prints a line per set; exit code 1 for losses or failures. Skips sets compared today.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ _PLUMBING = re.compile(r"opentelemetry-(sdk|exporter)|@opentelemetry/")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one set. ``problem``: why there was nothing to compare."""
+    """A set's outcome. ``problem``: why it could not be compared."""
 
     set: str
     versions: str
@@ -46,19 +44,18 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """One line for people."""
         verdict = self.problem or (f"lost: {', '.join(self.lost)}" if self.lost else "same")
         also = f"; new: {', '.join(self.gained)}" if self.gained else ""
         return f"{self.set}: {self.versions}: {verdict}{also}"
 
     @property
     def well(self) -> bool:
-        """Whether all is read as it was."""
+        """Return whether no fact is lost."""
         return not self.lost and not self.problem
 
 
 def main() -> int:
-    """Compare what was asked for; 1 where something is lost."""
+    """Compare the requested sets; 1 for losses."""
     sets = frameworks() | emitters()
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"of: {', '.join(sets)}")
@@ -78,8 +75,7 @@ def main() -> int:
 
 
 def newest(framework: Framework) -> Framework:
-    """The set without its pins; the name is also the folder of its environment. The SDK keeps its pins on Node, where
-    nothing else says which of its releases go together."""
+    """Return the set without pins, except the SDK's pins on Node."""
     kept = tuple(
         requirement if framework.on_node and _PLUMBING.match(requirement) else _newest(framework, requirement)
         for requirement in framework.requirements
@@ -96,7 +92,7 @@ def _newest(framework: Framework, requirement: str) -> str:
 
 
 def compared(stage: Stage, framework: Framework, details: bool = False) -> Outcome:
-    """Install, play and compare one set; whatever goes wrong is its outcome and nobody else's."""
+    """Install, play and compare one set; keep errors inside its outcome."""
     unpinned, versions = newest(framework), "newest"
     scenario = next(name for name in SCENARIOS if name not in framework.skip)
     try:
@@ -122,7 +118,7 @@ def compared(stage: Stage, framework: Framework, details: bool = False) -> Outco
 
 
 def changes(framework: Framework, installed: Mapping[str, str]) -> str:
-    """``NAME OLD → NEW`` of what the set names, but for the SDK and its exporters."""
+    """Return ``NAME OLD → NEW`` of the set's packages, without the SDK."""
     known = {normal(name): version for name, version in installed.items()}
     found = []
     for requirement in framework.requirements:
@@ -135,12 +131,11 @@ def changes(framework: Framework, installed: Mapping[str, str]) -> str:
 
 
 def normal(name: str) -> str:
-    """A distribution's name as indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def earlier(name: str) -> Outcome | None:
-    """The set's outcome of today, if there was something to compare."""
+    """Return today's outcome of the set, if any."""
     path = NEWEST / f"{name}.json"
     if not path.exists():
         return None
@@ -150,14 +145,13 @@ def earlier(name: str) -> Outcome | None:
 
 
 def keep(outcome: Outcome) -> None:
-    """Write the outcome for :func:`earlier`."""
+    """Save the outcome."""
     NEWEST.mkdir(parents=True, exist_ok=True)
     known = {"day": today(), **vars(outcome)}
     (NEWEST / f"{outcome.set}.json").write_text(json.dumps(known))
 
 
 def today() -> str:
-    """The day in UTC."""
     return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 

@@ -1,6 +1,6 @@
-"""The sessions of the shipped demo: three desks, good days and bad days.
+"""The sessions of the shipped demo: three desks, good and bad.
 
-``framework`` names the set of ``frameworks.toml`` that the session runs on.
+``framework``: a set of ``frameworks.toml``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tests.lab.rig.scenarios import REJECTED, Scenario, ask, call, step, talk
 
 @dataclass(frozen=True)
 class DemoSession:
-    """A scenario, the framework it runs on, and whether the agent does well in it."""
+    """A scenario, its framework, and whether the agent succeeds."""
 
     framework: str
     good: bool
@@ -20,17 +20,17 @@ class DemoSession:
 
     @property
     def name(self) -> str:
-        """The session id."""
+        """Return the session ID."""
         return self.scenario.session
 
 
 def good(framework: str, scenario: Scenario) -> DemoSession:
-    """A session in which the agent does its job."""
+    """Return a successful session."""
     return DemoSession(framework, True, scenario)
 
 
 def bad(framework: str, scenario: Scenario) -> DemoSession:
-    """A session in which it does not."""
+    """Return a failed session."""
     return DemoSession(framework, False, scenario)
 
 

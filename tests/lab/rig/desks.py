@@ -1,7 +1,6 @@
-"""The three businesses that the rig's agents work for: what each agent is called, is told and can do.
+"""The three businesses of the rig's agents: names, instructions and tools.
 
-Tools are plain functions over a few made-up records, so that each framework derives the schema by its own means.
-Only the standard library is used: this file is imported inside the frameworks' own environments.
+Tools are plain functions over fabricated records. Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -191,7 +190,7 @@ def get_price(treatment: str) -> str:
 
 @dataclass(frozen=True)
 class Desk:
-    """An agent's name, its service, what it is told and its tools."""
+    """An agent's name, service, instructions and tools."""
 
     agent: str
     service: str

@@ -1,8 +1,8 @@
-"""Runs an agent script with the lines that docs/start/python.md gives for its framework, and no other telemetry.
+"""Runs an agent script with the lines of docs/start/python.md only.
 
     DOCUMENTED_LINES=... python documented.py AGENT_SCRIPT
 
-Runs inside the framework's own environment, where ``pandaeval-otel`` is installed as well.
+Runs in the framework's environment with ``pandaeval-otel``.
 """
 
 import os
@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 @contextmanager
 def documented():
-    """In place of ``common.telemetry``: providers, then the documented lines; later instrumentations do nothing."""
+    """Replace ``common.telemetry`` with providers and the documented lines."""
     provider, logs = TracerProvider(), LoggerProvider()
     trace.set_tracer_provider(provider)
     _logs.set_logger_provider(logs)
@@ -37,7 +37,6 @@ def documented():
 
 
 def _nothing_else():
-    """The scripts switch instrumentations on themselves; only what the documentation says is to count."""
     with suppress(ImportError):
         from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
 

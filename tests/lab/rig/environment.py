@@ -1,4 +1,4 @@
-"""The sets of ``frameworks.toml`` and ``hosted.toml``, and the environment that each one is installed in."""
+"""The sets of ``frameworks.toml`` and ``hosted.toml``, and their environments."""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ _LIST = "import json,importlib.metadata as m;print(json.dumps({d.name: d.version
 class Framework:
     """One set.
 
-    ``requirements`` are pip's, or npm's for a ``.mjs`` script; ``env`` is added to the agent's environment variables;
-    ``skip`` names the scenarios that are left out. ``majors``: the release that the newest of a package may belong to,
-    where the set is about an older one. ``own``: the facts that the framework makes up anew in each run. ``keep``: the
-    names of the spans that are kept of a set that is ``packed``; without it all are.
+    ``requirements``: pip's or npm's. ``env``: extra variables. ``skip``: scenarios. ``majors``: maximum releases.
+    ``own``: varying facts. ``keep``: spans kept of a ``packed`` set.
     """
 
     name: str
@@ -41,26 +39,23 @@ class Framework:
 
     @property
     def folder(self) -> Path:
-        """Where the environment lies."""
         return VENVS / self.name
 
     @property
     def python(self) -> Path:
-        """The environment's interpreter."""
         return self.folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
     @property
     def on_node(self) -> bool:
-        """Whether the agent is a Node script."""
+        """Return whether the agent runs on Node."""
         return self.script.endswith(".mjs")
 
     def command(self) -> list[str]:
-        """How the agent is started."""
         script = RIG / "agents" / self.script
         return node.command(self.folder, script) if self.on_node else [str(self.python), str(script)]
 
     def install(self) -> None:
-        """Make the environment unless one with the same requirements is there."""
+        """Create the environment if missing or changed."""
         stamp = self.folder / "requirements.json"
         if stamp.exists() and json.loads(stamp.read_text()) == list(self.requirements):
             return
@@ -81,7 +76,6 @@ class Framework:
         subprocess.run([*install, *self.requirements], check=True)
 
     def versions(self) -> dict[str, str]:
-        """Distribution or package to version of all that is installed in the environment."""
         if self.on_node:
             return node.versions(self.folder)
         done = subprocess.run([str(self.python), "-c", _LIST], check=True, capture_output=True, text=True)
@@ -89,12 +83,12 @@ class Framework:
 
 
 def frameworks(file: str = "frameworks.toml") -> dict[str, Framework]:
-    """The sets that are captured whole, by name, in the order of the file."""
+    """Return fully captured sets by name, in file order."""
     return _sets(file, packed=False)
 
 
 def emitters() -> dict[str, Framework]:
-    """The sets that are captured in few scenarios, by name, in the order of ``emitters.toml``."""
+    """Return sets of ``emitters.toml`` by name, in file order."""
     return _sets("emitters.toml", packed=True)
 
 

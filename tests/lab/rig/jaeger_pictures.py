@@ -1,4 +1,4 @@
-"""Makes the pictures of Jaeger's pages in docs/pictures: recorded runs of real frameworks with their scores.
+"""Creates the pictures of Jaeger's pages in docs/pictures.
 
 python tests/lab/rig/jaeger_pictures.py [FOLDER]     (from the root; needs a Chromium, Jaeger, its pages and litellm)
 """

@@ -1,10 +1,9 @@
-"""Makes the twelve sessions by which ``pandaeval judge check`` says whether a model is fit for ``correctness``.
+"""Creates the twelve test sessions of ``pandaeval judge check``.
 
     python tests/lab/rig/make_canaries.py
 
-Six were handled correctly and six were not, each for another reason. They are written, not recorded: short, with one
-set of instructions, and without room for two readings. Writes ``sessions.otlp.jsonl.xz`` (OTLP/JSON lines; a session's
-name begins with ``right`` or ``wrong``).
+Six sessions are right, six wrong for different reasons. Writes ``sessions.otlp.jsonl.xz``; names begin with ``right``
+or ``wrong``.
 """
 
 from __future__ import annotations
@@ -174,7 +173,6 @@ SESSIONS: dict[str, list[Turn]] = {
 
 
 def requests() -> Iterator[dict[str, Any]]:
-    """Yields an OTLP/JSON request for each turn."""
     for number, (name, turns) in enumerate(SESSIONS.items()):
         for at, turn in enumerate(turns):
             yield {"resourceSpans": [{"scopeSpans": [{"spans": _spans(name, number, at, turn)}]}]}
@@ -233,7 +231,7 @@ def _span(
 
 
 def lines() -> bytes:
-    """Returns the file's content, not packed."""
+    """Return the unpacked content."""
     return "".join(json.dumps(request) + "\n" for request in requests()).encode()
 
 

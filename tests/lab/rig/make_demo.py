@@ -1,8 +1,8 @@
-"""Makes the demo's data: plays the sessions of ``demo_scenarios.py`` and packs what the frameworks sent.
+"""Creates the demo's data from ``demo_scenarios.py``.
 
     python tests/lab/rig/make_demo.py
 
-Writes ``sessions.otlp.jsonl.xz`` (OTLP/JSON lines) and ``expected.json`` (which sessions are good and which bad).
+Writes ``sessions.otlp.jsonl.xz`` and ``expected.json`` (good and bad sessions).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FOLDER = Path(__file__).resolve().parents[3] / "collector" / "pandaeval_lab" / "
 
 
 def main() -> int:
-    """Play all sessions one after the other; 1 and nothing written when one did not end as it should."""
+    """Play all sessions; 1 without output after a failure."""
     sets = frameworks()
     requests = []
     with Stage({session.name: session.scenario.dialogue for session in DEMO}) as stage:

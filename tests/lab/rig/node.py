@@ -1,4 +1,4 @@
-"""Environments of sets that run on Node: packages by npm, and the script beside them, where it finds them."""
+"""Node environments: npm packages and the script."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 
 
 def install(folder: Path, packages: Sequence[str]) -> None:
-    """A fresh folder with the packages, each written ``name@version``. Their install scripts are not run, and what
-    one says of the release of another is not heeded: a script here shows which go together."""
+    """Install packages ``name@version`` into a fresh folder, without scripts and peer checks."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "package.json").write_text('{"private": true}')
@@ -20,12 +19,11 @@ def install(folder: Path, packages: Sequence[str]) -> None:
 
 
 def command(folder: Path, script: Path) -> list[str]:
-    """How the script is started: a copy in the folder, because imports are looked up from where a module lies."""
+    """Return the start command of a copy inside the folder."""
     return [shutil.which("node") or "node", shutil.copy(script, folder)]
 
 
 def versions(folder: Path) -> dict[str, str]:
-    """Package to version of all that is installed."""
     lock = json.loads((folder / "package-lock.json").read_text())
     # A package that another brought along in a release of its own lies deeper: the outermost is what a script gets.
     inwards = sorted(lock["packages"].items(), key=lambda item: -item[0].count("node_modules/"))

@@ -1,6 +1,4 @@
-"""Makes the pictures of the live page in docs/pictures: a collector that was sent recordings of real frameworks, the
-demo's sessions with a model's recorded verdicts, some crashes and some lies. Each page wide and on a phone, light and
-dark, as WebP in docs/pictures/pages.
+"""Creates the pictures of the live page in docs/pictures: wide, phone, light, dark, as WebP.
 
 python tests/lab/rig/page_pictures.py [FOLDER]     (from the root; needs a Chromium)
 """
@@ -20,7 +18,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 SCENARIOS = ("good_session", "good", "tool_loop", "crashed", "repeated_answer", "wrong_tool", "off_topic", "tool_error")
 PAGES = ("", "failures", "sessions", "traces", "agents", "runs", "trust", "session/made-up-price")
 _A_DAY = 23 * 60
-"""Minutes over which the recordings are spread."""
+"""Time span of the recordings in minutes."""
 
 
 def main() -> None:
@@ -62,7 +60,7 @@ def main() -> None:
 
 
 def _judge() -> Mapping[str, str]:
-    """The settings of the judge whose verdicts on the demo's sessions are recorded; others are not judged."""
+    """Return the settings of the recorded judge."""
     from pandaeval_lab.cli._recordings import recorded_judge
 
     held = recorded_judge()
@@ -76,7 +74,7 @@ def _judge() -> Mapping[str, str]:
 
 
 def _demo(folder: Path) -> list[Path]:
-    """The demo's sessions in an environment of their own: those of the first day, and the last one."""
+    """Return the demo's sessions in their own environment."""
     packed = files("pandaeval_lab.cli._recordings").joinpath("sessions.otlp.jsonl.xz").read_bytes()
     lines = lzma.decompress(packed).decode().replace('"staging"', '"demo"').splitlines()
     parts = {folder / "day.otlp.jsonl": lines[:-4], folder / "next-day.otlp.jsonl": lines[-4:]}
@@ -98,7 +96,6 @@ def _trace_of(running: object, session: str) -> list[dict[str, object]]:
 
 
 def _shot(page: object, address: str, out: Path, name: str) -> None:
-    """The page in its four forms."""
     from support.chromium import Page
 
     assert isinstance(page, Page)
@@ -113,7 +110,6 @@ def _shot(page: object, address: str, out: Path, name: str) -> None:
 
 
 def _for_reading(page: object, http: str, trace: str, out: Path) -> None:
-    """Those that stand in the text of the docs."""
     from support.chromium import Page
 
     assert isinstance(page, Page)

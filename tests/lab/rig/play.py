@@ -1,4 +1,4 @@
-"""Plays a scenario: starts the agent's process between the scripted model and the receiver, and keeps what it sent."""
+"""Plays a scenario with scripted model, agent process and receiver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TIMEOUT_S = 120
 
 @dataclass(frozen=True)
 class Run:
-    """What one process sent and how it ended."""
+    """A process's output and end."""
 
     requests: list[dict[str, Any]]
     code: int
@@ -34,23 +34,22 @@ class Run:
 
     @property
     def spans(self) -> int:
-        """How many spans it sent."""
         blocks = [block for request in self.requests for block in request.get("resourceSpans", ())]
         return sum(len(scope["spans"]) for block in blocks for scope in block["scopeSpans"])
 
     @property
     def failed(self) -> bool:
-        """Whether it ended otherwise than the scenario says, or sent no span."""
+        """Return whether the end was unexpected, or no span arrived."""
         return self.spans == 0 or (self.code != 0) is not self.raises
 
     @property
     def summary(self) -> str:
-        """One line for people."""
+        """Return one readable line."""
         return f"{'FAILED' if self.failed else 'ok'}, {len(self.requests)} requests, {self.spans} spans"
 
 
 class Stage:
-    """Model server and receiver for a row of runs, as a context manager."""
+    """Model server and receiver for several runs, as a context manager."""
 
     def __init__(self, scripts: Mapping[str, Script]) -> None:
         self._model = ModelServer(scripts, latency_s=LATENCY_S)
@@ -66,7 +65,7 @@ class Stage:
         self._model.__exit__(kind, error, at)
 
     def play(self, framework: Framework, name: str, scenario: Scenario) -> Run:
-        """Run ``scenario``, whose script has that ``name``, in a process of its own."""
+        """Run ``scenario`` with script ``name`` in its own process."""
         done = subprocess.run(
             framework.command(),
             env=self._environment(framework, name, scenario),
@@ -108,6 +107,5 @@ class Stage:
 
 
 def as_lines(requests: Iterable[dict[str, Any]]) -> bytes:
-    """One OTLP/JSON request a line, UTF-8."""
     lines = (json.dumps(request, ensure_ascii=False, separators=(",", ":")) for request in requests)
     return "".join(f"{line}\n" for line in lines).encode()

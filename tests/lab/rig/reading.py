@@ -1,4 +1,4 @@
-"""What was read of a run, fact by fact, and what of it another run of the same script no longer says."""
+"""Compares the facts read from two runs of a script."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from pandaeval_otel.model import Trace
 
 Facts = Mapping[str, tuple[str, ...]]
-"""Fact to the values read of it, sorted: calls that a model asked for together end in any order."""
+"""Fact to sorted values."""
 
 
 def facts(traces: Iterable[Trace]) -> Facts:
-    """The facts that scores rest on, of all traces of one run. Ids and times are left out: they differ by run."""
+    """Return a run's facts that scores use, without IDs and times."""
     kept = list(traces)
     turns = [turn for trace in kept for turn in trace.turns]
     calls = [call for trace in kept for call in trace.tool_calls]
@@ -34,8 +34,7 @@ def facts(traces: Iterable[Trace]) -> Facts:
 
 
 def lost(pinned: Facts, newest: Facts, own: Iterable[str] = ()) -> list[str]:
-    """The facts that ``pinned`` has and ``newest`` has not, or not as they were, and errors that ``newest`` adds.
-    Of the facts in ``own`` a framework makes up the value anew in each run: how many there are is what counts."""
+    """Return facts missing in ``newest``, and its new errors. Facts in ``own`` compare by count."""
     counted = frozenset(own)
     return [
         fact
@@ -45,7 +44,7 @@ def lost(pinned: Facts, newest: Facts, own: Iterable[str] = ()) -> list[str]:
 
 
 def gained(pinned: Facts, newest: Facts) -> list[str]:
-    """The facts that only ``newest`` has."""
+    """Return the facts of ``newest`` only."""
     return [fact for fact, before in pinned.items() if not before and newest[fact] and fact != "errors"]
 
 
@@ -59,7 +58,7 @@ def _values(items: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _parsed(result: Any) -> Any:
-    """A result that a framework sends as text is the same as one that it sends as JSON."""
+    """Parse a result sent as JSON text."""
     if not isinstance(result, str):
         return result
     try:

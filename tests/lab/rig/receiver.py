@@ -1,4 +1,4 @@
-"""An OTLP/HTTP receiver on loopback that keeps requests as OTLP/JSON."""
+"""A loopback OTLP/HTTP receiver that keeps OTLP/JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ID_FIELDS = {"traceId", "spanId", "parentSpanId"}
 
 
 class Receiver:
-    """The receiver on a thread of its own, as a context manager. Other signals than traces and logs get a 404."""
+    """A context manager on its own thread, for traces and logs."""
 
     def __init__(self) -> None:
         self._http = _Http(("127.0.0.1", 0), _Handler)
@@ -30,11 +30,11 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        """The value for ``OTEL_EXPORTER_OTLP_ENDPOINT``."""
+        """Return the ``OTEL_EXPORTER_OTLP_ENDPOINT``."""
         return f"http://127.0.0.1:{self._http.server_port}"
 
     def take(self) -> list[dict[str, Any]]:
-        """The requests that arrived since the last time, in order of arrival, as OTLP/JSON."""
+        """Return new requests as OTLP/JSON."""
         taken, self._http.taken = self._http.taken, []
         return taken
 
@@ -49,7 +49,7 @@ class Receiver:
 
 
 def to_json(request: Message) -> dict[str, Any]:
-    """OTLP/JSON: protobuf's JSON mapping, but ids in hex and enums as numbers."""
+    """Return OTLP/JSON: hex IDs and numeric enums."""
     return cast(dict[str, Any], _with_hex_ids(MessageToDict(request, use_integers_for_enums=True)))
 
 
@@ -90,4 +90,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.readline()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: what arrives is in :meth:`Receiver.take`."""
+        pass

@@ -1,4 +1,4 @@
-"""Makes the pictures of the HTML report in docs/pictures from the recorded sessions of ``pandaeval demo``.
+"""Creates the pictures of the HTML report in docs/pictures.
 
 python tests/lab/rig/report_pictures.py     (from the root; needs a Chromium)
 """

@@ -1,11 +1,9 @@
-"""Makes golden captures: real frameworks, real instrumentations, a scripted model.
+"""Creates golden captures from real frameworks and a scripted model.
 
     python tests/lab/rig/run.py [SET ...] [--scenario NAME ...]
 
-For each set of ``frameworks.toml``: an environment under ``tests/lab/rig/venvs``, one process per scenario, and the
-OTLP requests of that process in ``tests/golden/captures/SET/SCENARIO.otlp.jsonl``. Those of ``emitters.toml`` go packed
-and cut to ``tests/golden/emitters``. The sets of ``hosted.toml`` play the
-sessions in ``HOSTED``; their captures lie in ``tests/golden/hosted``.
+Uses environments under ``tests/lab/rig/venvs`` and one process per scenario. Writes
+``tests/golden/captures/SET/SCENARIO.otlp.jsonl``, ``tests/golden/emitters`` (trimmed) and ``tests/golden/hosted``.
 """
 
 from __future__ import annotations
@@ -34,12 +32,12 @@ TOOLS = sorted({tool.__name__ for desk in DESKS.values() for tool in desk.tools}
 
 
 def name_of(requirement: str) -> str:
-    """The distribution or package that a requirement names."""
+    """Return the package name of a requirement."""
     return PIN.sub("", requirement).partition("[")[0]
 
 
 def main() -> int:
-    """Run what was asked for; 1 when a run did not end as its scenario says."""
+    """Run the request; 1 for an unexpected end."""
     ordinary, hosted = frameworks() | emitters(), frameworks("hosted.toml")
     names = [*ordinary, *hosted]
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -56,7 +54,7 @@ def main() -> int:
 
 
 def run_set(stage: Stage, framework: Framework, scenarios: Mapping[str, Scenario], folder: Path) -> int:
-    """Write the captures of one set and its versions; how many runs failed."""
+    """Write a set's captures and versions; return failures."""
     failed = 0
     framework.install()
     for name, scenario in scenarios.items():
@@ -78,19 +76,18 @@ def run_set(stage: Stage, framework: Framework, scenarios: Mapping[str, Scenario
 
 
 def capture_of(framework: Framework, scenario: str, folder: Path = CAPTURES) -> Path:
-    """Where the capture of a scenario lies."""
     if framework.packed:
         return PACKED / framework.name / f"{scenario}.otlp.jsonl.xz"
     return folder / framework.name / f"{scenario}.otlp.jsonl"
 
 
 def lines_of(framework: Framework, run: Run) -> bytes:
-    """What a run sent; of a packed set, what is kept of it."""
+    """Return the output, trimmed for packed sets."""
     return as_lines(trim(run.requests, TOOLS, framework.keep) if framework.packed else run.requests)
 
 
 def record_versions(framework: Framework, path: Path) -> None:
-    """Update the set's entry in VERSIONS.json with the day and what is installed: all, or what a packed set names."""
+    """Update the set's day and versions in VERSIONS.json."""
     known = json.loads(path.read_text()) if path.exists() else {}
     versions = framework.versions()
     if framework.packed:

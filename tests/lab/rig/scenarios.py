@@ -1,6 +1,6 @@
-"""The scripted sessions: what users say, and which tool calls and answers the model gives.
+"""The scripted sessions of users and model.
 
-``SCENARIOS`` are for the golden captures (the demo has its own), ``SCRIPTS`` is what the model server takes.
+``SCENARIOS``: for golden captures. ``SCRIPTS``: for the model server.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ REJECTED = Fault(400, "The request was rejected: a message is too long for this 
 class Scenario:
     """A session with one desk.
 
-    ``raises``: the agent's run ends with an exception. ``failing_tools``: a tool raises, and the agent has to cope.
+    ``raises``: the run ends with an exception. ``failing_tools``: a tool raises.
     """
 
     desk: str
@@ -29,27 +29,24 @@ class Scenario:
 
     @property
     def turns(self) -> list[str]:
-        """The user's messages."""
         return [exchange.user for exchange in self.dialogue.exchanges]
 
 
 def call(name: str, **arguments: Any) -> Call:
-    """A tool call."""
     return Call(name, arguments)
 
 
 def step(*calls: Call, text: str = "", why: str = "") -> Reply:
-    """A reply that calls tools."""
     return Reply(text, calls, why)
 
 
 def ask(user: str, *replies: Reply | Fault | str) -> Exchange:
-    """A user's message and the replies to it; a string is a final answer."""
+    """Return an exchange; a string is a final answer."""
     return Exchange(user, tuple(Reply(r) if isinstance(r, str) else r for r in replies))
 
 
 def talk(desk: str, session: str, *exchanges: Exchange, **flags: bool) -> Scenario:
-    """A scenario out of its exchanges."""
+    """Return a scenario of exchanges."""
     return Scenario(desk, session, Dialogue(exchanges), **flags)
 
 
@@ -236,6 +233,6 @@ HOSTED = {
         ),
     ),
 }
-"""Sessions in which the provider runs tools itself, within the model's answer."""
+"""Sessions with hosted tools."""
 
 SCRIPTS: dict[str, Script] = {name: scenario.dialogue for name, scenario in {**SCENARIOS, **HOSTED}.items()}

@@ -1,4 +1,4 @@
-"""Takes the machine out of a capture: paths in stack traces, host, process and user in the resource."""
+"""Removes machine data from a capture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEPT = re.compile(r"^process\.runtime\.(name|version)$")
 
 
 def scrub(request: dict[str, Any]) -> dict[str, Any]:
-    """The same OTLP/JSON request without traces of the machine that made it."""
+    """Return the request without paths, host, process and user."""
     cleaned: dict[str, Any] = _without_paths(request)
     for key in ("resourceSpans", "resourceLogs"):
         for block in cleaned.get(key, ()):
@@ -24,7 +24,7 @@ def scrub(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_private(key: str) -> bool:
-    """Whether a resource attribute tells about the machine, the process or its user."""
+    """Return whether a resource attribute identifies machine, process or user."""
     return bool(_PRIVATE.match(key)) and not _KEPT.match(key)
 
 

@@ -1,4 +1,4 @@
-"""A desk's tools for agents that are not written in Python: schemas, and the results of the calls in the script."""
+"""A desk's tools for agents outside Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.script import Reply
 
 
 def schemas(desk: str) -> list[dict[str, Any]]:
-    """Name, description and JSON schema of each tool; every parameter is a string."""
+    """Return name, description and JSON schema of each tool."""
     return [_schema(tool) for tool in DESKS[desk].tools]
 
 
@@ -28,7 +28,7 @@ def _schema(tool: Callable[..., str]) -> dict[str, Any]:
 
 
 def results(scenario: Scenario) -> dict[str, dict[str, Any]]:
-    """``name arguments-as-compact-JSON`` to ``{"result": …}`` or ``{"error": …}`` for each call of the script."""
+    """Map ``name arguments-as-compact-JSON`` to ``{"result": …}`` or ``{"error": …}``."""
     tools = {tool.__name__: tool for tool in DESKS[scenario.desk].tools}
     replies = [r for e in scenario.dialogue.exchanges for r in e.replies if isinstance(r, Reply)]
     return {

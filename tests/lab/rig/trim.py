@@ -1,7 +1,4 @@
-"""Cuts a capture down to what tests read: whole products send their own long instructions and thousands of spans.
-
-The shape stays: JSON in a text stays JSON in a text, and a span that is kept has its parents.
-"""
+"""Trims large captures for tests, with intact structure."""
 
 from __future__ import annotations
 
@@ -12,12 +9,11 @@ from typing import Any
 
 LONGEST, HEAD, TAIL = 300, 70, 30
 FEW = 3
-"""Definitions kept of tools that the script does not name."""
+"""Number of extra tool definitions to keep."""
 
 
 def trim(requests: Iterable[dict[str, Any]], tools: Iterable[str], spans: str = "") -> list[dict[str, Any]]:
-    """The requests with short texts, with few tools beside ``tools``, with the spans whose name ``spans`` matches and
-    those above them, and with the log records of these spans."""
+    """Shorten texts; keep few tools beside ``tools``, spans that match ``spans`` with parents, and their logs."""
     named = tuple(tools)
     cut = [_cut(request, named) for request in requests]
     kept = _kept(cut, re.compile(spans))
@@ -40,7 +36,7 @@ def _cut(value: Any, tools: tuple[str, ...]) -> Any:
 
 
 def _few(items: list[Any], tools: tuple[str, ...]) -> list[Any]:
-    """The list; of one that defines tools those of the script and few others."""
+    """Return the list, with few tools beside the script's."""
     names = [_defined(item) for item in items]
     if len(items) <= FEW or not all(names):
         return items
@@ -49,7 +45,7 @@ def _few(items: list[Any], tools: tuple[str, ...]) -> list[Any]:
 
 
 def _defined(item: Any) -> str:
-    """The name of the tool that ``item`` defines, which may be JSON text, also as a value of OTLP's."""
+    """Return the name of a defined tool, also from JSON text."""
     if isinstance(item, dict) and isinstance(item.get("stringValue"), str):
         item = item["stringValue"]
     if isinstance(item, str) and item.startswith("{"):

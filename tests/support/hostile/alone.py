@@ -1,5 +1,7 @@
-"""Attacks that need a collector, or a command, of their own, by name. Each is given an empty folder and a scale, and
-returns what was wrong, as sentences."""
+"""Attacks that need their own collector or command.
+
+Each gets an empty folder and a scale, and returns problems.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The registry of attacks on a running collector.
 
-An attack runs at a size and at ten times that (``scale`` 10), in its own process. It returns counts of answers; an
-answer is clear unless in :data:`UNCLEAR`.
+An attack runs at scale 1 and 10. It returns counts of answers, clear unless in :data:`UNCLEAR`.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ import support.hostile
 from support.hostile import doors
 
 TAKEN = "taken"
-"""What must never be."""
+"""Answers that are always wrong."""
 UNCLEAR = frozenset({doors.NO_ANSWER, TAKEN, "HTTP 500", "HTTP 502", "gRPC INTERNAL", "gRPC UNKNOWN"})
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Host and port of each door of the collector that is attacked, its process and its folder."""
+    """The attacked collector's addresses, process and folder."""
 
     grpc: str
     http: str
@@ -36,9 +35,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A collector setup for attacks. ``settings``: environment variables. ``prepare``: receives the folder before the
-    start and returns more settings. ``authority``: certificate file of the authority, for TLS.
-    """
+    """A collector setup. ``prepare``: returns more settings; ``authority``: CA certificate file."""
 
     name: str
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -52,8 +49,7 @@ OPEN = Ground("open")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An attack and where it is carried out. ``holds``: it holds the collector up by itself, so that the traffic beside
-    it counts only afterwards."""
+    """An attack and its setup. ``holds``: blocks the collector, so traffic counts only afterwards."""
 
     run: Attack
     ground: Ground
@@ -64,8 +60,6 @@ _known: dict[str, Known] = {}
 
 
 def attack(ground: Ground = OPEN, *, holds: bool = False) -> Callable[[Attack], Attack]:
-    """Register an attack under its function's name, ``_`` as blank."""
-
     def register(run: Attack) -> Attack:
         _known[run.__name__.replace("_", " ")] = Known(run, ground, holds)
         return run
@@ -75,18 +69,17 @@ def attack(ground: Ground = OPEN, *, holds: bool = False) -> Callable[[Attack], 
 
 @cache
 def attacks() -> Mapping[str, Known]:
-    """All of them, from the modules of this folder."""
     for module in pkgutil.iter_modules(support.hostile.__path__):
         importlib.import_module(f"support.hostile.{module.name}")
     return _known
 
 
 def strike(name: str, target: Target, scale: int) -> Counter[str]:
-    """Carry an attack out; return the counts of answers."""
+    """Run an attack; return the counts of answers."""
     return Counter(attacks()[name].run(target, scale))
 
 
 def at_once(calls: Sequence[Callable[[], str]], threads: int = 20) -> Iterable[str]:
-    """What each call returns, so many at a time."""
+    """Return the calls' results, ``number`` in parallel."""
     with ThreadPoolExecutor(threads) as pool:
         yield from pool.map(lambda call: call(), calls)

@@ -1,4 +1,4 @@
-"""The normal traffic beside an attack, and what the collector's process takes meanwhile."""
+"""The normal traffic beside an attack, and the collector's resources."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ from support.senders import Door, GrpcDoor, HttpDoor, SubmitDoor
 
 _SAMPLE_S = 0.02
 _FAMILY = 25
-"""After so many samples it is asked again which children there are."""
+"""Samples between updates of the list of children."""
 
 
 @dataclass(slots=True)
 class Seen:
-    """``latencies_s``: from first attempt to acknowledgement. ``traces``: acknowledged ids with Unix seconds.
-    ``answers``: attempts by outcome. ``health_s``, ``scrape_s``: times of ``/healthz`` and ``/metrics``.
-    """
+    """Latencies, acknowledged traces by time, attempts by outcome, and page times."""
 
     latencies_s: list[float] = field(default_factory=list)
     health_s: list[float] = field(default_factory=list)
@@ -36,8 +34,7 @@ class Seen:
 
 
 class NormalTraffic:
-    """Small agent traces over three doors, some ten a second on each, until the end of the ``with`` block.
-    ``authority``: the certificate of whoever vouches for the collector, where it speaks TLS."""
+    """Sends small traces over three receivers while the context is open. ``authority``: CA certificate."""
 
     def __init__(
         self, collector: CollectorProcess, seed: int, pause_s: float = 0.1, authority: Path | None = None
@@ -65,7 +62,7 @@ class NormalTraffic:
             thread.join()
 
     def take(self) -> Seen:
-        """What was seen since the last call."""
+        """Return the observations since the last call."""
         with self._lock:
             seen, self.seen = self.seen, Seen()
         return seen
@@ -106,8 +103,7 @@ class NormalTraffic:
 
 
 class Memory:
-    """The most memory that a process and its children had in RAM together, in bytes, during the ``with`` block;
-    ``children``: the most that those had."""
+    """Peak RAM of a process and its ``children`` inside the block, in bytes."""
 
     def __init__(self, pid: int) -> None:
         self.peak = self.children = 0
@@ -145,7 +141,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _status(pid: int, what: str) -> int:
-    """Zero for a process that has ended."""
+    """Return a field of the process status; 0 after its end."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith(f"{what}:"):

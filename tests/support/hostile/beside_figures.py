@@ -1,4 +1,4 @@
-"""Figures of normal traffic beside hostile traces in one trial, and their limits."""
+"""Figures of normal traffic beside hostile traces, and their limits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ MOST_P99_S, MOST_LATER_S = 1.0, 10.0
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """The value below which ``share`` of them lie; ``None`` of none."""
     return sorted(values)[min(len(values) - 1, int(len(values) * share))] if values else None
 
 
 def answers(latencies_s: Sequence[float]) -> dict[str, Any]:
-    """How long requests waited for their answers."""
+    """Return the waiting times of requests."""
     p50, p99 = (percentile(latencies_s, share) for share in (0.5, 0.99))
     return {"requests": len(latencies_s), "p50_s": _rounded(p50), "p99_s": _rounded(p99)}
 
@@ -24,9 +23,7 @@ def answers(latencies_s: Sequence[float]) -> dict[str, Any]:
 def decisions(
     alone: Mapping[bytes, float], beside: Mapping[bytes, float], decided: Mapping[bytes, float]
 ) -> dict[str, Any]:
-    """Of traces acknowledged ``alone`` and ``beside`` hostile traces, the number ``decided`` and the seconds until
-    then. ``later_s``: delay of the last beside, over the median alone.
-    """
+    """Return how many traces were decided, and when. ``later_s``: longest delay over the median alone."""
     before, meanwhile = (
         [max(0.0, decided[id_] - at) for id_, at in sent.items() if id_ in decided] for sent in (alone, beside)
     )
@@ -42,8 +39,7 @@ def decisions(
 
 
 def outcomes(ids: Iterable[str], results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What became of hostile traces. ``without``: how many have no result that holds a score or tells why there is
-    none."""
+    """Return outcomes of hostile traces. ``without``: traces without score or reason."""
     told: dict[str, Counter[str]] = {id_: Counter() for id_ in ids}
     for result in results:
         if (
@@ -57,8 +53,7 @@ def outcomes(ids: Iterable[str], results: Iterable[Mapping[str, Any]]) -> dict[s
 
 
 def problems(trial: Mapping[str, Any]) -> list[str]:
-    """What of a trial is more than may be. ``trial``: ``beside`` (of :func:`answers`), ``decisions``, ``hostile`` (of
-    :func:`outcomes`), ``restarts`` of the front, ``refused`` requests."""
+    """Return the exceeded limits of a trial."""
     p99, decided, hostile = trial["beside"]["p99_s"], trial["decisions"], trial["hostile"]
     wrong = []
     if p99 is None or p99 > MOST_P99_S:

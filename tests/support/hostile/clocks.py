@@ -1,4 +1,4 @@
-"""A collector whose process stands still for a while, and one whose machine's clock is set."""
+"""A collector that stops for a while, and a machine whose clock changes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ time_t time(time_t *now) {
 
 
 def _with_a_clock(folder: Path, scale: int) -> Mapping[str, str]:
-    """A library in front of the C library's clock. Needs a C compiler."""
+    """Preload a library that shifts the C clock; needs a C compiler."""
     compiler = shutil.which("cc")
     assert compiler, "this attack compiles a library: it needs cc"
     folder.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ CLOCK = Ground("a clock that is set", prepare=_with_a_clock)
 
 @attack(OPEN, holds=True)
 def a_process_that_is_stopped(target: Target, scale: int) -> Iterator[str]:
-    """SIGSTOP for six seconds, three times; ten times: for a minute each. Afterwards it answers as before."""
+    """SIGSTOP for six seconds, three times; at scale 10 for a minute each."""
     for _ in range(3):
         os.kill(target.pid, signal.SIGSTOP)
         time.sleep(6.0 * scale)
@@ -93,7 +93,7 @@ def a_process_that_is_stopped(target: Target, scale: int) -> Iterator[str]:
 
 @attack(CLOCK)
 def a_clock_that_is_set(target: Target, scale: int) -> Iterator[str]:
-    """An hour, a day, 400 days and ten years forward and back, each for some seconds; ten times as often."""
+    """Move the clock by an hour to ten years, both ways."""
     hour, day = 3600, 86_400
     steps = (hour, -hour, day, -day, 400 * day, -400 * day, 3650 * day, -3650 * day, 0)
     for step in steps * scale:
@@ -104,7 +104,7 @@ def a_clock_that_is_set(target: Target, scale: int) -> Iterator[str]:
 
 
 def _set(file: Path, seconds: int) -> None:
-    """In place: the collector has it mapped."""
+    """Write in place, because the collector maps the file."""
     with file.open("r+b") as opened:
         opened.write(struct.pack("q", seconds))
 

@@ -1,6 +1,6 @@
-"""Senders of malformed traffic: raw HTTP, gRPC bytes, partial streams, slow clients.
+"""Senders of malformed or slow HTTP and gRPC traffic.
 
-Each returns the answer, such as ``HTTP 413`` or ``gRPC INVALID_ARGUMENT``, or ``no answer``.
+Each returns the answer, such as ``HTTP 413``, or ``no answer``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_ANSWER = "no answer"
 
 
 def post(address: str, body: bytes, *, path: str = "/v1/traces", media: str = PROTOBUF, encoding: str = "") -> str:
-    """One request on a connection of its own."""
+    """Send one request on its own connection."""
     connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
     headers = {"content-type": media} | ({"content-encoding": encoding} if encoding else {})
     try:
@@ -40,12 +40,12 @@ def post(address: str, body: bytes, *, path: str = "/v1/traces", media: str = PR
 
 
 def get(address: str, path: str) -> str:
-    """The status of a page that is read to its end."""
+    """Return the status of a fully read page."""
     return ask(address, "GET", path)
 
 
 def ask(address: str, method: str, path: str) -> str:
-    """The same of any request without a body."""
+    """Send a request without a body."""
     connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
     try:
         connection.request(method, path, headers={"content-type": JSON})
@@ -59,7 +59,7 @@ def ask(address: str, method: str, path: str) -> str:
 
 
 class Channel:
-    """gRPC with requests as bytes. A context manager; any thread."""
+    """gRPC with requests as bytes. Thread-safe context manager."""
 
     def __init__(self, target: str) -> None:
         options = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
@@ -72,11 +72,10 @@ class Channel:
         self._channel.close()
 
     def call(self, body: bytes, method: str = TRACES, compressed: bool = False) -> str:
-        """One request."""
         return told(self.begin(body, method, compressed))
 
     def begin(self, body: bytes, method: str = TRACES, compressed: bool = False) -> grpc.Future:
-        """A request that is under way; :func:`told` waits for its answer."""
+        """Start a request; :func:`told` waits for its answer."""
         call = self._channel.unary_unary(method)
         compression = grpc.Compression.Gzip if compressed else grpc.Compression.NoCompression
         future: grpc.Future = call.future(body, timeout=PATIENCE_S, compression=compression)
@@ -84,7 +83,7 @@ class Channel:
 
 
 def told(call: grpc.Future) -> str:
-    """What a call was answered."""
+    """Return a call's answer."""
     error = call.exception()
     if error is None:
         return "gRPC OK"
@@ -92,9 +91,7 @@ def told(call: grpc.Future) -> str:
 
 
 def half_sent(target: str, streams: int, size: int, hold_s: float) -> list[str]:
-    """Open calls that announce ``size`` bytes and send all but one, within flow control, then wait ``hold_s`` seconds.
-    Returns an entry per stream that the server ended.
-    """
+    """Open calls that announce ``size`` bytes, omit the last byte and wait. Returns the streams ended by the server."""
     return asyncio.run(_half_sent(target, streams, size, hold_s))
 
 
@@ -110,9 +107,7 @@ async def _half_sent(target: str, streams: int, size: int, hold_s: float) -> lis
 
 
 def unread(address: str, path: str, number: int, hold_s: float) -> list[str]:
-    """Request ``path`` on many connections and read no answer for ``hold_s`` seconds. Returns the status of a complete
-    answer, or ``closed``.
-    """
+    """Request ``path`` on many connections without reading. Returns statuses or ``closed``."""
     host, port = address.rsplit(":", 1)
     connections: list[socket.socket] = []
     for _ in range(number):
@@ -139,7 +134,6 @@ def _taken(connection: socket.socket) -> str:
 
 @contextlib.contextmanager
 def silent(address: str, number: int) -> Iterator[None]:
-    """So many connections that say nothing, as far as they can be had."""
     host, port = address.rsplit(":", 1)
     with contextlib.ExitStack() as connections:
         for _ in range(number):
@@ -149,9 +143,7 @@ def silent(address: str, number: int) -> Iterator[None]:
 
 
 def stalled(address: str, requests: Iterable[bytes], hold_s: float) -> list[str]:
-    """Send each request on its connection and stall. Returns answers within ``hold_s`` seconds: status lines, or
-    ``closed``.
-    """
+    """Send requests and stall. Returns status lines or ``closed``."""
     host, port = address.rsplit(":", 1)
     connections: list[socket.socket] = []
     answers: list[str] = []

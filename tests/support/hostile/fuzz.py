@@ -1,4 +1,4 @@
-"""Requests that were once right, spoilt at random, and a client that sends them fast."""
+"""Randomly corrupted requests, and a fast client."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _RANGES: dict[int, tuple[int, ...]] = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), -1, 2**31 - 1),
     FieldDescriptor.CPPTYPE_ENUM: (-(2**31), -1, 0, 5, 99, 2**31 - 1),
 }
-"""Numbers at the ends of what a field holds."""
+"""Extreme values of a field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """One HTTP request to be, or a call of gRPC where ``media`` is empty and ``path`` a method of ours."""
+    """An HTTP request, or a gRPC call if ``media`` is empty."""
 
     path: str
     media: str
@@ -64,14 +64,14 @@ class Shot:
 
 
 class Fuzzer:
-    """The same seed makes the same shots."""
+    """Produces the same shots for the same seed."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
         self._composer = Composer(seed)
 
     def shot(self) -> Shot:
-        """The next one. Most are spoilt in a place or two, some in many, some not at all."""
+        """Return the next shot, usually with one or two errors."""
         chance = self._chance
         request = self._composer.trace().request()
         odd = chance.random() < 0.5
@@ -145,7 +145,7 @@ class Fuzzer:
 
 
 def spoilt(body: bytes, likely: float, chance: random.Random) -> bytes:
-    """The same, with the probability ``likely`` wrong in a place or more."""
+    """Corrupt the bytes with probability ``likely``."""
     if chance.random() > likely:
         return body
     wrong = bytearray(body)
@@ -175,8 +175,7 @@ def _spoil(body: bytearray, chance: random.Random) -> None:
 
 
 def post_all(address: str, shots: Sequence[Shot], together: int = 16) -> list[int]:
-    """Send shots over one connection, several before their answers are read; the status of each, 0 where there was no
-    answer."""
+    """Pipeline shots over one connection; return statuses, 0 without an answer."""
     host, port = address.rsplit(":", 1)
     statuses: list[int] = []
     connection: socket.socket | None = None

@@ -1,4 +1,4 @@
-"""Requests to the doors of those who read and steer (API, page, MCP), right but for a place or two."""
+"""Nearly valid requests to API, page and MCP."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _ODD: tuple[Any, ...] = (None, True, -1, 2**63, 1e308, "", "\ud800", "x" * 5_000
 
 
 class ReaderFuzzer:
-    """The same seed makes the same shots."""
+    """Produces the same shots for the same seed."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
 
     def shot(self) -> Shot:
-        """The next one: a question, an order, or a message of MCP."""
+        """Return the next query, change or MCP message."""
         kind = self._chance.random()
         if kind < 0.6:
             return self._question()
@@ -96,7 +96,6 @@ class ReaderFuzzer:
         return JSON if self._chance.random() < 0.95 else self._chance.choice(("text/plain", "", "application/xml"))
 
     def _wrong(self, body: Any) -> bytes:
-        """Encoded, with a value in place of another one now and then, and bytes spoilt in some."""
         copy = json.loads(json.dumps(body))
         if self._chance.random() < 0.5:
             self._replace(copy)

@@ -1,4 +1,4 @@
-"""Model providers that answer what must become no score, or quote what must not be read."""
+"""Model providers with invalid verdicts or hostile texts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _USAGES: tuple[Any, ...] = (
 
 
 def not_verdicts(folder: Path, scale: int) -> Iterator[str]:
-    """Numbers that are none, keys that stand twice; and tokens below zero, or more than there can be."""
+    """Return non-numbers, duplicate keys and impossible token counts."""
     for name, behave in _NO_VERDICTS.items():
         with JudgeServer(behave) as server, _collector(folder / name, server) as collector:
             outcomes = {result["outcome"] for result in _judged(collector, 2 * scale)}
@@ -50,7 +50,7 @@ def not_verdicts(folder: Path, scale: int) -> Iterator[str]:
 
 
 def quoting(folder: Path, scale: int) -> Iterator[str]:
-    """Errors whose text holds the key that they were asked with, control characters, and a megabyte."""
+    """Return errors with the API key, control characters and a megabyte of text."""
     text = f"Incorrect API key provided: {KEY}. \x1b]0;owned\x07\x1b[2J Authorization: Bearer {KEY} " + "x" * 1_000_000
     for status in (400, 401, 404, 500):
         say = Say(status=status, raw=json.dumps({"error": {"message": text, "type": "invalid"}}).encode())
@@ -89,7 +89,6 @@ def _collector(folder: Path, server: JudgeServer) -> CollectorProcess:
 
 
 def _judged(collector: CollectorProcess, traces: int, wait: bool = True) -> list[dict[str, Any]]:
-    """Results of the judged metric once the judge has answered."""
     collector.start()
     composer, door = Composer(5), HttpDoor(collector.http)
     for _ in range(traces):

@@ -1,4 +1,4 @@
-"""Floods of readers, runs and schedules at a collector that holds 100,000 scored traces."""
+"""Floods of readers, runs and schedules over 100,000 scored traces."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ def _filled(folder: Path, scale: int) -> Mapping[str, str]:
 
 @cache
 def _store() -> Path:
-    """Made once for all sizes: it takes a minute."""
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-large-"))
     store = Store(folder, "normal")
     fill(store, TRACES, results=2)
@@ -60,14 +59,14 @@ _RUN = {"metrics": ["trace.tool_loop"]}
 
 @attack(LARGE)
 def many_readers(target: Target, scale: int) -> Iterator[str]:
-    """Lists, searches and the overview, twenty at a time; ten times: two hundred at a time."""
+    """Read lists, searches and overview, twenty at a time; scale 10: two hundred."""
     asked = itertools.islice(itertools.cycle(_LISTS), 20 * len(_LISTS) * scale)
     yield from at_once([partial(doors.get, target.http, f"/api/v1/{each}") for each in asked], threads=20 * scale)
 
 
 @attack(LARGE)
 def readers_that_turn_every_page(target: Target, scale: int) -> Iterator[str]:
-    """Twenty that read the whole list of traces, page by page, for 20 seconds; ten times: two hundred."""
+    """Read all pages with twenty readers; scale 10: two hundred."""
     found: list[str] = []
     until = time.monotonic() + 20.0
 
@@ -95,8 +94,7 @@ def readers_that_turn_every_page(target: Target, scale: int) -> Iterator[str]:
 
 @attack(LARGE)
 def schedules_by_the_hundred(target: Target, scale: int) -> Iterator[str]:
-    """Three hundred that are due every minute, one that never is, and who lists them meanwhile; ten times: three
-    thousand."""
+    """Create three hundred schedules and list them; scale 10: three thousand."""
     never = json.dumps({"cron": "0 0 31 2 *", "run": _RUN}).encode()
     yield doors.post(target.http, never, path="/api/v1/schedules", media=doors.JSON)
     body = json.dumps({"cron": "* * * * *", "run": _RUN}).encode()
@@ -110,7 +108,7 @@ def schedules_by_the_hundred(target: Target, scale: int) -> Iterator[str]:
 
 @attack(LARGE)
 def runs_by_the_hundred(target: Target, scale: int) -> Iterator[str]:
-    """Three hundred over all traces, and thirty that only ask what it would take; ten times: three thousand."""
+    """Start three hundred runs and thirty estimates; scale 10: ten times as many."""
     made = [_ask(target, _RUN)] * (300 * scale) + [_ask(target, {**_RUN, "dry_run": True})] * (30 * scale)
     yield from at_once(made)
     time.sleep(20.0)  # the first of them is under way
@@ -122,7 +120,6 @@ def _ask(target: Target, body: object) -> partial[str]:
 
 
 def _each(target: Target, what: str, method: str, act: str) -> Iterator[str]:
-    """End all entries of a list, such as runs, so that the next attack finds the collector as this one did."""
     with urllib.request.urlopen(f"http://{target.http}/api/v1/{what}", timeout=doors.PATIENCE_S) as response:
         page = json.loads(response.read())
     for each in page["items"]:

@@ -1,4 +1,4 @@
-"""What agents and their users wrote, on its way to a coding agent through the collector's MCP door."""
+"""Hostile trace texts on the way to a coding agent over MCP."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ _TEXT = (
 
 @attack(OPEN)
 def orders_to_a_coding_agent(target: Target, scale: int) -> Iterator[str]:
-    """Traces whose texts imitate the data marks and give orders; each tool is called ten times. Their content must stay
-    inside the marks.
-    """
+    """Check that every tool keeps hostile text inside the data marks."""
     ids = [os.urandom(16) for _ in range(20)]
     for trace_id in ids:
         yield doors.post(target.http, _hostile(trace_id))
@@ -60,7 +58,7 @@ def _hostile(trace_id: bytes) -> bytes:
 
 
 def ask_mcp(address: str, tool: str, arguments: dict[str, Any]) -> str:
-    """``marked``: all that is hostile in the answer stands between marks that it does not hold itself."""
+    """Call a tool. ``marked``: hostile text is only inside unforgeable marks."""
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
     headers = {"content-type": doors.JSON, "accept": "application/json, text/event-stream"}
     connection = http.client.HTTPConnection(address, timeout=doors.PATIENCE_S)
@@ -80,7 +78,7 @@ def ask_mcp(address: str, tool: str, arguments: dict[str, Any]) -> str:
 
 
 def _is_marked(text: str) -> bool:
-    """The first mark opens; the one that closes it comes once, and nothing hostile is around them."""
+    """Return whether a unique pair of marks encloses all hostile text."""
     first = _MARKS.search(text)
     if first is None:
         return _MARKER not in text

@@ -1,4 +1,4 @@
-"""Files of metrics and cases, in YAML, that are to hang, to fill the memory or to mean something else."""
+"""YAML metric and case files that hang, use too much memory or mislead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REGEXES = (r"^(\w+\.?)+@example\.org$", "(a*)*b", "(" * 5000 + ")" * 5000, "a{1
 
 
 def growing(folder: Path, scale: int) -> Iterator[str]:
-    """Each is refused by ``config check`` or ``evaluate --cases``, in time, in little memory and with a clear word."""
+    """Check that ``config check`` and ``evaluate --cases`` reject each quickly and clearly."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "config.yaml"
     for name, file in _metric_files(folder, scale).items():

@@ -1,4 +1,4 @@
-"""Attacks on the doors for OTLP and on what everybody may read."""
+"""Attacks on the OTLP receivers and public pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WRITTEN = ("/v1/traces", "/v1/logs", "/api/v1/runs")
 
 @attack()
 def empty_resources_over_HTTP(target: Target, scale: int) -> Iterator[str]:
-    """Two bytes each: 10 KB of gzip for five million."""
+    """Five million two-byte resources in 10 KB of gzip."""
     body = requests.gzipped(requests.empty_resources(1), 5 * MILLION * scale)
     yield post(target.http, body, encoding="gzip")
     yield post(target.http, body, path="/v1/logs", encoding="gzip")
@@ -38,14 +38,14 @@ def empty_resources_over_HTTP(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def empty_resources_within_the_size_limit(target: Target, scale: int) -> Iterator[str]:
-    """As many as fit into the largest request, from several senders at once."""
+    """As many as fit, from several senders."""
     body = requests.gzipped(requests.empty_resources(1), 8 * MILLION)
     yield from at_once([lambda: post(target.http, body, encoding="gzip")] * (4 * scale), threads=8)
 
 
 @attack()
 def empty_resources_over_gRPC(target: Target, scale: int) -> Iterator[str]:
-    """The same, compressed by gRPC, plain as far as a message may be long."""
+    """Compressed, and uncompressed up to the limit."""
     with Channel(target.grpc) as channel:
         yield channel.call(requests.empty_resources(5 * MILLION * scale), compressed=True)
         yield channel.call(requests.empty_resources(5 * MILLION))
@@ -54,7 +54,6 @@ def empty_resources_over_gRPC(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def empty_scopes_and_spans(target: Target, scale: int) -> Iterator[str]:
-    """One resource of empty scopes, one scope of empty spans and log records."""
     for make in (requests.empty_scopes, requests.empty_spans):
         body = requests.squeeze(make(5 * MILLION * scale))
         yield post(target.http, body, encoding="gzip")
@@ -66,7 +65,7 @@ def empty_scopes_and_spans(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def empty_objects_in_JSON(target: Target, scale: int) -> Iterator[str]:
-    """``{}`` a million times, on each level."""
+    """A million ``{}`` on each level."""
     for head, tail in (
         ('{"resourceSpans":[', "{}]}"),
         ('{"resourceSpans":[{"scopeSpans":[', "{}]}]}"),
@@ -78,7 +77,6 @@ def empty_objects_in_JSON(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def empty_completed_traces(target: Target, scale: int) -> Iterator[str]:
-    """The span processor's door: empty traces, and a trace of empty resources."""
     nested = CompletedTrace(trace_id=os.urandom(16), spans=requests.empty_resources(5 * MILLION))
     with Channel(target.grpc) as channel:
         yield channel.call(b"\x0a\x00" * (5 * MILLION), doors.SUBMIT)
@@ -88,7 +86,6 @@ def empty_completed_traces(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def many_small_spans(target: Target, scale: int) -> Iterator[str]:
-    """As many valid spans of as many traces as a large request holds, from several senders."""
     chance = random.Random(scale)
     body = b"".join(
         requests.field(2, Span(trace_id=chance.randbytes(16), span_id=chance.randbytes(8)).SerializeToString())
@@ -103,7 +100,6 @@ def many_small_spans(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def a_span_of_empty_events(target: Target, scale: int) -> Iterator[str]:
-    """Twelve million of two bytes; also links, attributes, and as many as the largest request holds."""
     for number in (requests.EVENTS, requests.LINKS, requests.ATTRIBUTES):
         empty = requests.field(number, b"")
         body = requests.one_span(extra=empty * (12 * MILLION * scale))
@@ -115,7 +111,6 @@ def a_span_of_empty_events(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def an_attribute_of_many_values(target: Target, scale: int) -> Iterator[str]:
-    """An array and a map of millions of empty values, and values nested as deep as it goes."""
     for kind in (5, 6):  # array_value, kvlist_value
         for items in (50_000, 7 * MILLION * min(scale, 3)):
             held = requests.field(kind, requests.field(1, b"") * items)
@@ -132,7 +127,7 @@ def an_attribute_of_many_values(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def a_trace_of_many_events(target: Target, scale: int) -> Iterator[str]:
-    """One trace whose spans each keep to the limits, and that all the same holds millions of events."""
+    """Millions of events over spans within their limits."""
     trace_id = os.urandom(16)
     events = requests.field(requests.EVENTS, b"") * 1_000
     for _ in range(40 * scale):
@@ -151,7 +146,6 @@ def a_trace_of_many_events(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def names_of_a_megabyte(target: Target, scale: int) -> Iterator[str]:
-    """Agents, services and environments with long names, two traces of each; ten times: sixty traces."""
     for number in range(scale):
         long = f"{number}" + "x" * MILLION
         for names in ((long, "shop", ""), ("helper", long, ""), ("helper", "shop", long)):
@@ -161,7 +155,6 @@ def names_of_a_megabyte(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def names_times_names(target: Target, scale: int) -> Iterator[str]:
-    """Agents x services x environments, each within its own cap: many more series than any of them."""
     chance = random.Random(scale)
     with Channel(target.grpc) as channel:
         for _ in range(8 * scale):
@@ -176,7 +169,6 @@ def names_times_names(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def scrapes_at_once(target: Target, scale: int) -> Iterator[str]:
-    """``/metrics`` from many scrapers, while there are as many series as there may be."""
     yield from at_once([lambda: doors.get(target.health, "/metrics")] * (10 * scale), threads=20)
 
 
@@ -185,7 +177,6 @@ def scrapes_at_once(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def extreme_numbers(target: Target, scale: int) -> Iterator[str]:
-    """One span in a hundred starts after 2^63, and others hold the largest and smallest of everything."""
     extremes: tuple[dict[str, int], ...] = (
         {"start_time_unix_nano": 2**63},
         {"end_time_unix_nano": 2**64 - 1},
@@ -204,7 +195,7 @@ def extreme_numbers(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def text_that_is_none(target: Target, scale: int) -> Iterator[str]:
-    """Bytes that are no UTF-8, lone surrogates and numbers without end in JSON."""
+    """Invalid UTF-8, lone surrogates and infinite numbers."""
     broken = requests.one_span(extra=requests.field(5, b"\xff\xfe"))
     surrogate = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "\ud800"}]}]}]})
     endless = '{"resourceSpans":[{"scopeSpans":[{"spans":[{"startTimeUnixNano":' + "9" * 4_000 + "}]}]}]}"
@@ -220,21 +211,18 @@ def text_that_is_none(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def large_messages(target: Target, scale: int) -> Iterator[str]:
-    """Forty messages of 60 MB at once."""
     body = bytes(60 * MILLION)
     yield from _calls_at_once(target, body, 40 * scale)
 
 
 @attack()
 def largest_messages(target: Target, scale: int) -> Iterator[str]:
-    """Forty messages at once that are as large as they may be: one long attribute each."""
     body = requests.one_span(extra=requests.field(5, b"x" * (15 * MILLION)))
     yield from _calls_at_once(target, body, 40 * scale)
 
 
 @attack()
 def half_sent_streams(target: Target, scale: int) -> Iterator[str]:
-    """Sixty calls that announce 15 MB and send all but the last byte, over six connections."""
     found: list[str] = []
 
     def one_connection() -> None:
@@ -250,7 +238,6 @@ def half_sent_streams(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def slow_heads(target: Target, scale: int) -> Iterator[str]:
-    """Connections that never finish the head of their request, on each HTTP listener."""
     head = b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\nx-slow: "
     for address in (target.http, target.health):
         yield from stalled(address, [head] * (200 * scale), 15.0)
@@ -258,7 +245,6 @@ def slow_heads(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def slow_bodies(target: Target, scale: int) -> Iterator[str]:
-    """Bodies that announce 15 MB and never go on."""
     head = (
         b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-protobuf\r\n"
         b"content-length: 15000000\r\n\r\n"
@@ -269,14 +255,13 @@ def slow_bodies(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def idle_connections(target: Target, scale: int) -> Iterator[str]:
-    """More connections than a process may have files, on each listener."""
     for address in (target.http, target.grpc, target.health):
         yield from stalled(address, [b""] * (300 * scale), 2.0)
 
 
 @attack()
 def silent_connections_over_gRPC(target: Target, scale: int) -> Iterator[str]:
-    """They take the places of others, until they have said nothing for too long: then a new sender gets in."""
+    """They occupy all places until a timeout."""
     with doors.silent(target.grpc, 1500 * scale):
         until = time.monotonic() + 10
         answer = ""
@@ -288,7 +273,6 @@ def silent_connections_over_gRPC(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def labels_by_the_thousand(target: Target, scale: int) -> Iterator[str]:
-    """An agent's log records that are people's verdicts, about traces that nobody has seen, of a far time to come."""
     records = [labels.event(score=1.0, label="pass", trace=os.urandom(16)) for _ in range(1000)]
     for record in records:
         record.time_unix_nano = 2**63
@@ -305,7 +289,6 @@ def labels_by_the_thousand(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def bombs(target: Target, scale: int) -> Iterator[str]:
-    """A gigabyte of zeros in each encoding."""
     zeros = requests.gzipped(b"\0", 1000 * MILLION * min(scale, 4))
     yield post(target.http, zeros, encoding="gzip")
     yield post(target.http, zeros, media=doors.JSON, encoding="gzip")
@@ -314,7 +297,7 @@ def bombs(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def empty_frames(target: Target, scale: int) -> Iterator[str]:
-    """As many gzip members, zstd frames and skippable ones that hold nothing as fit into 15 MB."""
+    """Empty gzip members and zstd frames in 15 MB."""
     skippable = bytes.fromhex("502a4d1800000000")
     for frame, encoding in ((gzip.compress(b""), "gzip"), (zstandard.compress(b""), "zstd"), (skippable, "zstd")):
         body = frame * (15 * MILLION // len(frame))
@@ -326,7 +309,7 @@ def empty_frames(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def pages_of_others(target: Target, scale: int) -> Iterator[str]:
-    """What a browser would send for a page whose name resolves to this machine, and for one of another origin."""
+    """Browser requests from foreign origins and rebound names."""
     named = ["Host: evil.example", "Host: [::1].evil.example", "Host: localhost:80@evil.example"]
     named += ["Host: localhost\r\nOrigin: https://evil.example", "Host: localhost\r\nHost: evil.example"]
     head = "POST {path} HTTP/1.1\r\n{named}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
@@ -342,7 +325,7 @@ def pages_of_others(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def answers_that_nobody_reads(target: Target, scale: int) -> Iterator[str]:
-    """The details of a trace of 13.5 MB, which many ask for and nobody reads."""
+    """Many unread requests for a 13.5 MB trace."""
     trace_id = os.urandom(16)
     for _ in range(9):
         yield post(target.http, requests.wordy(trace_id, 1_500_000))
@@ -358,7 +341,6 @@ def answers_that_nobody_reads(target: Target, scale: int) -> Iterator[str]:
 
 @attack()
 def claims_to_be_an_evaluation(target: Target, scale: int) -> Iterator[str]:
-    """Agents' spans under the scope of our own output."""
     own = requests.field(1, requests.field(1, b"pandaeval.evaluation"))
     for _ in range(20 * scale):
         span = requests.field(2, requests.agent_span().SerializeToString())
@@ -366,7 +348,6 @@ def claims_to_be_an_evaluation(target: Target, scale: int) -> Iterator[str]:
 
 
 def _calls_at_once(target: Target, body: bytes, number: int) -> Iterator[str]:
-    """Over ten connections."""
     channels = [Channel(target.grpc) for _ in range(10)]
     try:
         for start in range(0, number, 40):  # what this process itself holds at a time

@@ -1,4 +1,4 @@
-"""Packages of others that misbehave where they are imported, and metrics of theirs that misbehave with every trace."""
+"""Third-party packages that fail on import, and metrics that fail on every trace."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ _AT_EACH_TRACE = {
 
 
 def _installed(folder: Path, scale: int) -> Mapping[str, str]:
-    """Each in a package of its own, as pip would leave it; so many copies of each."""
     place = folder / "packages"
     for number in range(scale):
         for name, body in _AT_IMPORT.items():
@@ -74,9 +73,7 @@ PLUGGED = Ground("packages that misbehave", prepare=_installed)
 
 @attack(PLUGGED)
 def packages_that_misbehave(target: Target, scale: int) -> Iterator[str]:
-    """Seven packages that cannot be imported and nine with failing metrics; at scale ten, ten of each. Our results and
-    scores are unaffected.
-    """
+    """Check that failing packages and metrics do not affect our scores."""
     time.sleep(10.0)
     address = f"http://{target.http}/api/v1/results?limit=200"
     with urllib.request.urlopen(address, timeout=doors.PATIENCE_S) as response:

@@ -1,4 +1,4 @@
-"""A trace store on the loopback that answers to harm whoever asks: too much, again and again, or never to the end."""
+"""A loopback trace store with hostile answers: too large, endless or repeated."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from types import TracebackType
 from typing import Any, Self
 
 Answer = Callable[[str], Iterable[bytes]]
-"""What is sent for a path, head and all, as pieces."""
+"""Returns the raw pieces of an answer to a path."""
 _PIECE = 64 * 1024
 
 
 class HostileStore:
-    """A context manager; ``host``: where it listens. ``asked``: the paths of all questions."""
+    """The store as a context manager. ``asked``: requested paths."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
@@ -64,14 +64,14 @@ class HostileStore:
 
 
 def whole(body: bytes, encoding: str = "") -> Iterator[bytes]:
-    """An answer of JSON."""
+    """Return a JSON answer."""
     yield _head(encoding, f"content-length: {len(body)}\r\n")
     for at in range(0, len(body), _PIECE):
         yield body[at : at + _PIECE]
 
 
 def dripping(head: bool, pause_s: float) -> Iterator[bytes]:
-    """A byte, a pause, and so on: of the head, or of the body."""
+    """Send a byte at a time, in head or body."""
     yield b"HTTP/1.1 200 OK\r\nx: " if head else _head("", "")
     while True:
         time.sleep(pause_s)
@@ -84,7 +84,7 @@ def _head(encoding: str, more: str) -> bytes:
 
 
 def empty_objects(size: int) -> bytes:
-    """``{}`` in every list that is looked for, as often as goes into so many bytes."""
+    """Fill every expected list with ``{}`` up to ``size``."""
     many = b"{}," * (size // 3) + b"{}"
     return b'{"services":["desk"],"data":[%b],"result":{"resourceSpans":[%b]},"traces":[%b]}' % (
         many,
@@ -94,7 +94,7 @@ def empty_objects(size: int) -> bytes:
 
 
 def bomb(size: int, layers: int = 2) -> bytes:
-    """So many blanks as gzip, of gzip."""
+    """Return blanks, gzipped twice."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     pieces = [packer.compress(bytes([32]) * _PIECE) for _ in range(size // _PIECE)]
     found = b"".join([*pieces, packer.flush()])
@@ -102,7 +102,7 @@ def bomb(size: int, layers: int = 2) -> bytes:
 
 
 def flood(size: int) -> Iterator[bytes]:
-    """``{}`` where Jaeger's traces and Tempo's would be, as often as goes into so many bytes."""
+    """Fill the trace lists of Jaeger and Tempo with ``{}``."""
     yield _head("", "") + b'{"traces":[{}],"result":{"resourceSpans":['
     piece = b"{}," * (_PIECE // 3)
     for _ in range(size // len(piece)):
@@ -111,12 +111,11 @@ def flood(size: int) -> Iterator[bytes]:
 
 
 def nested(depth: int) -> bytes:
-    """Lists in lists, where the traces would be."""
     return b'{"services":' + b"[" * depth + b"]" * depth + b"}"
 
 
 class Repeating:
-    """Answers every question for traces with the same full page, and Tempo's with traces that it then does not have."""
+    """Returns the same full page for every query."""
 
     def __init__(self, traces: int = 200) -> None:
         self._ids = [f"{number:032x}" for number in range(1, traces + 1)]
@@ -135,7 +134,7 @@ class Repeating:
 
 
 class Inventing(Repeating):
-    """Names other traces each time, and has none of them."""
+    """Names unknown traces each time."""
 
     def __init__(self, traces: int = 200) -> None:
         super().__init__(traces)

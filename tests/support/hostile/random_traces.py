@@ -1,6 +1,4 @@
-"""Seeded random traces that are expensive to read: backtracking texts in every field and dialect, and many, equal,
-nested or event-rich spans.
-"""
+"""Seeded random traces that are expensive to read."""
 
 from __future__ import annotations
 
@@ -36,20 +34,19 @@ _MOST_CHARACTERS, _MOST_SPANS = 60_000, 1_500
 
 
 class HostileTraces:
-    """Makes one request after the other, each a trace of an agent."""
+    """Creates one trace request after another."""
 
     def __init__(self, seed: int) -> None:
         self._chance, self._seed, self._made = random.Random(seed), seed, 0
 
     def request(self) -> tuple[str, ExportTraceServiceRequest]:
-        """The next trace, and its kind in words."""
+        """Return the next trace and its kind."""
         self._made += 1
         kinds: tuple[Callable[[], tuple[str, list[Span]]], ...] = (self._texts, self._texts, self._calls, self._events)
         kind, spans = self._chance.choice(kinds)()
         return kind, request_of(spans, self._seed.to_bytes(8, "big") + self._made.to_bytes(8, "big"))
 
     def _text(self, characters: int) -> tuple[str, str]:
-        """A text, and the unit that it repeats."""
         chance = self._chance
         unit = chance.choice((*UNITS, *_MORE_UNITS))
         if chance.random() < 0.5:
@@ -61,7 +58,6 @@ class HostileTraces:
         return round(100 * (_MOST_CHARACTERS / 100) ** self._chance.random())
 
     def _texts(self) -> tuple[str, list[Span]]:
-        """An agent, a model call and two tool calls with such texts in some places."""
         chance, size = self._chance, self._characters()
         places = chance.sample(_PLACES, chance.randint(1, 4))
         spans, units = (
@@ -75,7 +71,7 @@ class HostileTraces:
         return f"{units!r} of {size} in {places}", spans
 
     def _held(self, place: str, text: str) -> str:
-        """A text as the attribute holds it: bare, or in messages, or in JSON."""
+        """Encode a text as plain text, messages or JSON."""
         chance = self._chance
         if "messages" in place and chance.random() < 0.7:
             role = "user" if "input" in place else "assistant"
@@ -83,7 +79,6 @@ class HostileTraces:
         return json.dumps({"code": text, "q": [text[:50]]}) if chance.random() < 0.5 else text
 
     def _calls(self) -> tuple[str, list[Span]]:
-        """Many calls: nested or beside each other, alike or reworded, that fail or not."""
         chance = self._chance
         number = round(3 * (_MOST_SPANS / 3) ** chance.random())
         nested, alike, fails = (chance.random() < share for share in (0.3, 0.5, 0.3))
@@ -100,7 +95,6 @@ class HostileTraces:
         return f"{number} calls, {nested=} {alike=} {fails=} of {unit!r}", spans
 
     def _events(self) -> tuple[str, list[Span]]:
-        """One model call with many events, and deep values."""
         chance = self._chance
         number = round(3 * (5_000 / 3) ** chance.random())
         chat = chat_span(2, "Done.")
@@ -113,7 +107,7 @@ class HostileTraces:
 
 
 def request_of(spans: Sequence[Span], trace_id: bytes) -> ExportTraceServiceRequest:
-    """One trace of these spans, each of which began after the one before and ended before it."""
+    """Return a trace of these nested spans."""
     request = ExportTraceServiceRequest()
     block = request.resource_spans.add()
     block.resource.attributes.add(key="service.name").value.string_value = "hostile"
@@ -136,24 +130,22 @@ def _span(number: int, parent: int, name: str, **attributes: str) -> Span:
 
 
 def agent_span() -> Span:
-    """The root, number 1."""
+    """Return the root, number 1."""
     asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Do it, for order 4711."}]}])
     return _span(1, 0, "invoke_agent a", operation__name="invoke_agent", agent__name="a", input__messages=asked)
 
 
 def chat_span(number: int, answer: str) -> Span:
-    """A model call of the agent."""
     said: Any = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": answer}]}])
     return _span(number, 1, "chat m", operation__name="chat", request__model="m", output__messages=said)
 
 
 def tool_span(number: int, parent: int = 1) -> Span:
-    """A tool call of the agent, or below another span."""
     return _span(number, parent, "execute_tool t", operation__name="execute_tool", tool__name="t")
 
 
 def say(span: Span, key: str, value: str) -> None:
-    """Set an attribute, in place of its old value."""
+    """Replace an attribute."""
     for pair in span.attributes:
         if pair.key == key:
             pair.value.string_value = value

@@ -1,4 +1,4 @@
-"""Requests that are cheap to send and dear to take, as bytes: nothing here builds a message object per item."""
+"""Requests as bytes that are cheap to send and expensive to receive."""
 
 from __future__ import annotations
 
@@ -16,28 +16,25 @@ RESOURCE_SPANS, SCOPE_SPANS, SPANS, EVENTS, LINKS, ATTRIBUTES = 1, 2, 2, 11, 13,
 
 
 def empty_resources(number: int) -> bytes:
-    """So many ``ResourceSpans`` (or ``ResourceLogs``) that hold nothing."""
     return field(RESOURCE_SPANS, b"") * number
 
 
 def empty_scopes(number: int) -> bytes:
-    """One resource with so many scopes that hold nothing."""
     return field(RESOURCE_SPANS, field(SCOPE_SPANS, b"") * number)
 
 
 def empty_spans(number: int) -> bytes:
-    """One scope with so many spans (or log records) that hold nothing."""
     return field(RESOURCE_SPANS, field(SCOPE_SPANS, field(SPANS, b"") * number))
 
 
 def one_span(*, extra: bytes = b"", **fields: object) -> bytes:
-    """A request with one agent's span; ``extra``: encoded fields of the span to follow those that it has."""
+    """Return a request with an agent span. ``extra``: encoded fields."""
     span = agent_span(**fields)
     return field(RESOURCE_SPANS, service() + field(SCOPE_SPANS, field(SPANS, span.SerializeToString() + extra)))
 
 
 def agent_span(**fields: object) -> Span:
-    """A parentless span of an agent with random ids, its question and its answer."""
+    """Return an agent's root span with random IDs."""
     span = Span(
         trace_id=os.urandom(16),
         span_id=os.urandom(8),
@@ -55,7 +52,7 @@ def agent_span(**fields: object) -> Span:
 
 
 def wordy(trace_id: bytes, size: int) -> bytes:
-    """A request with one agent's span of a given trace, whose answer has so many letters."""
+    """Return a span with a long answer."""
     span = agent_span(trace_id=trace_id)
     said = next(each for each in span.attributes if each.key == "gen_ai.output.messages").value
     said.string_value = said.string_value.replace("On its way.", "On its way. " + "word " * (size // 5))
@@ -63,12 +60,10 @@ def wordy(trace_id: bytes, size: int) -> bytes:
 
 
 def say(span: Span, key: str, text: str) -> None:
-    """Set a text attribute."""
     span.attributes.add(key=key).value.string_value = text
 
 
 def service(name: str = "shop", environment: str = "") -> bytes:
-    """The ``resource`` field of ``ResourceSpans``."""
     request = ExportTraceServiceRequest()
     resource = request.resource_spans.add().resource
     resource.attributes.add(key="service.name").value.string_value = name
@@ -78,7 +73,6 @@ def service(name: str = "shop", environment: str = "") -> bytes:
 
 
 def named(agent: str, service_name: str, environment: str) -> bytes:
-    """A request with one trace under these names."""
     span = agent_span()
     next(each for each in span.attributes if each.key == "gen_ai.agent.name").value.string_value = agent
     return field(
@@ -88,7 +82,7 @@ def named(agent: str, service_name: str, environment: str) -> bytes:
 
 
 def gzipped(unit: bytes, times: int, head: bytes = b"") -> bytes:
-    """``head`` and so many copies of ``unit``, compressed piece by piece: the whole never stands in memory."""
+    """Compress ``head`` and ``count`` copies of ``unit`` in pieces."""
     stream = zlib.compressobj(6, zlib.DEFLATED, 31)
     found = [stream.compress(head)]
     block = 1 << 16
@@ -100,5 +94,4 @@ def gzipped(unit: bytes, times: int, head: bytes = b"") -> bytes:
 
 
 def squeeze(body: bytes) -> bytes:
-    """The body as gzip."""
     return gzip.compress(body, 6)

@@ -1,6 +1,4 @@
-"""Inputs that once took more than linear time, seconds to half an hour per trace, at the size that stopped a
-collector.
-"""
+"""Inputs that once took more than linear time."""
 
 from __future__ import annotations
 
@@ -17,14 +15,13 @@ MEGABYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SlowInput:
-    """``spans`` makes a trace of an agent; ``judged``: what it slowed was a judge's question."""
+    """``spans`` makes a trace; ``judged``: the judge's question was slow."""
 
     spans: Callable[[], list[Span]]
     judged: bool = False
 
 
 def _calls_marked_in_a_text() -> list[Span]:
-    """An assistant's text, in the words of Mastra, which is full of marks for calls."""
     step = chat_span(2, "Done.")
     text = "[tool: ]" * (MEGABYTE // 8) + "x]"
     del step.attributes[:]
@@ -39,21 +36,19 @@ def _beginnings_of_code() -> list[Span]:
 
 
 def _beginnings_of_messages_in_code() -> list[Span]:
-    """Six calls, each with 20 KB of code that fails."""
     code = json.dumps({"code": "x = 1\n" + "print " * 3_400 + "()!"})
     calls = [_failing(number, code, "NameError: x") for number in range(2, 8)]
     return [agent_span(), *calls, chat_span(8, "Done.")]
 
 
 def _a_fence_that_does_not_end() -> list[Span]:
-    """As much as a judge is shown of an answer, and as much as a coding agent is shown of a result."""
+    """An unclosed fence as long as judge and coding agent accept."""
     tool = tool_span(2)
     say(tool, "gen_ai.tool.call.result", "«" + " " * 400_000)
     return [agent_span(), tool, chat_span(3, "«" + " " * 14_000)]
 
 
 def _one_number_everywhere() -> list[Span]:
-    """A number of 190,000 digits as question, argument, result and answer."""
     number = "1" * 190_000
     agent, tool = agent_span(), tool_span(2)
     asked = [{"role": "user", "parts": [{"type": "text", "content": number}]}]
@@ -64,18 +59,15 @@ def _one_number_everywhere() -> list[Span]:
 
 
 def _errors_of_dashes() -> list[Span]:
-    """Fifty errors, each as long as is kept of one."""
     calls = [_failing(number, "{}", "-a" * 2_000) for number in range(2, 52)]
     return [agent_span(), *calls, chat_span(52, "Done.")]
 
 
 def _a_thought_of_empty_lines() -> list[Span]:
-    """In place of a plan, before the first call."""
     return [agent_span(), chat_span(2, "\n" * 20_000), tool_span(3), chat_span(4, "Done.")]
 
 
 def _calls_in_calls() -> list[Span]:
-    """Call of one tool, each inside of the one before."""
     calls = [tool_span(number, number - 1) for number in range(2, 4_802)]
     return [agent_span(), *calls, chat_span(4_802, "Done.")]
 

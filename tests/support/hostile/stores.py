@@ -12,7 +12,7 @@ from support.senders import HttpDoor
 
 
 def unlocked(folder: Path, scale: int) -> Iterator[str]:
-    """The lock file is removed and a second collector started on the same directory."""
+    """Remove the lock file and start a second collector."""
     for number in range(scale):
         with (
             CollectorProcess(folder / f"{number}-first") as first,

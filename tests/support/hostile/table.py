@@ -1,4 +1,4 @@
-"""The table of attacks in docs/internals/reliability-tests.md, of the newest line that the ledger has of each."""
+"""The table of attacks in docs/internals/reliability-tests.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BEGINS, _ENDS = "<!-- attacks: python tests/lab/proofs/attacks.py --table -->\n
 
 
 def with_table(page: str, lines: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str:
-    """A page with the table of the attacks that came near a limit, between its marks."""
+    """Return the page with the table of attacks near a limit."""
     before, _, rest = page.partition(_BEGINS)
     head, rule, *rows = table(lines, names).splitlines()
     near = [row for row in rows if "**" in row or any(map(_near, row.split("|")))]
@@ -21,13 +21,13 @@ def with_table(page: str, lines: Iterable[Mapping[str, Any]], names: Iterable[st
 
 
 def _near(cell: str) -> bool:
-    """Whether a cell shows at least half a second, or 400 MiB."""
+    """Return whether a cell shows at least 0.5 s or 400 MiB."""
     number = re.match(r" (\d+\.\d\d|\d+ $)", cell)
     return number is not None and float(number[1]) >= (0.5 if "." in number[1] else 400)
 
 
 def table(lines: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str:
-    """Markdown. ``lines``: of the ledger, oldest first. What was wrong stands in bold."""
+    """Return the Markdown table, with problems in bold. ``lines``: of the ledger, oldest first."""
     newest: dict[str, dict[int, Mapping[str, Any]]] = {name: {} for name in names}
     for line in lines:
         if line["attack"] in newest:

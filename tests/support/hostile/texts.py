@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, on a terminal and in configuration files."""
+"""Hostile text on terminals and in configuration files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ _ALIEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\
 
 
 def on_a_terminal(folder: Path, scale: int) -> Iterator[str]:
-    """Commands print traces whose every text is hostile, on a real terminal."""
     file = hostile_file(folder)
     for arguments in (
         ("inspect", file),
@@ -47,7 +46,6 @@ def on_a_terminal(folder: Path, scale: int) -> Iterator[str]:
 
 
 def hostile_file(folder: Path) -> Path:
-    """A file of OTLP/JSON with one trace, all of whose texts are hostile."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
     request = ExportTraceServiceRequest.FromString(requests.one_span(name=HOSTILE))
@@ -72,7 +70,6 @@ def hostile_file(folder: Path) -> Path:
 
 
 def on_terminal(arguments: Sequence[str]) -> str:
-    """What a command of ours writes to the terminal that it runs on."""
     here, there = pty.openpty()
     path = os.pathsep.join(entry for entry in sys.path if entry)
     outside = {key: value for key, value in os.environ.items() if not key.startswith("PANDAEVAL")}
@@ -99,7 +96,7 @@ def on_terminal(arguments: Sequence[str]) -> str:
 
 
 def growing(folder: Path, scale: int) -> Iterator[str]:
-    """YAML that unfolds to more than there is, is nested deeply, or means other numbers than it shows."""
+    """Check YAML that expands, nests deeply or misleads."""
     names = "abcdefghijklmnopqrstuvwxyz"[: 9 + scale]
     bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         f"{name}: &{name} [{','.join([f'*{before}'] * 9)}]\n" for before, name in itertools.pairwise(names)
@@ -127,7 +124,7 @@ def growing(folder: Path, scale: int) -> Iterator[str]:
 
 
 def _checked(folder: Path, text: str) -> tuple[int, float, str]:
-    """Exit code of ``config check``, seconds that it took, what it said."""
+    """Return exit code, seconds and output of ``config check``."""
     file = folder / "config.yaml"
     file.write_text(text)
     path = os.pathsep.join(entry for entry in sys.path if entry)

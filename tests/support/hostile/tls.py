@@ -1,4 +1,4 @@
-"""Peers that speak no TLS, or half of it, to doors that do."""
+"""Peers with broken or weak TLS."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def _certified(folder: Path, scale: int) -> Mapping[str, str]:
 
 TLS = Ground("TLS", prepare=_certified, authority=f"{_FOLDER}/ca.pem")
 _HELLO = bytes.fromhex("1603010200010001fc0303")
-"""How a handshake begins whose rest never comes."""
+"""The start of an incomplete handshake."""
 
 
 @attack(TLS)
 def handshakes_that_never_end(target: Target, scale: int) -> Iterator[str]:
-    """The first bytes of one, silence, plain HTTP, and bytes at random, 75 of each to each door; ten times: 750."""
+    """Incomplete handshakes, silence, plain HTTP and random bytes."""
     plain = b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}"
     said = [_HELLO, b"", plain, os.urandom(4096)] * (75 * scale)
     for address in (target.grpc, target.http):
@@ -41,14 +41,12 @@ def handshakes_that_never_end(target: Target, scale: int) -> Iterator[str]:
 
 @attack(TLS)
 def handshakes_by_the_thousand(target: Target, scale: int) -> Iterator[str]:
-    """Each costs the server more than its peer: five hundred on each door, twenty at a time, and nothing is asked."""
     for address in (target.grpc, target.http):
         yield from at_once([partial(_shaken, address)] * (500 * scale))
 
 
 @attack(TLS)
 def old_and_weak_TLS(target: Target, scale: int) -> Iterator[str]:
-    """Versions and ciphers that nobody should speak any more."""
     for address in (target.grpc, target.http):
         for version in (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):
             weak = partial(_shaken, address, version)

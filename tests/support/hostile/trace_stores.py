@@ -1,4 +1,4 @@
-"""Commands that ask a trace store which answers to harm them."""
+"""Commands that query a hostile trace store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RSS_BYTES, _MOST_S = 512 << 20, 180.0
 
 
 def answering(folder: Path, scale: int) -> Iterator[str]:
-    """Evaluate the answers of each, as Jaeger and as Tempo."""
+    """Evaluate each hostile answer, as Jaeger and Tempo."""
     folder.mkdir(parents=True, exist_ok=True)
     for kind in ("jaeger", "tempo"):
         for name, answer in _answers(scale).items():
@@ -59,12 +59,11 @@ def _answers(scale: int) -> Mapping[str, Answer]:
 
 
 def _after_services(answer: Answer) -> Answer:
-    """Get Jaeger's list of services out of the way."""
     return lambda path: whole(b'{"services":["desk"]}') if path.endswith("services") else answer(path)
 
 
 def _evaluated(file: Path, address: str) -> tuple[int, float, int, str]:
-    """Exit code, seconds, the most memory, and what was said."""
+    """Return exit code, seconds, peak memory and output."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
     outside = {key: value for key, value in os.environ.items() if not key.startswith("PANDAEVAL")}
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""A collector whose every step is the test's: time, commits, answers of sinks and judges, and the moment of its death.
+"""A collector whose time, commits, answers and death the test controls.
 
-The pipeline, the line, the store, the outboxes and the judge's runner are the real ones, on one thread.
+The pipeline, store, outboxes and judge runner are real, on one thread.
 """

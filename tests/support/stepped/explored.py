@@ -12,8 +12,10 @@ from support.stepped.machine import Protocol
 
 
 def explore(examples: int, steps: int, seed: int | None = None, **options: Any) -> Counter[str]:
-    """So many examples of so many steps; returns what they came to. ``options``: Hypothesis's settings. Raises
-    ``AssertionError`` where a promise is broken."""
+    """Run examples and return their figures.
+
+    Raises ``AssertionError`` for a broken promise. ``options``: Hypothesis's.
+    """
 
     class Explored(Protocol):
         figures: ClassVar[Counter[str]] = Counter()

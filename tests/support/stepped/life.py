@@ -1,4 +1,4 @@
-"""One life of a stepped collector: from the opening of its store to its death."""
+"""One life of a stepped collector, from opening the store to death."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EPOCH = 1_790_000_000.0
 
 
 class Life:
-    """Begins with :meth:`start`. ``is_dead``: what it does from now on, nobody outside takes notice of."""
+    """Starts with :meth:`start`. ``is_dead``: later actions have no outside effect."""
 
     def __init__(
         self,
@@ -70,16 +70,16 @@ class Life:
         return cast(SteppedWriter, self.store._writer)
 
     def run(self, work: Callable[[], T]) -> T:
-        """Does something as code of this life."""
+        """Run a function as code of this life."""
         return self._context.copy().run(work)
 
     def begin(self, coro: Any) -> Any:
-        """Make a task of it."""
+        """Start a task of this life."""
         context: Context = self._context.copy()
         return self._loop.create_task(coro, context=context)
 
     def start(self) -> Any:
-        """A task that is done when it takes requests."""
+        """Start the collector; the task ends at readiness."""
         return self.begin(self._start())
 
     async def _start(self) -> None:
@@ -89,21 +89,20 @@ class Life:
         await self._runner.start()
 
     def commit(self) -> None:
-        """One group commit."""
         self.run(self.writer.step)
 
     def residual(self) -> int:
-        """Items without a fate."""
+        """Return the unaccounted items."""
         return residual(self.telemetry, self.pipeline.open_items)
 
     def at_rest(self) -> bool:
-        """Whether there is nothing left to do."""
+        """Return whether no work is left."""
         unsent = any(self.store.outbox.waiting(each.source, each.seq) for each in self.outboxes)
         busy = self.pipeline.open_traces or self.pipeline.open_sessions or self.store.jobs.waiting()
         return not (unsent or busy or self.store.waiting())
 
     def bury(self) -> None:
-        """Cancel its tasks and close its store; its files stay as they are, or go."""
+        """Cancel tasks and close the store."""
         self.is_dead = True
         for _ in range(5):
             for task in [task for task, life in self._loop.tasks.items() if life is self]:
@@ -114,7 +113,6 @@ class Life:
 
 @contextlib.contextmanager
 def _stepped() -> Iterator[None]:
-    """What is made inside has no threads of its own."""
     places = ("pandaeval_collector.jobs.job_traces",)
     with contextlib.ExitStack() as patches:
         patches.enter_context(patch("pandaeval_collector.store.store.Writer", SteppedWriter))

@@ -1,4 +1,4 @@
-"""What real code waits for, put into a test's hand: the event loop's clock, its threads, and the store's writer."""
+"""Manual event loop, threads and store writer."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from pandaeval_collector.store.commits import Writer
 
 LIFE: ContextVar[Any] = ContextVar("LIFE", default=None)
-"""The life of a collector that the running code belongs to."""
+"""The life that the running code belongs to."""
 _ENDLESS = 100_000
 
 
 class SteppedLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time stands still until :meth:`advance`. It notes for each task the life that began it."""
+    """An event loop with manual time. Records each task's life."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,12 +30,11 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Move the clock on and do due work."""
         self._now += seconds
         self.settle()
 
     def settle(self) -> None:
-        """Run until everything waits for something."""
+        """Run until every task waits."""
         for _ in range(_ENDLESS):
             self.call_soon(self.stop)
             self.run_forever()
@@ -55,7 +54,7 @@ class SteppedLoop(asyncio.SelectorEventLoop):
 
 
 class InlineExecutor(ThreadPoolExecutor):
-    """Does at once what it is given, on the caller's thread."""
+    """Runs work immediately on the caller's thread."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         super().__init__(1)
@@ -70,9 +69,10 @@ class InlineExecutor(ThreadPoolExecutor):
 
 
 class SteppedWriter(Writer):
-    """The store's writer without its thread: each :meth:`step` commits one group of what was submitted.
+    """The store's writer without a thread; :meth:`step` commits one group.
 
-    While ``at_once``, as at first, what is submitted is committed in the same moment: constructors wait for it."""
+    ``at_once``: commit immediately, as constructors need.
+    """
 
     _connection: sqlite3.Connection
     at_once = True
@@ -87,7 +87,7 @@ class SteppedWriter(Writer):
         return future
 
     def step(self) -> None:
-        """Commit waiting work as the writer's thread would: together, in a transaction."""
+        """Commit waiting work in one transaction."""
         group = self._next_group() if self._queue.qsize() else None
         if jobs := [job for job in group or () if job.future.set_running_or_notify_cancel()]:
             self._commit(self._connection, jobs)

@@ -1,4 +1,4 @@
-"""The state machine of the core protocol: every order of its steps, and a death between any two of them."""
+"""The state machine of the core protocol, with deaths between steps."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from support.stepped.world import POINTS, TRACES, World
 _WAITS = (0.05, 0.5, 2.0, 11.0, 200.0)
 _WHICH = st.integers(0, 3)
 _COMMITS = st.integers(0, 2)
-"""Mostly the writer is quick."""
+"""The writer is usually fast."""
 _MEMORY = Path("/dev/shm")
 
 
 class Protocol(RuleBasedStateMachine):
-    """A part of a trace arrives (again, or late), a trace becomes due, is decided, committed; an export, a member of a
-    session or a question is sent and answered, or is not; a collector dies and is started again.
+    """All steps of traces, exports, members, questions and restarts.
 
-    ``figures``: what all examples of this class came to."""
+    ``figures``: totals of this class.
+    """
 
     figures: ClassVar[Counter[str]] = Counter()
 
@@ -75,7 +75,7 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), point=st.sampled_from((*POINTS, "at once")))
     def dies(self, which: int, point: str) -> None:
-        """Between two steps, or at a point within one of the next."""
+        """Kill between steps, or at a point within the next step."""
         slot = self.world.slots[which % len(self.world.slots)]
         if point == "at once":
             self.world.kill(slot)

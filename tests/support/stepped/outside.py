@@ -1,6 +1,6 @@
-"""What stands outside of a stepped collector and survives it: senders, a sink, the network to an owner, a judge.
+"""The surroundings of a stepped collector: senders, sink, owner and judge.
 
-Each call of the collector waits here until the test answers it.
+Each call waits until the test answers it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VERDICTS: tuple[Verdict, ...] = ("good", "rate_limit", "timeout")
 
 @dataclass(slots=True)
 class Waiting:
-    """A call of a collector's ``life`` that nobody has answered yet; ``take`` does what it asks."""
+    """An unanswered call of a ``life``; ``take`` performs it."""
 
     life: Any
     answered: asyncio.Future[None]
@@ -38,8 +38,7 @@ class Waiting:
 
 @dataclass(slots=True)
 class Sink:
-    """Remembers what it took. ``changed``: results that came again, under the same id and revision, with other
-    content."""
+    """Records accepted items. ``changed``: repeats with other content."""
 
     bodies: dict[tuple[str, int], bytes] = field(default_factory=dict)
     changed: set[tuple[str, int]] = field(default_factory=set)
@@ -59,7 +58,7 @@ def _name(body: bytes) -> tuple[str, int]:
 
 
 class Calls:
-    """An exporter that asks the test. ``take`` is given the rows at the moment at which they arrive."""
+    """An exporter that waits for the test. ``take`` receives the rows."""
 
     off = False
 
@@ -82,7 +81,7 @@ class Calls:
 
 
 class JudgeByHand:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`: a call is answered when the test says so."""
+    """Implements ``Caller``; the test answers each call."""
 
     def __init__(self, calls: list[tuple[Waiting, list[Verdict]]]) -> None:
         self._calls = calls
@@ -98,21 +97,19 @@ class JudgeByHand:
 
 
 class JudgeAtOnce:
-    """The same judge, for a file run: each call is answered at once."""
+    """The same judge with immediate answers, for a file run."""
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
         return verdict_of(call)
 
 
 def verdict_of(call: ModelCall) -> ModelAnswer:
-    """What the judge says in the end."""
     assert call.response_format is not None
     about = call.response_format["json_schema"]["name"]
     return ModelAnswer(said(call.messages, about, GOOD), 100, 20, 0.001, model=call.model)
 
 
 def answer(call: Waiting, how: Answer) -> None:
-    """Answer a call of an exporter. Accepted items stay accepted, also if the answer is lost."""
     if how != "not taken":
         call.take()
     if how == "taken":

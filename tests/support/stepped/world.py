@@ -1,6 +1,6 @@
-"""Stepped collectors and all that is around them: one alone, or one that hands its sessions to an owner.
+"""Stepped collectors and their surroundings: one alone, or one with an owner of sessions.
 
-Whatever was answered with success is an obligation. :meth:`World.end` brings everything to rest and says what is wrong.
+:meth:`World.end` brings everything to rest and returns broken promises.
 """
 
 from __future__ import annotations
@@ -63,20 +63,20 @@ _REST = 400
 
 @cache
 def evaluator() -> Evaluator:
-    """A few metrics of each level, two of them a judge's."""
+    """Return an evaluator with a few metrics per level, two judged."""
     return Evaluator(WordEmbedder(), EvaluatorSettings(_METRICS, judge=JudgeSettings("m", delay=0.0)))
 
 
 @cache
 def made(seed: int) -> tuple[MadeTrace, ...]:
-    """The traces that senders have."""
+    """Return the senders' traces."""
     composer = Composer(seed, sessions=2)
     return tuple(composer.trace(1 + (seed + number) % 5) for number in range(TRACES))
 
 
 @dataclass(slots=True)
 class Slot:
-    """A place for one collector. ``life`` is ``None`` after a death; ``folder`` holds what the dead left."""
+    """A collector's place. ``life``: ``None`` after a death; ``folder``: its files."""
 
     name: str
     folder: Path
@@ -91,7 +91,7 @@ class Slot:
 
 @dataclass(slots=True)
 class Figures:
-    """What was tried."""
+    """Counts of the tried steps."""
 
     deaths: Counter[str] = field(default_factory=Counter)
     acknowledged: int = 0
@@ -102,7 +102,7 @@ class Figures:
 
 
 class World:
-    """A context manager. ``shared``: two collectors, of which the second owns all sessions."""
+    """A context manager. ``shared``: the second collector owns all sessions."""
 
     def __init__(self, folder: Path, seed: int, shared: bool) -> None:
         self.traces = made(seed)
@@ -141,7 +141,7 @@ class World:
     # -- steps ---------------------------------------------------------------------------------------------------
 
     def send(self, number: int, some: int) -> None:
-        """A sender sends some spans of a trace (the bits of ``some`` say which) to the collector that it belongs to."""
+        """Send the spans selected by the bits of ``some``."""
         trace, slot = self.traces[number], self.slots[number % len(self.slots)]
         if not slot.is_up or slot.life is None:
             return
@@ -157,18 +157,17 @@ class World:
         self._done()
 
     def commit(self, slot: Slot) -> None:
-        """The store's writer commits what waits."""
         if slot.life is not None:
             slot.life.commit()
         self._done()
 
     def wait(self, seconds: float) -> None:
-        """Time passes: what is due becomes so."""
+        """Advance the time."""
         self.loop.advance(seconds)
         self._done()
 
     def answer_export(self, which: int, how: Answer) -> None:
-        """The sink answers a request, or takes one whose sender is dead."""
+        """Answer a request, also of a dead sender."""
         call = self.exports.pop(which % len(self.exports))
         if call.is_open:
             answer(call, how)
@@ -177,7 +176,6 @@ class World:
         self._done()
 
     def answer_members(self, which: int, how: Answer) -> None:
-        """The owner of sessions gets members, or does not; its answer arrives, or does not."""
         call, owner = self.members.pop(which % len(self.members)), self.slots[-1]
         if how == "not taken" or not owner.is_up or owner.life is None:
             if call.is_open:
@@ -196,7 +194,6 @@ class World:
         self._done()
 
     def answer_question(self, which: int, verdict: Verdict) -> None:
-        """The judge answers."""
         call, verdicts = self.questions.pop(which % len(self.questions))
         if call.is_open:
             verdicts.append(verdict)
@@ -204,17 +201,16 @@ class World:
         self._done()
 
     def arm(self, slot: Slot, point: str) -> None:
-        """The collector will be killed where it next passes this point."""
+        """Kill the collector at its next pass of this point."""
         self._armed = slot, point
 
     def kill(self, slot: Slot) -> None:
-        """kill -9: what the files hold at this moment is all that is left."""
         if slot.life is not None:
             self._kill(slot, "between two steps")
         self._done()
 
     def start(self, slot: Slot) -> None:
-        """A new life on what the last one left."""
+        """Start a new life on the remaining files."""
         if slot.life is not None:
             return
         exporters = [Calls("sink", "logs", self.exports, self.sink.take)]
@@ -235,7 +231,6 @@ class World:
     # -- what is wrong -------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """What holds at every moment."""
         assert not self.problems, self.problems
         for slot in self.slots:
             if slot.is_up and slot.life is not None:
@@ -243,7 +238,7 @@ class World:
                 assert slot.life.residual() == 0, f"{slot.life.residual()} items of {slot.name} have no fate"
 
     def end(self) -> None:
-        """Everything comes to rest; then what holds at the end is checked."""
+        """Bring everything to rest and check the end state."""
         self._come_to_rest()
         self.check()
         self.figures.acknowledged, self.figures.repeated = len(self.acknowledged), self.sink.repeated
@@ -282,7 +277,7 @@ class World:
         return bool(database.execute("SELECT count(*) FROM results").fetchone()[0])
 
     def _check_decisions(self, database: Any) -> None:
-        """Every stored chunk is in a decision; each judged trace has ended jobs."""
+        """Check that each chunk is decided and each job ended."""
         held = {chunk for (chunks,) in database.execute("SELECT chunks FROM traces") for chunk in orjson.loads(chunks)}
         there = {id_ for (id_,) in database.execute("SELECT id FROM chunks")}
         if there - held:
@@ -305,7 +300,7 @@ class World:
             self.problems.append(f"{len(invented)} spans were never sent")
 
     def _check_results(self, rows: Sequence[dict[str, Any]], requests: Sequence[bytes]) -> None:
-        """What stands is what a file run says, and the sink has all of it."""
+        """Compare store and sink with a file run."""
         found = _ids_and_scores(sorted(rows, key=lambda each: int(each["revision"])))
         scorer = evaluator()
         with (
@@ -355,7 +350,7 @@ class World:
         self._dead.append(life)
 
     def _done(self) -> None:
-        """Run until everything waits, and clears away whoever died meanwhile."""
+        """Run until all wait, then clear dead lives."""
         self.loop.settle()
         self._bury()
 
@@ -366,7 +361,6 @@ class World:
             shutil.rmtree(life.folder)
 
     def _messages(self, slot: Slot, rows: Sequence[Any]) -> list[bytes]:
-        """Members as they go over the wire."""
         life = slot.life
         if life is None:
             return []

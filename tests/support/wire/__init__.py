@@ -1,1 +1,1 @@
-"""One module per provider's wire format, each with ``parse``, ``render``, ``stream`` and ``fault``."""
+"""Wire formats of providers, each with ``parse``, ``render``, ``stream`` and ``fault``."""

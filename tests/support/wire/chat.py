@@ -1,4 +1,4 @@
-"""OpenAI chat completions, with ``reasoning_content`` as several compatible servers send it."""
+"""OpenAI chat completions, with ``reasoning_content``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from tests.support.wire.parts import CREATED, Event, Ids, arguments_json, output
 
 
 def parse(body: Mapping[str, Any]) -> Conversation:
-    """The conversation in a request body."""
     messages = [
         Message(m["role"], text_of(m.get("content")), tuple(c["function"]["name"] for c in m.get("tool_calls") or ()))
         for m in body.get("messages", ())
@@ -21,7 +20,6 @@ def parse(body: Mapping[str, Any]) -> Conversation:
 
 
 def render(reply: Reply, conversation: Conversation, ids: Ids) -> dict[str, Any]:
-    """The response body."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
     if reply.reasoning:
         message["reasoning_content"] = reply.reasoning
@@ -47,7 +45,7 @@ def render(reply: Reply, conversation: Conversation, ids: Ids) -> dict[str, Any]
 
 
 def stream(response: dict[str, Any]) -> Iterator[Event]:
-    """The same response in chunks: role, reasoning, text, calls (arguments in two pieces), reason, usage."""
+    """Return the response in chunks."""
     choice = response["choices"][0]
     message = choice["message"]
     head = {key: response[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
@@ -72,5 +70,4 @@ def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def fault(fault: Fault) -> dict[str, Any]:
-    """The error body."""
     return {"error": {"message": fault.message, "type": fault.kind, "param": None, "code": None}}

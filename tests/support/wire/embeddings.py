@@ -1,4 +1,4 @@
-"""OpenAI embeddings: a bag of hashed words, so that texts with the same words lie close."""
+"""OpenAI embeddings as bags of hashed words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DIMENSIONS = 64
 
 
 def embed(text: str) -> list[float]:
-    """A unit vector of 64 numbers; all zero for a text without words."""
+    """Return a unit vector of 64 numbers; zeros without words."""
     vector = [0.0] * DIMENSIONS
     for word in re.findall(r"\w+", text.casefold()):
         vector[zlib.crc32(word.encode()) % DIMENSIONS] += 1.0
@@ -23,7 +23,7 @@ def embed(text: str) -> list[float]:
 
 
 def respond(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The response body, as floats or base64 as the request asks."""
+    """Return the body, as floats or base64."""
     given = body.get("input", [])
     texts = [given] if isinstance(given, str) else [str(text) for text in given]
     packed = body.get("encoding_format") == "base64"

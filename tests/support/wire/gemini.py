@@ -1,4 +1,4 @@
-"""Gemini ``generateContent``, and ``streamGenerateContent`` in a single chunk."""
+"""Gemini ``generateContent`` and ``streamGenerateContent``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.wire.parts import Event, Ids, output_tokens, text_of
 
 
 def parse(body: Mapping[str, Any]) -> Conversation:
-    """The conversation in a request body. The model is in the path, so it is left empty."""
+    """Parse a body; the model is in the path."""
     messages = [_message(content) for content in body.get("contents", ())]
     tools = [f["name"] for t in body.get("tools") or () for f in t.get("functionDeclarations", ())]
     return conversation("", messages, tools)
@@ -24,7 +24,6 @@ def _message(content: Mapping[str, Any]) -> Message:
 
 
 def render(reply: Reply, conversation: Conversation, ids: Ids) -> dict[str, Any]:
-    """The response body."""
     parts: list[dict[str, Any]] = []
     if reply.reasoning:
         parts.append({"text": reply.reasoning, "thought": True})
@@ -49,10 +48,8 @@ def render(reply: Reply, conversation: Conversation, ids: Ids) -> dict[str, Any]
 
 
 def stream(response: dict[str, Any]) -> Iterator[Event]:
-    """The response as the only chunk."""
     yield None, response
 
 
 def fault(fault: Fault) -> dict[str, Any]:
-    """The error body."""
     return {"error": {"code": fault.status, "message": fault.message, "status": "INVALID_ARGUMENT"}}

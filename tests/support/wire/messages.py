@@ -11,7 +11,6 @@ from tests.support.wire.parts import Event, Ids, output_tokens, text_of
 
 
 def parse(body: Mapping[str, Any]) -> Conversation:
-    """The conversation in a request body."""
     messages = [_message(m) for m in body.get("messages", ())]
     if body.get("system"):
         messages.insert(0, Message("system", text_of(body["system"])))
@@ -26,7 +25,6 @@ def _message(message: Mapping[str, Any]) -> Message:
 
 
 def render(reply: Reply, conversation: Conversation, ids: Ids) -> dict[str, Any]:
-    """The response body; reasoning is a thinking block."""
     content: list[dict[str, Any]] = []
     if reply.reasoning:
         content.append({"type": "thinking", "thinking": reply.reasoning, "signature": ids("")})
@@ -51,7 +49,6 @@ def render(reply: Reply, conversation: Conversation, ids: Ids) -> dict[str, Any]
 
 
 def _served(call: Served, ids: Ids) -> Iterator[dict[str, Any]]:
-    """A block for the call, and one for its result."""
     call_id = ids("srvtoolu_")
     if call.kind == "mcp":
         call_id = ids("mcptoolu_")
@@ -85,7 +82,7 @@ def _served(call: Served, ids: Ids) -> Iterator[dict[str, Any]]:
 
 
 def stream(response: dict[str, Any]) -> Iterator[Event]:
-    """One delta for each part: clients read what blocks hold from deltas, not from their beginning."""
+    """Send one delta per part, because clients read deltas."""
     yield "message_start", {"type": "message_start", "message": response | {"content": []}}
     for index, block in enumerate(response["content"]):
         empty, delta = _begun(block)
@@ -99,7 +96,7 @@ def stream(response: dict[str, Any]) -> Iterator[Event]:
 
 
 def _begun(block: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A block as it begins, and the delta that brings what is in it; none for a result, which begins as it is."""
+    """Return a starting block and its delta, if any."""
     if block["type"].endswith("_result"):
         return block, {}
     if block["type"].endswith("tool_use"):
@@ -109,5 +106,4 @@ def _begun(block: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def fault(fault: Fault) -> dict[str, Any]:
-    """The error body."""
     return {"type": "error", "error": {"type": fault.kind, "message": fault.message}}

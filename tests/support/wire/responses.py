@@ -1,4 +1,4 @@
-"""OpenAI responses. The history is in the request, or kept by the server."""
+"""OpenAI responses, with history in the request or on the server."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["fault", "parse", "render", "stream"]
 
 
 def parse(body: Mapping[str, Any]) -> Conversation:
-    """The conversation in a request body; its input is a string or a list of items."""
+    """Parse a body whose input is a string or list."""
     messages = [message for message in map(_message, _items(body)) if message]
     return conversation(body.get("model", ""), messages, [t.get("name", "") for t in body.get("tools") or ()])
 
 
 def with_history(body: Mapping[str, Any], histories: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """The body as if all that went before were in its input. ``histories``: input and output, by response id."""
+    """Add earlier input and output. ``histories``: by response ID."""
     before = histories.get(body.get("previous_response_id") or "", [])
     return {**body, "input": [*before, *_items(body)]}
 
@@ -41,7 +41,6 @@ def _message(item: Mapping[str, Any]) -> Message | None:
 
 
 def render(reply: Reply, conversation: Conversation, ids: Ids) -> dict[str, Any]:
-    """The response body."""
     taken, given = conversation.input_tokens(), output_tokens(reply)
     return {
         "id": ids("resp_"),
@@ -84,7 +83,7 @@ def _output(reply: Reply, ids: Ids) -> Iterator[dict[str, Any]]:
 
 
 def _served(call: Served, ids: Ids) -> dict[str, Any]:
-    """An item that holds the call and its result. A search tells its query alone."""
+    """Return an item with call and result; a search has only its query."""
     status = "failed" if call.error else "completed"
     match call.kind:
         case "search":
@@ -119,7 +118,7 @@ def _served(call: Served, ids: Ids) -> dict[str, Any]:
 
 
 def stream(response: dict[str, Any]) -> Iterator[Event]:
-    """The items one after the other, the text of a message in one delta, and the whole response at the end."""
+    """Send items in order, then the whole response."""
     for number, event in enumerate(_events(response)):
         yield event["type"], {**event, "sequence_number": number}
 
@@ -151,6 +150,5 @@ def _events(response: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _begun(item: dict[str, Any]) -> dict[str, Any]:
-    """An item as it begins: what deltas bring is empty."""
     empty: dict[str, Any] = {"content": [], "arguments": "", "code": "", "outputs": [], "results": [], "output": None}
     return {**item, **{key: empty[key] for key in empty.keys() & item.keys()}, "status": "in_progress"}

@@ -1,4 +1,4 @@
-"""Amounts as people write them: currency words of many languages, digits of all scripts, groups of ten thousands."""
+"""Amounts in many currencies, scripts and groupings."""
 
 from __future__ import annotations
 

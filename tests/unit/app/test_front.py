@@ -1,4 +1,4 @@
-"""The front looks into no content, and loads nothing that does. Only the process of a run loads the lab."""
+"""The front's imports: no content code, no lab."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ print(*sys.modules)
 
 
 def test_what_the_front_imports_looks_into_no_content(tmp_path: Path) -> None:
-    """Also where the configuration names metrics, which another process looks up."""
     file = tmp_path / "pandaeval.yaml"
     file.write_text("metrics: {enabled: [tool_loop]}")
     loaded = _loaded(IMPORTS, file)
@@ -43,7 +42,7 @@ def test_what_the_front_imports_looks_into_no_content(tmp_path: Path) -> None:
 
 
 def test_no_process_of_a_collector_loads_the_lab(tmp_path: Path) -> None:
-    """Nor where a trial's metric is named: the processes know those of traces, turns and sessions."""
+    """Not even for a named trial metric."""
     file = tmp_path / "pandaeval.yaml"
     file.write_text("metrics: {enabled: [tool_correctness, trial.exit_code, agent_reliability]}")
     loaded = _loaded(SCORING, file)
@@ -52,7 +51,7 @@ def test_no_process_of_a_collector_loads_the_lab(tmp_path: Path) -> None:
 
 
 def _loaded(code: str, file: Path) -> list[str]:
-    """The modules that a process has after this code, which is given a configuration file."""
+    """Return the modules loaded by this code."""
     ran = subprocess.run(
         [sys.executable, "-P", "-c", code, str(file)], capture_output=True, text=True, cwd=file.parent, check=False
     )

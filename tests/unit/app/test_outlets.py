@@ -1,4 +1,4 @@
-"""The outbox stays within bounds, and every way out is found, named and told apart."""
+"""Outbox bounds and exporter discovery."""
 
 from __future__ import annotations
 
@@ -67,7 +67,6 @@ class TestFound:
 class TestBounds:
     @pytest.fixture
     async def outlets(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Outlets]:
-        """Without a sink: what is in the outbox waits."""
         monkeypatch.setattr(module, "_TIDY_S", 0.01)
         monkeypatch.setattr(module, "_BOUND_EVERY", 1)
         self.telemetry = Telemetry()
@@ -121,7 +120,7 @@ class TestBounds:
 
 
 class Recorder:
-    """A transport that keeps requests; ``fail``: what to raise first."""
+    """A transport that keeps requests; ``fail``: first errors."""
 
     def __init__(self, *fail: Exception) -> None:
         self.fail = list(fail)

@@ -1,4 +1,4 @@
-"""The process that answers what is read: it says what the collector itself would, and its end is an answer."""
+"""The reader process against direct reads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from support.many_traces import fill
 
 
 class Beside:
-    """A store with traces and two doors to it: ``here`` answers by itself, ``there`` has a process do it."""
+    """A store read directly (``here``) and by a process (``there``)."""
 
     def __init__(self, folder: Path, errors: Any = None, **settings: Any) -> None:
         config = Config.model_validate(
@@ -213,7 +213,7 @@ async def test_a_process_that_hangs_is_ended(beside: Callable[..., Any], monkeyp
 async def test_a_request_that_hangs_alone_is_answered(
     beside: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, method: str, path: str
 ) -> None:
-    """Also while the process answers others, and so is not ended."""
+    """Other requests keep the process alive."""
 
     async def hangs(*_: Any, **__: Any) -> None:
         await asyncio.Event().wait()

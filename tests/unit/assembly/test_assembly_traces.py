@@ -1,4 +1,4 @@
-"""When a trace is done: each closing rule, and what happens to spans that come late."""
+"""Completion rules of traces, and late spans."""
 
 from __future__ import annotations
 

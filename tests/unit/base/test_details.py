@@ -1,4 +1,4 @@
-"""Details of others' metrics are bounded."""
+"""Bounded details of third-party metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One table says what lists can be narrowed down by: the API, runs, commands and MCP tools all have it."""
+"""API, runs, commands and MCP share the filters."""
 
 from __future__ import annotations
 

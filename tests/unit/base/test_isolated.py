@@ -1,4 +1,4 @@
-"""Items are tried together, and one by one if that fails."""
+"""Batches fall back to single items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns that are compiled at their first use find what patterns find."""
+"""Lazily compiled patterns."""
 
 from __future__ import annotations
 

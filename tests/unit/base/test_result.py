@@ -1,4 +1,4 @@
-"""What follows from a finding, and what a result says of it: one table a rule."""
+"""Outcomes of findings and fields of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a score may be: a number in 0..1, both ends included."""
+"""Valid scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call at a time is ended when it takes too long, on whichever thread, and nothing is left of the limit."""
+"""Time limits on calls, on any thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts of other evaluators are compared with ours, run by run."""
+"""Agreement with other evaluators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAITHFUL = OtherResult("Faithfulness", "deepeval", 0.1, "fail")
 
 
 def shown(*runs: tuple[OtherResult, list[bool | None]]) -> str:
-    """The table for runs with another evaluator's result and the verdicts of ours."""
+    """Return the agreement table."""
     stage = Agreement()
     for at, (other, verdicts) in enumerate(runs):
         trace = Trace(f"{at:032x}", (), "", evaluations=(other,))

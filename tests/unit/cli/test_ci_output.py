@@ -1,4 +1,4 @@
-"""What a run says to CI systems: JUnit, the job's summary of GitHub Actions, JSON with groups."""
+"""Output for CI: JUnit, GitHub summary, JSON."""
 
 from __future__ import annotations
 
@@ -131,7 +131,6 @@ def _span(number: int, **attributes: str) -> dict[str, Any]:
 
 
 def evaluate(folder: Path, config: str, *options: str, **environ: str) -> Result:
-    """Two runs that ended with an error."""
     traces, settings = folder / "traces.jsonl", folder / "pandaeval.yaml"
     traces.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [_span(1), _span(2)]}]}]}))
     settings.write_text(config)

@@ -1,4 +1,4 @@
-"""Commands are found: those of this package by their files, others by their entry points."""
+"""Discovery of our commands and third-party commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def greet(name: str) -> None:
 
 @pytest.fixture
 def others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Commands of other packages: one that works, one that cannot be imported, and one by the name of ours."""
+    """Install a working, a broken and a clashing command."""
     (tmp_path / "greet.py").write_text(_MODULE)
     (tmp_path / "broken.py").write_text("raise RuntimeError('no such luck')\n")
     monkeypatch.syspath_prepend(tmp_path)

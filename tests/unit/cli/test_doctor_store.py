@@ -1,4 +1,4 @@
-"""``pandaeval doctor`` about a store that does not exist."""
+"""``pandaeval doctor`` without a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pandaeval doctor` names the services of which text is not read."""
+"""`pandaeval doctor` names services with unread text."""
 
 from __future__ import annotations
 

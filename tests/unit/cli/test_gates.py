@@ -1,4 +1,4 @@
-"""Only configured thresholds fail a run, and silence passes only where it is explained."""
+"""Thresholds fail a run; unexplained silence fails too."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_the_value_is_in_the_scale_of_the_threshold() -> None:
 
 @pytest.mark.parametrize(("threshold", "passes"), [(3.5, True), (3.8, True), (3.81, False)])
 def test_the_worked_example_of_the_source_holds(threshold: float, passes: bool) -> None:
-    """Agentest, evaluation metrics, *Thresholds*: 4.2, 3.1, 4.5, 3.8, 4.0, 3.2 have the mean 3.8."""
+    """Mean of 4.2, 3.1, 4.5, 3.8, 4.0, 3.2: 3.8."""
     summary = Summary()
     fields = {"level": "turn", "metric": "helpfulness", "outcome": "scored", "why": None, "success": True}
     fields |= {"reason": "", "agent": "", "metadata": {}, "session_id": None, "trace_id": "1", "span_id": "2"}

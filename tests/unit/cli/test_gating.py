@@ -1,4 +1,4 @@
-"""A whole configuration against a whole run, and failure groups as a gate and among results."""
+"""Gates over whole runs, with failure groups."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def config(**sections: Any) -> Config:
 
 
 def summary(*results: Result, sessions: bool = True, agents_traces: int = 1) -> Summary:
-    """Of these results, of so many agents' traces."""
     made = Summary()
     made.agents_traces, made.has_sessions = agents_traces, sessions
     for each in results:
@@ -136,7 +135,7 @@ def nothing(needs: str, more: str = "") -> tuple[bool, str]:
 
 
 class TestSilent:
-    """Why a metric gave no result, the first reason that holds."""
+    """The first reason for a missing result."""
 
     @pytest.mark.parametrize(
         ("key", "sections", "run", "why"),
@@ -210,7 +209,7 @@ class TestUnanswered:
 
 
 class TestSentences:
-    """Each sentence of a gate in full."""
+    """The full gate sentences."""
 
     @pytest.mark.parametrize(
         ("outcomes", "mean", "passed", "text"),

@@ -1,4 +1,4 @@
-"""Help on a terminal of 80 columns: nothing is cut."""
+"""Help is not cut at 80 columns."""
 
 from __future__ import annotations
 

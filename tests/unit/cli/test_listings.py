@@ -1,4 +1,4 @@
-"""Lists show texts of other programs on one line each, and pass no control character to the terminal."""
+"""Lists print untrusted text safely on one line."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ SESSION = {"session_id": "s", "traces": 2, "failed_traces": 1, "failed": True, "
 
 
 def _shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *sessions: dict[str, Any]) -> str:
-    """What the list of sessions prints on a wide terminal."""
-
     def terminal(**_: Any) -> output.PlainConsole:
         return output.PlainConsole(force_terminal=True, width=4000, markup=False, emoji=False, highlight=False)
 

@@ -1,4 +1,4 @@
-"""Mistakes on the command line: each ends with 2 and one line that names the cause and the cure."""
+"""Usage errors: exit code 2 and a line with cause and cure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompts as people see them are those that a judge gets."""
+"""Shown prompts equal sent prompts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def run(*arguments: str, code: int = 0) -> str:
 
 @pytest.mark.parametrize("columns", ["40", "200"])
 def test_every_judged_metric_shows_its_question(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In its very words: no line is broken to fit a window."""
     monkeypatch.setenv("COLUMNS", columns)
     shown = run()
     for metric in JUDGED:
@@ -64,7 +63,6 @@ def test_a_prompt_is_filled_with_a_trace() -> None:
 
 
 def test_all_that_is_sent_is_shown() -> None:
-    """The messages, the schema that goes with them, and what is sent after a reply that does not hold."""
     shown = run()
     for metric in JUDGED:
         for rubric in metric.rubrics:

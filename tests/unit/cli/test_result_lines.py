@@ -1,4 +1,4 @@
-"""Results as JSON lines, read back from whoever wrote them."""
+"""Reading results from JSON lines."""
 
 from __future__ import annotations
 

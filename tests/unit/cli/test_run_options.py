@@ -1,4 +1,4 @@
-"""What is written on the command line about a run becomes a request, or a sentence."""
+"""Run options become a request or an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios with thresholds and a gate of severity of their own, over all their conversations."""
+"""Scenario thresholds and severity gates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _suite(**scenario: Any) -> Suite:
 
 
 def _told(suite: Suite, *results: Result) -> list[tuple[bool, str]]:
-    """Whether each gate of the scenarios passes, and what is said of it."""
+    """Return verdict and sentence of each gate."""
     scenarios = Scenarios(with_trials(Config()), suite, {"talk": "refund", "chat": "other"}.get)
     whole = Summary()
     whole.agents_traces, whole.has_sessions = 1, True

@@ -1,4 +1,4 @@
-"""What commands import before they do anything: a start is as long as that takes. Modules are counted, not time."""
+"""Modules imported at command start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ out.flush()
 
 
 def _imported(*arguments: str) -> list[str]:
-    """The modules that are there when a command has ended."""
+    """Return the modules loaded by a command."""
     path = os.pathsep.join((str(_ROOT), str(_ROOT / "collector")))
     command = [sys.executable, "-c", _PROGRAM, *arguments]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""`pandaeval store` and `pandaeval doctor`: damage is named row by row, moved out on demand, and never exported."""
+"""Damage reports of `pandaeval store` and `doctor`."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class TestDoctor:
         monkeypatch.setenv("PANDAEVAL_SERVER__HEALTH", f"127.0.0.1:{port}")
 
     def wrong(self, folder: Path) -> list[str]:
-        """Returns what is wrong, a line for each finding."""
+        """Return the problem lines."""
         found = run("doctor", "--store", str(folder))
         lines = [line.removeprefix("wrong").strip() for line in found.stdout.splitlines() if line.startswith("wrong")]
         assert found.exit_code == bool(lines), found.output

@@ -1,4 +1,4 @@
-"""What the tables of a run show stays small, and nothing in a trace can steer a terminal."""
+"""Run tables: bounded and safe."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_control_characters_are_written_out() -> None:
 
 
 def _stored(number: int, error: str | None) -> str:
-    """A run of two spans without content, as a line of a file; it ended in ``error``, if any."""
+    """Return a run of two contentless spans as a line, ended in ``error``."""
     trace_id = f"{number:032x}"
     operations = [("invoke_agent", "agent", "", "desk"), ("execute_tool", "tool", "agent", "search")]
     spans = []
@@ -91,7 +91,6 @@ def _stored(number: int, error: str | None) -> str:
 
 
 def test_a_run_that_broke_stands_above_the_others_and_says_so(tmp_path: Path) -> None:
-    """Its results do not: nothing was captured, and no tool was called in a loop."""
     recording = tmp_path / "traces.jsonl"
     recording.write_text("\n".join((_stored(1, None), _stored(2, "connection lost"), _stored(3, None))))
     done = CliRunner().invoke(app, ["evaluate", str(recording)])

@@ -1,4 +1,4 @@
-"""``--where``: the traces that are scored, judged and shown, and the sentences for what is written wrong."""
+"""``--where`` selection and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that can be written makes loading fail in any other way than with words and a place."""
+"""Any invalid input gives an error with a place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pandaeval config …`, and what all commands share: exit codes, messages, plain output, a quick start."""
+"""`pandaeval config` and shared command behaviour."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _no_variables_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the application in this process; checks the exit code and gives stdout and stderr."""
+    """Run the application; check the exit code; return its output."""
 
     def call(*arguments: str, code: int = 0) -> tuple[str, str]:
         with pytest.raises(SystemExit) as left:

@@ -1,4 +1,4 @@
-"""Where values come from, which of them wins, and that every problem is told at once with its place."""
+"""Sources, precedence and errors of configuration values."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
 
 
 def test_every_key_is_a_variable() -> None:
-    """Each takes its own default. Those of server.tls need each other: their section has none."""
+    """The section server.tls is excluded."""
     leaves = [key for key in keys().values() if not key.section and key.path[:2] != ("server", "tls")]
     assert len(leaves) > 80
     for key in leaves:

@@ -1,4 +1,4 @@
-"""Example file and reference page are made from the configuration; the committed ones are up to date."""
+"""Example file and reference page are current."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROOT = Path(__file__).parents[3]
     [("collector/config.example.yaml", docs.example_yaml), ("docs/reference/configuration.md", reference_page)],
 )
 def test_the_committed_file_is_up_to_date(path: str, made: object) -> None:
-    """Otherwise: `pandaeval config schema --example`, or `python -m support.config_page`."""
+    """Fix: `pandaeval config schema --example`, or `python -m support.config_page`."""
     assert callable(made)
     assert (_ROOT / path).read_text(encoding="utf-8") == made()
 

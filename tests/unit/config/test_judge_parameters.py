@@ -1,4 +1,4 @@
-"""Parameters of the judge's calls: what is set, and what they may not hold."""
+"""Parameters of judge calls."""
 
 from __future__ import annotations
 

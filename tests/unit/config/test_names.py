@@ -1,4 +1,4 @@
-"""Names of metrics: what they select, and what a threshold under a name of several levels means."""
+"""Metric names and their thresholds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people may see of a configuration, and the secrets that stay out of it."""
+"""Secrets stay out of shown configuration."""
 
 from __future__ import annotations
 

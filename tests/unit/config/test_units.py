@@ -1,4 +1,4 @@
-"""Durations and sizes: what people write, and that nothing is lost on the way back."""
+"""Durations and sizes."""
 
 from __future__ import annotations
 

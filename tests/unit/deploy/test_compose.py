@@ -1,4 +1,4 @@
-"""``deploy/compose``: valid, hardened, and every part finds the others. No engine is needed; none is here."""
+"""``deploy/compose``: valid, hardened, connected."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ _DEFAULT = re.compile(r"\$\{env:\w+:-([^}]*)\}")
 
 
 def _endpoint(text: str) -> tuple[str, int]:
-    """Host and port of an endpoint, variables at their defaults."""
+    """Return host and port of an endpoint."""
     plain = _DEFAULT.sub(r"\1", text).removeprefix("http://").partition("/")[0]
     host, _, port = plain.rpartition(":")
     return host, int(port)
 
 
 def _ports_of(service: str) -> set[int]:
-    """Ports that the configuration of a service listens on."""
     if service == "pandaeval":
         return {_endpoint(_CONFIG["server"][door])[1] for door in ("grpc", "http", "health")}
     if service == "otelcol":

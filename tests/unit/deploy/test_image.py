@@ -1,4 +1,4 @@
-"""The Dockerfiles: linted, pinned, and fitting what they pack. No engine is needed; none is here."""
+"""Dockerfiles: linted, pinned, consistent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def test_hadolint(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Dockerfile", "compose/agent/Dockerfile"])
 def test_what_is_copied_exists_and_is_not_ignored(name: str) -> None:
-    """Docker would find out when it builds; a build needs an engine and minutes."""
     text = (DEPLOY / name).read_text()
     kept = [line[1:] for line in (DEPLOY / f"{name}.dockerignore").read_text().splitlines() if line.startswith("!")]
     for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE):
@@ -65,7 +64,7 @@ def test_ports_are_the_collectors() -> None:
 
 @pytest.mark.parametrize("lock", ["collector", "judge", "ci", "build", "sbom"])
 def test_locks_are_what_the_project_asks_for(lock: str) -> None:
-    """Otherwise: ``python deploy/locks/compile.py``."""
+    """Fix: ``python deploy/locks/compile.py``."""
     text = (DEPLOY / "locks" / f"{lock}.txt").read_text()
     locked = {
         canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE)
@@ -77,7 +76,6 @@ def test_locks_are_what_the_project_asks_for(lock: str) -> None:
 
 
 def test_the_inventory_names_what_is_installed(tmp_path: Path) -> None:
-    """With the image's own command, of the environment that runs this test."""
     command = re.findall(r"cyclonedx-py (environment .*) -o /sbom.cdx.json", _DOCKERFILE)[0].split()
     made = tmp_path / "sbom.cdx.json"
     run(*module("cyclonedx_py"), *command, "-o", made, sys.executable)

@@ -1,4 +1,4 @@
-"""``deploy/kubernetes`` and ``deploy/helm``: valid for Kubernetes, hardened, configured as the collector wants it."""
+"""``deploy/kubernetes`` and ``deploy/helm``: valid and hardened."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.deploy import DEPLOY, check, program, read, run
 
 _ALL = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 _MANIFESTS = [path for path in _ALL if path.stem != "sidecar-minimal"]
-"""For good; the other is for a try (tests/unit/pages/test_recipe_pages.py)."""
+"""The permanent configuration; see tests/unit/pages/test_recipe_pages.py for the trial."""
 _TLS = ("--set", "insecureBind=false,tls.secretName=t,token.secretName=k")
 _KAFKA = (
     "--set",
@@ -43,7 +43,7 @@ _SETS = {
 _NEEDED = 45
 """Seconds for a stop: docs/operate/deploy.md#stopping."""
 _REMARK = 1
-"""Helm's severity of what is neither a warning nor an error."""
+"""Helm's severity below warning."""
 
 
 def _documents(text: str) -> list[dict[str, Any]]:
@@ -78,7 +78,7 @@ def test_helm_lint() -> None:
 
 
 def test_helms_own_library_finds_nothing_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The same check without Helm's program, which no package index has."""
+    """Works without the Helm program."""
     helm = pytest.importorskip("helm_sdkpy", reason="pip install --no-deps --ignore-requires-python helm-sdkpy")
     monkeypatch.setenv("HOME", str(tmp_path))
 
@@ -99,7 +99,7 @@ def test_the_chart_renders_what_kubernetes_takes(options: tuple[str, ...], tmp_p
 
 
 def test_collectors_that_share_a_topic_come_and_go_by_what_waits() -> None:
-    """Each keeps its partitions by its pod's name; KEDA decides on their number, and a restart of Helm does not."""
+    """KEDA decides their number, not Helm."""
     documents = _documents(template(*_KAFKA))
     workers = _by_kind(documents, "StatefulSet")
     assert "replicas" not in workers["spec"]
@@ -131,12 +131,12 @@ def test_a_field_that_kubernetes_does_not_know_is_found(tmp_path: Path) -> None:
 
 
 def test_the_manifest_is_the_chart() -> None:
-    """Otherwise: `python tests/support/chart.py`."""
+    """Fix: `python tests/support/chart.py`."""
     assert GATEWAY.read_text() == gateway()
 
 
 def test_the_charts_page_is_up_to_date() -> None:
-    """Otherwise: `python tests/support/chart.py`."""
+    """Fix: `python tests/support/chart.py`."""
     assert README.read_text() == readme()
 
 
@@ -177,7 +177,6 @@ def test_pods_are_locked_down(path: Path) -> None:
 
 @pytest.mark.parametrize("path", _MANIFESTS, ids=lambda path: str(path.stem))
 def test_what_the_collector_writes_is_mounted(path: Path, tmp_path: Path) -> None:
-    """Its root file system is read-only."""
     documents = _documents(path.read_text())
     config = _configured(documents, tmp_path)
     for pod in _pods(documents):

@@ -1,4 +1,4 @@
-"""What the locks name is what the two projects ask for."""
+"""Locks match the projects' requirements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the packages hold of others is what SECURITY.md says, and what runs by itself at Python's start is known."""
+"""Bundled third-party content and start-up code are documented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``deploy/systemd``: a unit that systemd takes, hardened, and with the paths that it names."""
+"""``deploy/systemd``: valid, hardened, correct paths."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ _TEXT = _UNIT.read_text()
 
 
 def test_systemd_takes_it(tmp_path: Path) -> None:
-    """With a program that is there in place of ours: a missing one is all that it may complain about."""
     tried = tmp_path / _UNIT.name
     tried.write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", _TEXT, flags=re.MULTILINE))
     assert run(program("systemd-analyze"), "verify", tried) == ""
 
 
 def test_it_is_hardened() -> None:
-    """Exposure in systemd's own measure, 0 to 10; a unit without any of it has 9.6."""
+    """systemd exposure, 0 to 10."""
     said = run(program("systemd-analyze"), "security", "--offline=true", "--no-pager", _UNIT)
     level = re.search(r"Overall exposure level for \S+ (\d+\.\d+)", said)
     assert level is not None

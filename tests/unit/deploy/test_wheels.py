@@ -1,4 +1,4 @@
-"""The two distributions: what goes into applications is small and holds nothing of the collector."""
+"""Contents of the two distributions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans put together for the tests of dialects, and what becomes of them. One small story: the weather in Oslo."""
+"""Handmade spans for dialect tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def seen(
     logs: Sequence[RawLog] = (),
     **fields: Any,
 ) -> Span:
-    """The normal form of a span with these attributes, by all dialects together."""
+    """Return the normal form of a span with these attributes."""
     span = RawSpan(TRACE, SPAN, attributes=attributes or {}, scope=Scope(scope), events=events, **fields)
     return normalize(span, logs)
 
@@ -45,5 +45,4 @@ def link(trace_id: str = TRACE) -> RawLink:
 
 
 def texts(messages: Sequence[Message] | None) -> list[tuple[str, str]]:
-    """Role and text of each message."""
     return [(message.role, message.text) for message in messages or ()]

@@ -1,4 +1,4 @@
-"""AG2: chats told from one side, and spans that only count tokens."""
+"""AG2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Microsoft Agent Framework: agents by the conventions, workflows by names of their own."""
+"""Microsoft Agent Framework."""
 
 from __future__ import annotations
 

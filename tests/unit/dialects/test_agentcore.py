@@ -1,4 +1,4 @@
-"""Bedrock AgentCore: content in the bodies of log records."""
+"""Bedrock AgentCore."""
 
 from __future__ import annotations
 

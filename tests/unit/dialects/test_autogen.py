@@ -1,4 +1,4 @@
-"""AutoGen: messages of a team on the spans that hand them to its manager."""
+"""AutoGen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LlamaIndex's messages hold lists of blocks in place of a content, in whatever instrumentation's attributes."""
+"""LlamaIndex's lists of blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dialect claims spans by a scope or a name of its own. Names that others use too only complete a span."""
+"""Dialects claim spans only by their own scope or name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claude Code and the Claude Agent SDK's own spans."""
+"""Claude Code and Claude Agent SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codex CLI's own spans and log records."""
+"""Codex CLI."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_other_frameworks_spans_are_left_alone() -> None:
 
 
 def run(events: Any = (), *logs: RawLog) -> Trace:
-    """A turn with a call, whose record stands on the turn's span."""
+    """Return a turn with a call recorded on the turn's span."""
     scope = Scope(SCOPE)
     turn = RawSpan("a" * 32, "b" * 16, "", "session_task.turn", events=events, start_ns=1, end_ns=9, scope=scope)
     tool = {"tool_name": "shell", "call_id": "x1"}

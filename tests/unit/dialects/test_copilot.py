@@ -1,4 +1,4 @@
-"""GitHub Copilot: the conventions, and what VS Code states of the user's words apart."""
+"""GitHub Copilot and VS Code."""
 
 from __future__ import annotations
 

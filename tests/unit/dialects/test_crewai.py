@@ -1,4 +1,4 @@
-"""CrewAI's own tracing: crews, tasks, agents and tools, with ids that are no conversations."""
+"""CrewAI's own tracing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Emitters of which there is no recording: spans as their own code and documentation describe them. They are listed in
-docs/reference/instrumentations.md as documented."""
+"""Emitters without recordings, by their code and documentation."""
 
 from __future__ import annotations
 
@@ -130,7 +129,6 @@ def test_copilot_in_vs_code_tells_what_the_user_typed_and_the_thoughts_apart() -
 
 
 def test_microsoft_extensions_ai_for_dotnet() -> None:
-    """Its parts are those of the conventions; what they do not define has the name of a class as its type."""
     given = [
         message("system", text("Be brief.")),
         message("user", text("Weather in Oslo?"), {"type": "Contoso.MapContent", "content": {}}),

@@ -1,5 +1,4 @@
-"""What frameworks wrap around results of tools is taken off, and what it says about failure is kept: on tool spans of
-every instrumentation, and where the next model call shows the result."""
+"""Wrapped tool results: unwrapped, with their failure status."""
 
 from __future__ import annotations
 

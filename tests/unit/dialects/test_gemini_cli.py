@@ -1,4 +1,4 @@
-"""Gemini CLI: objects of its own where messages should stand."""
+"""Gemini CLI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The GenAI conventions, generation by generation, and what frameworks make of them."""
+"""All generations of the GenAI conventions."""
 
 from __future__ import annotations
 

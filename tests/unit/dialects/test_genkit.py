@@ -1,4 +1,4 @@
-"""Genkit: flows, models and tools."""
+"""Genkit."""
 
 from __future__ import annotations
 

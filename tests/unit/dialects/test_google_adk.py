@@ -1,4 +1,4 @@
-"""Google ADK: schema 1 with its own attributes, schema 2 with what it leaves to be guessed."""
+"""Google ADK, schemas 1 and 2."""
 
 from __future__ import annotations
 

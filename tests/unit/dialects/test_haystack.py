@@ -1,4 +1,4 @@
-"""Haystack: agents with their steps, and pipelines of components."""
+"""Haystack."""
 
 from __future__ import annotations
 

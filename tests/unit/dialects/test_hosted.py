@@ -1,4 +1,4 @@
-"""Calls of tools that a model's provider runs, in every form in which they are told."""
+"""Provider-run tool calls in every form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ PAGES = [{"type": "web_search_result", "title": "Aker wins", "url": "https://rac
 
 
 def parts(*blocks: Any) -> tuple[Part, ...]:
-    """The parts of an answer made of these blocks."""
     found = messages_of([{"role": "assistant", "content": [*blocks]}], "assistant")
     assert found is not None
     (message,) = found
@@ -192,7 +191,7 @@ def test_a_tool_of_the_application_is_none_of_the_providers() -> None:
 
 
 def test_items_of_a_response_keep_their_order() -> None:
-    """Of OpenAI's Responses API, whose items stand beside messages."""
+    """OpenAI's Responses API."""
     items = [
         {"type": "message", "role": "user", "content": "Who won?"},
         {"type": "mcp_call", "id": "mcp_1", "name": "find_race", "arguments": "{}", "output": "Aker"},
@@ -230,7 +229,7 @@ def test_geminis_searches_stand_beside_the_answer(key: str, told: Any, search: t
 
 
 def test_a_flattened_answer_is_completed_from_its_body() -> None:
-    """OpenInference leaves out of its flattened messages what it does not know."""
+    """OpenInference flattens known parts only."""
     answer = {"content": {"role": "model", "parts": [{"text": "Aker won."}]}, "groundingMetadata": WEB}
     span = seen(
         {

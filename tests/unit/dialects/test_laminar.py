@@ -1,4 +1,4 @@
-"""Laminar's functions and what it instruments."""
+"""Laminar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Langfuse: observations of its own SDK."""
+"""Langfuse's own SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LangSmith: runs as JSON under the names that the first GenAI conventions gave to prompts."""
+"""LangSmith."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LiteLLM: its callback's request span, the provider's bodies on a span of their own, and what stands beside parts."""
+"""LiteLLM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LiveKit Agents: turns of a call."""
+"""LiveKit Agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LlamaIndex's own spans, with what happened as events."""
+"""LlamaIndex's own spans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logfire's own integrations: OpenAI Agents and provider clients."""
+"""Logfire's own integrations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mastra: the bare names of its first exporters, and what its later ones leave to the conventions."""
+"""Mastra, old and new exporters."""
 
 from __future__ import annotations
 

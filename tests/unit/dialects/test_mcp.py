@@ -1,4 +1,4 @@
-"""MCP: the same call as clients, servers and Logfire write it."""
+"""MCP calls by clients, servers and Logfire."""
 
 from __future__ import annotations
 

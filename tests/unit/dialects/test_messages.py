@@ -1,4 +1,4 @@
-"""Messages in the words of every provider and framework that we know."""
+"""Messages of every known provider and framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MLflow: every value is JSON, whatever it is."""
+"""MLflow."""
 
 from __future__ import annotations
 

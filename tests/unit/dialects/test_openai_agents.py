@@ -1,4 +1,4 @@
-"""openai-agents-v2: a run that looks like an agent, SDK objects as text, and turns of an unknown operation."""
+"""openai-agents-v2."""
 
 from __future__ import annotations
 

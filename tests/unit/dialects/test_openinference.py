@@ -1,4 +1,4 @@
-"""OpenInference: flattened messages, input and output of every kind of span, and what instrumentors make of it."""
+"""OpenInference."""
 
 from __future__ import annotations
 

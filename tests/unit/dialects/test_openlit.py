@@ -1,4 +1,4 @@
-"""OpenLIT: several calls under the keys of one."""
+"""OpenLIT."""
 
 from __future__ import annotations
 

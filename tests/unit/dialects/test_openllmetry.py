@@ -1,4 +1,4 @@
-"""OpenLLMetry: both generations of content, and the layer of workflows, agents, tasks and tools around it."""
+"""OpenLLMetry, both generations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipecat: turns of a voice call."""
+"""Pipecat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pydantic AI: six formats of the same run."""
+"""Pydantic AI's six formats."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_run_is_asked_by_its_transcript_and_answers_by_its_result() -> None:
 
 
 def test_earlier_requests_and_responses_count_as_the_framework_counts_them() -> None:
-    """The index is one into its own messages: system prompt and question together are one of them."""
+    """System prompt and question are one message."""
     retry = {"role": "user", "parts": [{"type": "text", "content": "Fix the errors and try again."}]}
     span = seen(run([*EARLIER, USER, REQUEST, retry, ASSISTANT], **{"pydantic_ai.new_message_index": 2}), SCOPE)
     assert span.input is not None

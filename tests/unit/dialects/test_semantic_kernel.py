@@ -1,4 +1,4 @@
-"""Semantic Kernel, which the conventions' dialect reads: older operations, agents with no input, messages in logs."""
+"""Semantic Kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCOPE = "semantic_kernel.utils.telemetry.model_diagnostics.decorators"
 
 
 def message(event: str, body: dict[str, Any]) -> RawLog:
-    """A record of Python's logging: the event's name is an attribute, its body JSON text."""
+    """Return a Python log record of an event."""
     return log("", json.dumps(body), **{"event.name": event})
 
 

@@ -1,4 +1,4 @@
-"""smolagents: calls and results in the texts of a model's input."""
+"""smolagents."""
 
 from __future__ import annotations
 

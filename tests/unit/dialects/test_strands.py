@@ -1,4 +1,4 @@
-"""Strands: Bedrock blocks in span events, details events, and the few attributes of its own."""
+"""Strands."""
 
 from __future__ import annotations
 

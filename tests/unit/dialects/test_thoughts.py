@@ -1,5 +1,4 @@
-"""Thoughts that a model writes into the text of its answer are reasoning in every dialect, and the answer is the
-rest."""
+"""Thoughts in answer text become reasoning."""
 
 from __future__ import annotations
 

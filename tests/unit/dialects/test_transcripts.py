@@ -1,4 +1,4 @@
-"""The transcript of a run, split into what was asked and what came of it."""
+"""Run transcripts: question and outcome."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ def test_results_in_a_users_message_are_no_question() -> None:
 
 
 def test_earlier_requests_and_responses_are_no_part_of_the_run() -> None:
-    """Two of them: what was asked first in one go, and its answer."""
     said = (BRIEF, ASK, ANSWER, AGAIN, CALLED, GIVEN, AGAIN, ANSWER)
     assert split_run(said, 2) == (said[:4], said[4:])
 

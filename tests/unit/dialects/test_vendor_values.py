@@ -1,4 +1,4 @@
-"""What instrumentations wrap around questions, answers, arguments and results; and Python's reprs of them."""
+"""Wrapped values and Python reprs."""
 
 from __future__ import annotations
 

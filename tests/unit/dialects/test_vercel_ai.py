@@ -1,4 +1,4 @@
-"""Vercel AI SDK: outer and inner spans of four releases."""
+"""Vercel AI SDK, four releases."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_release_7_names_sessions_in_its_context() -> None:
 
 @pytest.mark.parametrize(("reason", "hosted"), [("stop", True), ("tool-calls", False)])
 def test_calls_beside_the_last_words_are_the_providers(reason: str, hosted: bool) -> None:
-    """Text and calls stand in two attributes: the reason alone tells whether the run waits for a call."""
+    """Only the finish reason shows a pending call."""
     calls = '[{"toolCallId": "t1", "toolName": "google_search", "input": "{}"}]'
     span = seen(
         {**OUTER, "ai.response.toolCalls": calls, "ai.response.finishReason": reason}, "ai", name="ai.generateText"

@@ -1,4 +1,4 @@
-"""VoltAgent's agents, models and tools."""
+"""VoltAgent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ def seen(attributes: dict[str, Any]) -> Span:
 
 
 def test_of_a_loop_with_tools_the_agent_counts_the_tokens() -> None:
-    """The model's span states the last call only."""
     usage = {"llm.usage.prompt_tokens": 12, "llm.usage.completion_tokens": 3}
     model = {**AGENT, "span.type": "llm", "llm.operation": "generateText", **usage}
     assert seen(model).usage == Usage(input=12, output=3)

@@ -1,4 +1,4 @@
-"""A drill over some conversations: what is planted, scored, counted and held against an earlier one."""
+"""Drills: planting, scoring, counting, comparison."""
 
 from __future__ import annotations
 

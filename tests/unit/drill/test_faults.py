@@ -1,4 +1,4 @@
-"""Every fault can be planted into a conversation that has all that faults are about, and then reads as meant."""
+"""Every fault can be planted and reads correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a judge's verdicts on a drill's copies are counted."""
+"""Counting a judge's verdicts on copies."""
 
 from __future__ import annotations
 
@@ -30,13 +30,11 @@ NAME = "false_success"
 
 
 def results(*told: float | Why, metric: str = "confidence") -> list[Result]:
-    """Judged results of one metric: scores, or why there is none."""
     findings = [Unscored(each, "") if isinstance(each, Why) else Score(each, "") for each in told]
     return [result(metric, each, evaluator=JUDGE) for each in findings]
 
 
 def counted(*pairs: tuple[list[Result], list[Result]]) -> tuple[Tally, FaultTally]:
-    """Counts copies, each given by the results of its original and its own."""
     tally, run = Tally({NAME: faults()[NAME]}, 0, 0), subject()
     for before, after in pairs:
         count(tally, FaultyCopy(NAME, run, Planted(run.trace, [], "", frozenset())), before, after)

@@ -1,4 +1,4 @@
-"""The writer finds a text in whichever spelling it stands."""
+"""The writer finds every spelling of a text."""
 
 from __future__ import annotations
 

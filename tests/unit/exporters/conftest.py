@@ -1,4 +1,4 @@
-"""Parts that many results have alike are encoded once and remembered: each test begins without those of another."""
+"""Clears the encoding cache before each test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log event and the evaluation spans, to the letter of the contract."""
+"""Log events and evaluation spans by contract."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ FACTS = {
     "pandaeval.threshold": 0.5,
     "pandaeval.passed": True,
 }
-"""What a result says of itself, wherever it is told."""
+"""Attributes on every surface of a result."""
 UNIT_FACTS = {
     "gen_ai.agent.name": "helper",
     "deployment.environment.name": "test",
@@ -206,7 +206,7 @@ LEVEL_SESSION = {"pandaeval.level": "session"}
 
 
 def bare(message: Any) -> Any:
-    """The message without what it holds of attributes and events."""
+    """Return the message without attributes and events."""
     kept = type(message).FromString(message.SerializeToString())
     kept.ClearField("attributes")
     if isinstance(kept, Span):
@@ -215,7 +215,7 @@ def bare(message: Any) -> Any:
 
 
 class TestWholeMessages:
-    """Every field and every attribute, read by protobuf's own classes."""
+    """Full messages, read by protobuf."""
 
     def record(self, of: Result, page: str = "https://page") -> LogRecord:
         return LogRecord.FromString(log_record(encode_attributes([of], page)[0]))
@@ -339,7 +339,7 @@ class TestWholeMessages:
 
 
 class TestGroups:
-    """Which results share a span, and in which order spans come."""
+    """Grouping and order of spans."""
 
     def ids(self, *results: Result) -> list[list[str]]:
         found = [[attributes(event.attributes)["pandaeval.result.id"] for event in s.events] for s in emitted(*results)]
@@ -480,7 +480,7 @@ class TestSpans:
         assert emitted(result(sampled=False), result("plan_quality", evaluator=JUDGE, sampled=False)) == []
 
     def test_bool_and_number_are_told_apart(self) -> None:
-        """Encoded attributes are remembered, and True equals 1 as a key."""
+        """The cache key True equals 1."""
         _, facts = logged(result(final=True, revision=1))
         assert (facts["pandaeval.final"], type(facts["pandaeval.final"])) == (True, bool)
         assert (facts["pandaeval.revision"], type(facts["pandaeval.revision"])) == (1, int)

@@ -1,4 +1,4 @@
-"""Exporters and their settings are found; those of another package are checked before they can do harm."""
+"""Discovery and checks of exporters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the file of results is said to hold survives a power cut."""
+"""The results file after a power cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sink's answers mean, where results are sent, and how long to wait in between."""
+"""Sink answers, addresses and retry delays."""
 
 from __future__ import annotations
 

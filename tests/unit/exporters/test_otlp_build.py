@@ -1,4 +1,4 @@
-"""Which exporters a configuration gives, where each sends, and what their requests say of the collector."""
+"""Exporters built from a configuration."""
 
 from __future__ import annotations
 

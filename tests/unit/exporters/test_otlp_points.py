@@ -1,4 +1,4 @@
-"""Series as OTLP metrics: kinds, units, temporality, buckets, exemplars."""
+"""Series as OTLP metrics."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_gauge_has_no_beginning() -> None:
 
 @pytest.mark.parametrize(("began", "at"), [(98, 99), (99, 99), (100, 100), (10**18, 10**18)])
 def test_no_value_is_older_than_its_series(began: int, at: int) -> None:
-    """A clock that was set back must not make points that sinks refuse."""
+    """After a clock reset."""
     counter, histogram = encoded(
         Point(EVALUATIONS, LABELS, began, 1, 1.0, (1,), ()), Point(SCORE, LABELS, began, 1, 0.5, (0,) * 13, ())
     )

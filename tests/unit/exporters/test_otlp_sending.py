@@ -1,4 +1,4 @@
-"""What an exporter does with each answer of a sink, over gRPC on loopback."""
+"""Exporter reactions to sink answers over gRPC."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Item:
 
 @dataclass
 class Line:
-    """A sink and the exporters that send to it."""
+    """A sink and its exporters."""
 
     sink: OtlpSink
     logs: ItemExporter
@@ -40,18 +40,18 @@ class Line:
     store: Store
 
     def score(self, *agents: str) -> None:
-        """One more result of each agent."""
+        """Add a result for each agent."""
         changes = WriteSet()
         Emitter().add([result(id=f"r{agent}", agent=agent) for agent in agents], (), changes)
         self.store.commit(changes).result()
 
     def evaluations(self) -> list[float]:
-        """The values that were sent of the agents' results, in order."""
+        """Return the sent result values in order."""
         found = self.sink.metrics("pandaeval.evaluations")
         return [point.as_double for metric in found for point in metric.sum.data_points]
 
     def dropped(self) -> dict[tuple[str, ...], float]:
-        """Numbers of metrics that were dropped, by all that is said of them."""
+        """Return the counts of dropped metrics by labels."""
         return {
             tuple(value for _, value in each.attributes): each.value
             for each in self.telemetry.measures()
@@ -219,7 +219,6 @@ class TestMetrics:
 
     @pytest.mark.parametrize("agents", ["ab", "ba"])
     async def test_new_on_any_page_is_new(self, line: Line, monkeypatch: pytest.MonkeyPatch, agents: str) -> None:
-        """Pages are in the order of keys, in which either agent may be the first."""
         monkeypatch.setattr(zero_first, "PAGE", 1)
         for agent in agents:
             line.score(agent)

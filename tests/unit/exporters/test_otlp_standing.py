@@ -1,4 +1,4 @@
-"""How an exporter stands with its sink: whether it takes the signal, when it is asked again, and what is said of it."""
+"""The status of an exporter's sink."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INVALID = RefusedError("http_400", "HTTP 400")
 
 
 class Clock:
-    """A clock that a test sets."""
+    """A manual clock."""
 
     now = 1_000.0
 
@@ -31,7 +31,7 @@ def answer(rejected: int = 0, message: str = "") -> bytes:
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """The warnings so far, which are then forgotten."""
+    """Return and clear the warnings."""
     found = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     caplog.clear()
     return found

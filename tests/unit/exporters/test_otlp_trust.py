@@ -1,4 +1,4 @@
-"""Which certificates a connection is made with, and what is advised where none comes about."""
+"""TLS certificates and advice on failure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def handshake(client: ssl.SSLContext, files: Path, demands: bool) -> str:
-    """Who the client is known as after a handshake in memory with a server that may demand a certificate."""
+    """Return the client's name after an in-memory handshake."""
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server.load_cert_chain(files / "server.pem", files / "server.key")
     if demands:

@@ -1,4 +1,4 @@
-"""The scrape endpoint's text, read back with Prometheus' own parsers."""
+"""The scrape text, read with Prometheus' parsers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Parse = Callable[[str], Iterable[Any]]
 
 
 def exposition(points: Iterable[Point], accept: str) -> tuple[bytes, str]:
-    """All points as one answer."""
+    """Return all points as one answer."""
     kind, is_openmetrics = content_type(accept)
     text = ScrapeText(is_openmetrics)
     return text.render(points) + text.end(), kind
@@ -150,8 +150,6 @@ class TestPieces:
 
 
 class Families(Collector):
-    """Points as families of ``prometheus_client``."""
-
     def __init__(self, points: Iterable[Point]) -> None:
         self._points = list(points)
 

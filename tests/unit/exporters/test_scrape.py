@@ -1,4 +1,4 @@
-"""What scrapes say one after the other, and when the store cannot be read."""
+"""Consecutive scrapes, and an unreadable store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.results import result
 
 
 class Gone:
-    """The series of a store whose files were taken away: a thread that has no connection yet gets none."""
+    """The series of a store without files."""
 
     def pages(self, now: float) -> Iterator[Sequence[Point]]:
         raise sqlite3.OperationalError("unable to open database file")
@@ -31,7 +31,7 @@ class Gone:
 
 
 class Pages:
-    """The series of a store that notes how many ask for a page at the same time."""
+    """Counts concurrent page reads."""
 
     asking = most_at_once = 0
 
@@ -74,7 +74,7 @@ async def test_a_zero_that_was_scraped_is_noted_and_the_value_follows(
 
 @pytest.fixture
 def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """A store with a result that no reader was shown; zeros are noted as soon as they are out."""
+    """Return a store with an unseen result."""
     monkeypatch.setattr(prometheus, "_NOTE_AFTER_S", 0.0)
     store = Store(tmp_path, "off")
     changes = WriteSet()
@@ -85,7 +85,7 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 
 def zeros(store: Store) -> list[float | None]:
-    """When the series of the result were first shown to scrapers as 0."""
+    """Return when scrapers first saw 0."""
     names = ("pandaeval.evaluation.score", "pandaeval.evaluations")
     return [row.shown_at for name in names for row in store.reads.tally.page("scrape", name)]
 
@@ -116,7 +116,6 @@ async def test_zeros_that_a_closed_store_cannot_note_are_no_error(counted: Store
 
 
 async def test_one_page_is_rendered_at_a_time() -> None:
-    """However many scrape at the same time."""
     scrape = Scrape(Telemetry(), cast(ZeroFirst, Pages()))
     found = await asyncio.gather(*(scraped(scrape) for _ in range(4)))
     assert {text.endswith("# EOF\n") for text in found} == {True}

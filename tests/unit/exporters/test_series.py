@@ -1,4 +1,4 @@
-"""What results add to the series, and that labels stay within their caps for good."""
+"""Series increments and label caps."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def added(*results: Result, counted: tuple[str, ...] = ()) -> dict[str, list[Inc
 
 
 def stored(folder: Path, *batches: list[Result], most: int = MAX_SERIES) -> dict[str, list[Point]]:
-    """The series after these commits, with a restart before each."""
+    """Return the series after commits with restarts."""
     for batch in batches:
         store = Store(folder, "off")
         changes = WriteSet()
@@ -146,8 +146,6 @@ class TestNames:
 
 
 class TestAll:
-    """The cap on all series."""
-
     def fill(self, most: int, number: int) -> tuple[SeriesLabels, Emitter, list[SeriesRow]]:
         labels = SeriesLabels(most=most)
         self.heard = 0
@@ -198,8 +196,6 @@ class TestAll:
 
 
 def test_no_label_of_a_histogram_is_le() -> None:
-    """It has a place of its own among the labels in the text for Prometheus. Ours are all that there are: no setting
-    and no plugin names another one."""
     judged = result(evaluator=JUDGE, tokens=3, cost_usd=0.1)
     found = increments([judged], (), SeriesLabels())
     histograms = {each.instrument.name: each for each in found if each.instrument.kind == "histogram"}
@@ -220,7 +216,6 @@ class TestCaps:
         assert labels.admit("environment", "") == ""
 
     def test_the_mapping_survives_restarts(self, tmp_path: Path) -> None:
-        """What came first keeps its name, what came too late stays ``__other__``."""
         many = [[result(id=f"r{n}", environment=f"env-{n}") for n in range(CAPS["environment"])]]
         late = [[result(id="late", environment="one-too-many")], [result(id="first", environment="env-0")]]
         rows = stored(tmp_path, *many, *late)["pandaeval.evaluations"]

@@ -1,4 +1,4 @@
-"""What evaluation spans tell in lists and searches, where nobody opens an event."""
+"""Span fields for lists and searches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOP = result("tool_loop", Score(0.1666, "search was called 6 times", failed=Tru
 
 
 def shown(*results: Result, page: str = "", shows_failed: bool = True) -> Span:
-    """The one span of these results."""
+    """Return the span of these results."""
     [span] = spans(encode_attributes(results, page), shows_failed)
     return Span.FromString(span)
 
@@ -41,7 +41,7 @@ def linked(span: Span) -> list[tuple[str, str, int]]:
 
 
 def test_a_score_is_told_as_people_write_it() -> None:
-    """Jaeger finds equal numbers only, and a sum that should be 0.2 seldom is."""
+    """Jaeger finds equal numbers only."""
     told = facts(result("tool_loop", Score(1 - 4 / 5, failed=True), evaluator=CODE), result("coherence", Score(2 / 3)))
     assert told["pandaeval.score.tool_loop"] == told["pandaeval.score.min"] == 0.2
     assert told["pandaeval.score.coherence"] == 0.666667
@@ -101,7 +101,7 @@ class TestName:
 
 
 class TestPlace:
-    """Where a span hangs in the waterfall."""
+    """The parent of an evaluation span."""
 
     def test_a_failing_one_hangs_below_the_first_span_that_its_worst_result_names(self) -> None:
         mild = result("grounding", Score(0.5, span_ids=("00f067aa0ba902b9",), failed=True), evaluator=CODE)
@@ -178,7 +178,7 @@ class TestVerdict:
 
 
 class TestPart:
-    """What is not all of a run gives it no verdict that another part could contradict."""
+    """Partial results give no run verdict."""
 
     BLAME = result("blame", Score(0.9, "a call of search"), threshold=None, evaluator=CODE)
     TURN = MappingProxyType({"level": "turn", "id": f"{TRACE_ID}:{SPAN_ID}"})
@@ -265,9 +265,12 @@ class TestAttributes:
         assert facts(result())["pandaeval.session.id"] == "session-1"
         assert "pandaeval.session.id" not in facts(result(session_id=None))
 
+    def test_the_session_id_is_as_sent(self) -> None:
+        assert facts(result(session_id="session-1@service:support"))["pandaeval.session.id"] == "session-1"
+
 
 class TestBlame:
-    """Told beside a failure, of the step that broke the run; a score without a threshold carries it."""
+    """The wrong step beside a failure."""
 
     def told(self, label: str, step: Any) -> dict[str, Any]:
         finding = Score(0.75, "The wrong year.", metadata={"step": step}, label=label)

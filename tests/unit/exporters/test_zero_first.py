@@ -1,4 +1,4 @@
-"""A new series is 0 before its first value, for each reader, whatever happens in between."""
+"""New series start at 0 for each reader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOLD_S = 10.0
 
 
 class Life:
-    """A collector's store and what one of its readers saw, over any number of lives."""
+    """A store and a reader's view over several lives."""
 
     def __init__(self, folder: Path, reader: str = "otlp") -> None:
         self._folder, self._reader = folder, reader
@@ -33,14 +33,13 @@ class Life:
         self.seen: list[float] = []
 
     def count(self) -> None:
-        """One more result."""
         self._counted += 1
         changes = WriteSet()
         Emitter().add([result(id=f"r{self._counted}")], (), changes)
         self._store.commit(changes).result()
 
     def read(self, arrives: bool = True, noted: bool = True, hold: bool = True) -> None:
-        """The reader is sent the series. ``arrives``: it gets them. ``noted``: we live long enough to note it."""
+        """Send the series. ``arrives``: received; ``noted``: recorded."""
         series = ZeroFirst(self._store, self._reader, HOLD_S)
         pages = series.pages(self.now, hold)
         points = [p for page in pages for p in page if p.instrument.name == "pandaeval.evaluations"]
@@ -50,7 +49,6 @@ class Life:
                 asyncio.run(series.shown(new_ones(points), self.now))
 
     def crash(self) -> None:
-        """Another process goes on with the same store."""
         self._store.close()
         self._store = Store(self._folder, "off")
 

@@ -1,4 +1,4 @@
-"""A provider that fails again and again is left alone, and asked once before all others ask it again."""
+"""The circuit breaker of a provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the check of a judge find what is wrong with it?"""
+"""The check of a judge finds its flaws."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_one_that_gives_no_verdicts_fails_and_nothing_is_made_of_it() -> N
 
 
 class _Failing(OpinionCaller):
-    """Its provider fails after so many answers."""
+    """Fails after ``number`` answers."""
 
     def __init__(self, good: int, error: Exception) -> None:
         super().__init__(check_judges.good)
@@ -151,7 +151,7 @@ def test_the_runs_are_recordings_of_ours_and_the_attacks_are_of_the_corpus() -> 
 
 
 def test_the_sessions_are_as_they_were_written() -> None:
-    """`python tests/lab/rig/make_canaries.py` packs them anew."""
+    """Fix: `python tests/lab/rig/make_canaries.py`."""
     assert lzma.decompress(
         files("pandaeval_lab.judge_check").joinpath("runs", "sessions.otlp.jsonl.xz").read_bytes()
     ) == (make_canaries.lines())

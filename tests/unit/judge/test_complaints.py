@@ -1,4 +1,4 @@
-"""What keeps a judge from being asked is said once, with its cure."""
+"""Judge problems are reported once, with a cure."""
 
 from __future__ import annotations
 

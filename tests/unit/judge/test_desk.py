@@ -1,4 +1,4 @@
-"""How a question is put: cut answers, repairs, and records that are too long."""
+"""Questions: truncated answers, repairs, long records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Say = Callable[[int, ModelCall], ModelAnswer]
 
 
 class Scripted:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``calls``: in order."""
+    """Implements ``Caller``. ``calls``: in order."""
 
     def __init__(self, say: Say) -> None:
         self._say = say

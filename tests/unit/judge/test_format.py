@@ -1,4 +1,4 @@
-"""A judge that cannot follow the format stays cheap: at most nine calls for a trace, and three traces in a row."""
+"""Bounded calls for a judge with invalid format."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MODEL = "openai/m"
 
 
 class _Empty(ScriptedCaller):
-    """Answers ``{}`` to questions of some names, to all without any."""
+    """Answers ``{}`` to named or all questions."""
 
     def __init__(self, *names: str) -> None:
         super().__init__({})
@@ -42,7 +42,7 @@ class _Empty(ScriptedCaller):
 
 
 class _WithoutPart(ScriptedCaller):
-    """Leaves a part out of the shared call, and answers ``{}`` where it is asked alone."""
+    """Omits a part of the shared call."""
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
         answer = await super().complete(call)

@@ -1,4 +1,4 @@
-"""What is hidden from a judge, put together from the configuration: refused early, in order, and part of the id."""
+"""Redaction by configuration."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ def test_what_is_hidden_is_part_of_the_id() -> None:
 
 
 def test_what_earlier_traces_of_the_session_said_is_shown_and_hidden_alike(tmp_path: Path) -> None:
-    """The later one does not send the conversation along."""
     composer = Composer(5, sessions=1)
     made = [composer.trace(4) for _ in range(6)]
     first, later = (in_session(each, "s") for each in (made[0], made[-1]))

@@ -1,4 +1,4 @@
-"""A key that is not there is told from one that litellm cannot know of, and costs no request and no waiting."""
+"""Missing and unknown API keys, without requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CALL = {"model": "openai/gpt-4o-mini", "messages": [{"role": "user", "content":
 
 @pytest.fixture(autouse=True)
 def litellm() -> Any:
-    """Take seconds to import, so not when tests are collected."""
+    """Imports litellm late, because it takes seconds."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # as the collector has it: no price list from the net
     return pytest.importorskip("litellm")
 

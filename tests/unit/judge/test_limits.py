@@ -1,4 +1,4 @@
-"""How fast and how dear a judge may get: windows as the provider sees them, concurrency that follows it, and money."""
+"""Rate, concurrency and budget limits of a judge."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ TEN = ModelAnswer("{}", 100, 10, 0.001, model="m")
 
 
 class Provider:
-    """Implements :class:`pandaeval_collector.judge.limits.Provider`. ``says``: what one try comes to; ``tries``: how
-    many there are in a call, the last of which counts. ``arrivals``: when each try came in."""
+    """Implements ``Provider``. ``says``: outcome of a try; ``tries``: per call; ``arrivals``: times."""
 
     def __init__(self, says: Callable[[int], Awaitable[ModelAnswer]] | None = None, tries: int = 1) -> None:
         self.prices = {"m": Price(1e-5, 1e-4, 1e-5)}
@@ -31,11 +30,11 @@ class Provider:
         self.arrivals: list[float] = []
         self.inside = self.most_inside = 0
         self.unread = False
-        """Whether every try but the last is answered with something that nobody can read."""
+        """Whether every try but the last gets an invalid answer."""
         self._says, self._tries = says, tries
 
     async def start(self) -> None:
-        """It runs already."""
+        """Do nothing."""
 
     async def complete(self, call: ModelCall, permit: Permit | None = None) -> ModelAnswer:
         assert permit is not None
@@ -132,7 +131,6 @@ async def test_a_provider_that_says_429_is_asked_less_at_a_time_and_then_more_ag
 
 
 async def test_a_share_of_the_limits_is_of_all_of_them(store: Store) -> None:
-    """Half of the partitions: half of the calls at a time, and half of the day's money."""
     provider = Provider(lambda number: asyncio.sleep(0.001, TEN))
     caller = LimitedCaller(provider, 6, None, None, StoredPurse(store, 20 * PRICE))
     caller.share(0.5)

@@ -1,4 +1,4 @@
-"""What a judge is shown of a trace: within its budget, deterministic, and behind fences that content cannot close."""
+"""Packed records: bounded, deterministic, fenced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""While a provider rests all jobs wait; then one asks; and where somebody waits, nobody asks in vain for long."""
+"""Pauses of a failing provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Personal data taken out before a model sees a trace: what is found, and what looks alike and stays."""
+"""Removal of personal data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An address at which nobody listens is told at once."""
+"""Unreachable addresses are reported at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets taken out before a model sees a trace: a seeded corpus of what providers hand out, and what looks alike."""
+"""Removal of secrets, against lookalikes."""
 
 from __future__ import annotations
 
@@ -175,7 +175,6 @@ def test_fields_are_known_by_their_names_in_any_spelling() -> None:
 
 
 def test_a_value_with_its_name_beside_it_is_taken_out() -> None:
-    """Kubernetes and task definitions write variables so."""
     variable = {"name": "DB_PASSWORD", "value": "correcthorse"}
     assert redact_value([variable]) == [{"name": "DB_PASSWORD", "value": "[secret: password]"}]
     assert redact_value({"name": "LEVEL", "value": "debug"}) == {"name": "LEVEL", "value": "debug"}
@@ -287,7 +286,6 @@ def test_nothing_of_them_is_in_a_pack() -> None:
     ],
 )
 def test_no_text_keeps_it_busy(piece: str) -> None:
-    """Patterns that start over at every place would take minutes for this; the time limit of the run is the check."""
     assert redact(piece * (200_000 // len(piece)))
 
 

@@ -1,4 +1,4 @@
-"""From a model's words to a verdict: whatever does not hold is no verdict."""
+"""Model replies to verdicts."""
 
 from __future__ import annotations
 

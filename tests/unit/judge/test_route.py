@@ -1,4 +1,4 @@
-"""What is sent to a model: room for hidden reasoning, its own parameters, marks for a cache, forms that it knows."""
+"""Request parameters of models."""
 
 from __future__ import annotations
 

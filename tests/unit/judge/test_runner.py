@@ -1,4 +1,4 @@
-"""What becomes of judge jobs: given up, put off, retried by hand; with a judge by script in this process."""
+"""Judge jobs: abandoned, postponed, retried."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ async def good(call: ModelCall) -> ModelAnswer:
 
 
 class Scripted:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``asked``: how often each trace was asked
-    about."""
+    """Implements ``Caller``. ``asked``: calls per trace."""
 
     def __init__(self, say: Say = good) -> None:
         self.say = say
@@ -55,7 +54,7 @@ class Scripted:
 
 
 class Jobs:
-    """A store with decided traces and a runner on their jobs."""
+    """A store with decided traces and a runner."""
 
     def __init__(self, folder: Path, caller: Scripted, model: str = "m", **runner: Any) -> None:
         self.caller = caller
@@ -90,14 +89,14 @@ class Jobs:
             await asyncio.wrap_future(self.store.commit(decide().changes))
 
     def decide(self, count: int, seed: int = 4) -> int:
-        """Decide so many traces, and return how many jobs that gave."""
+        """Decide ``number`` traces; return their job count."""
         composer = Composer(seed)
         for _ in range(count):
             self.store.commit(self.line.decide([stored(self.store, composer.trace())]).changes).result()
         return self.store.jobs.waiting()
 
     def results(self) -> list[dict[str, Any]]:
-        """All judged results that have a job, in order."""
+        """Return all judged results with a job."""
         bodies = [json.loads(row.body) for row in self.store.reads.results_after(0, 10_000)]
         return [body for body in bodies if body["metric"] == "confidence" and body["why"] != "no_content"]
 
@@ -121,7 +120,6 @@ async def test_every_job_gives_its_result_under_its_id(tmp_path: Path) -> None:
 
 
 async def test_what_waits_too_long_is_ended_and_lets_its_spans_go(tmp_path: Path) -> None:
-    """Where more is asked than a judge's limits allow, for good: the disk would be full of spans that wait for it."""
     waits = [math.inf]
 
     async def never(call: ModelCall) -> ModelAnswer:
@@ -249,7 +247,7 @@ async def test_a_result_says_who_judged_it_what_was_shown_and_what_that_took(tmp
 
 
 async def test_after_a_rest_one_job_finds_out_whether_the_judge_is_back(tmp_path: Path) -> None:
-    """All jobs begin, and hear that the provider rests; then the first is answered before any other begins."""
+    """The first answer precedes other calls."""
     waiting, inside, entered = 12, 0, list[int]()
 
     async def back_later(call: ModelCall) -> ModelAnswer:
@@ -272,7 +270,7 @@ async def test_after_a_rest_one_job_finds_out_whether_the_judge_is_back(tmp_path
 
 
 async def test_a_run_that_somebody_waits_for_gives_a_dead_judge_up(tmp_path: Path) -> None:
-    """One call is tried, a pause, one more; all other jobs end with what was wrong."""
+    """Two tries with a pause."""
     tried = 0
 
     async def dead(call: ModelCall) -> ModelAnswer:
@@ -292,8 +290,6 @@ async def test_a_run_that_somebody_waits_for_gives_a_dead_judge_up(tmp_path: Pat
 
 
 async def test_a_verdict_that_was_paid_for_is_not_paid_for_again(tmp_path: Path) -> None:
-    """As after a crash between a verdict and its result: what is remembered is who gave it, too."""
-
     async def fallback(call: ModelCall) -> ModelAnswer:
         return ModelAnswer((await good(call)).text, 100, 20, 0.002, model="anthropic/claude")
 

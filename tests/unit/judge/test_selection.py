@@ -1,4 +1,4 @@
-"""Which traces are judged, with what chance, and that the documented queries estimate rates without a bias."""
+"""Sampling of judged traces without bias."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_id_does_not_depend_on_who_was_chosen() -> None:
 
 
 def _jobs(tmp_path: Path, selection: Selection, count: int = 60) -> tuple[int, list[dict[str, Any]]]:
-    """How many of so many made traces are asked about, and what the results without a model say."""
+    """Return the number of questions, and the model-free results."""
     store = Store(tmp_path, "off")
     line = Line(store.reads, _evaluator(selection, CONFIDENCE, "trace.coherence", "trace.tool_loop"))
     composer = Composer(3)
@@ -124,7 +124,7 @@ def test_services_are_told_apart(tmp_path: Path) -> None:
 
 
 def _population(chance: random.Random, selection: Selection) -> tuple[float, float, list[dict[str, Any]]]:
-    """The true share of failures, that among the judged, and the results. Suspicious traces fail more often."""
+    """Return failure rates of all and judged runs, and the results."""
     results: list[dict[str, Any]] = []
     failures = 0
     for number in range(20_000):

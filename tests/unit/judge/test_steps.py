@@ -1,4 +1,4 @@
-"""What happened, told in order: turns with their calls and answers, and thoughts between the calls they led to."""
+"""The run as ordered turns, calls, answers and thoughts."""
 
 from __future__ import annotations
 

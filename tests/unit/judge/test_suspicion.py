@@ -1,4 +1,4 @@
-"""Words that only somebody who speaks to a judge would write are noticed, and those of ordinary runs are not."""
+"""Detection of text addressed to a judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a provider says an answer took: believed where it can be true, else what was set aside."""
+"""Reported token usage, if plausible."""
 
 from __future__ import annotations
 

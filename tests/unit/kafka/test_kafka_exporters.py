@@ -1,4 +1,4 @@
-"""What is written to topics of Kafka, and under which keys."""
+"""Kafka messages and their keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pandaeval_otel._proto.member_pb2 import Member
 
 
 class Broker:
-    """A producer of the client library. ``refuses``: what the broker answers to each message, if not that it has it."""
+    """A fake producer. ``refuses``: error per message."""
 
     def __init__(self, refuses: str = "", unanswered: int = 0) -> None:
         self.written: list[tuple[str, bytes, str]] = []

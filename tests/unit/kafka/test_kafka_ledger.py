@@ -1,4 +1,4 @@
-"""The ledger of a partition: whoever takes it over meets each trace that is not done whole, and none that is done."""
+"""The partition ledger across owners."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_all_that_is_done_is_left_behind() -> None:
 
 
 def test_a_mark_never_goes_back() -> None:
-    """A late span opens a trace again whose first message is long passed."""
+    """A late span reopens an old trace."""
     ledger = _read([A, B], 2)
     assert ledger.mark(lambda _: True)
     ledger.takes(A, 2)
@@ -59,7 +59,6 @@ def test_a_new_owner_says_nothing_before_it_has_read_what_was_read() -> None:
 
 
 def test_a_session_that_was_done_may_go_on() -> None:
-    """A new owner takes its older members, which make nothing due, and is held by what came after."""
     ledger = SessionLedger(Consumed(0, 3, settled_below=5))
     assert not ledger.takes(A, 3)
     assert not ledger.takes(B, 4)
@@ -101,8 +100,7 @@ def test_a_claim_is_read_back() -> None:
 @example(log=[*[0] * 12, 1, 1], cuts=[(14, {0}), (13, set())])  # the second one is done with 1 after less
 @example(log=[0, 1, 0], cuts=[(3, {1}), (1, set())])  # the second one does not read all of what the first is done with
 def test_any_chain_of_owners_meets_each_open_trace_whole(log: list[int], cuts: list[tuple[int, set[int]]]) -> None:
-    """Owners read on to somewhere, each leaving some traces open; the last one reads to the end. Whoever takes a trace
-    takes all of its messages so far, except for what is late: behind all that the one had read who was done with it."""
+    """Owners stop anywhere and leave open traces."""
     traces = [bytes([number]) * 16 for number in log]
     claim, done = (0, 0, 0), dict[bytes, int]()
     for upto, open_numbers in [*cuts, (len(log), set())]:

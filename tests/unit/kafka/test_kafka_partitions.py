@@ -1,4 +1,4 @@
-"""The partitions that a collector owns, beside those that its store knows from an earlier life."""
+"""Owned partitions, and partitions of an earlier life."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_reading_that_begins_anew_has_released_all(store: Store) -> None:
 
 @pytest.fixture
 def partitions(store: Store) -> Partitions:
-    """With one partition, read to its end at 5."""
+    """Return one partition, read to offset 5."""
     partitions = Partitions("me", store.consumed, NothingToSend(), Telemetry())
     partitions.load()
     partitions.take_over(1, PartitionClaim.of(None, None), low=0, high=5)
@@ -73,7 +73,7 @@ def test_an_end_that_was_told_before_more_came_is_none(partitions: Partitions) -
 
 
 def test_an_end_without_messages_is_reached_once(partitions: Partitions) -> None:
-    """A transaction ends with a record that nobody is given."""
+    """A transaction ends with a hidden record."""
     assert partitions.at_end(1, 6)
     partitions.ends(1, 6)
     assert partitions.caught_up

@@ -1,4 +1,4 @@
-"""What a reader may decide after its process stood still, with a client library that does what a test says."""
+"""A Kafka reader after its process stopped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Error:
 
 @dataclass(frozen=True)
 class Message:
-    """A message of partition 0; ``end``: none, but the word that the partition ends here."""
+    """A message of partition 0; ``end``: end of partition."""
 
     at: int
     end: bool = False
@@ -60,8 +60,7 @@ class TopicPartition(SimpleNamespace):
 
 
 class World:
-    """The broker and its client, the clock, and the sink of the reader. ``high``: where the partition ends; ``steps``:
-    what each question for messages does and is answered with; ``may``: what the reader said before each of them."""
+    """Broker, clock and sink. ``high``: partition end; ``steps``: poll answers; ``may``: recorded decisions."""
 
     def __init__(self) -> None:
         self.now, self.high = 1000.0, 0
@@ -74,7 +73,7 @@ class World:
         self._assigned: Callable[..., None] | None = None
 
     def stand_still(self, comes: int) -> None:
-        """For so long that traces are due, while ``comes`` messages come."""
+        """Wait until traces are due; ``comes`` messages arrive."""
         self.now += STILL
         self.high += comes
 
@@ -158,7 +157,6 @@ def nothing() -> Sequence[Message]:
 
 
 async def run(world: World, store: Store) -> None:
-    """Until all steps are done."""
     sink = SimpleNamespace(
         take_apart=world.take_apart,
         consume=world.consume_all,

@@ -1,4 +1,4 @@
-"""The section ``kafka``: what it turns on, and what does not fit."""
+"""The section ``kafka``."""
 
 from __future__ import annotations
 

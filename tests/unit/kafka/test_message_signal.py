@@ -1,4 +1,4 @@
-"""A message holds spans or log records, and says so by its first item alone."""
+"""A message's first item decides its signal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A guardrail that stopped a run on purpose is told by whatever recorded it; one that crashed or let pass is not."""
+"""Guardrails that stopped a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call that several spans tell of stands once, with all that they know."""
+"""Merging of spans about one call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of other evaluators are shown once each, with their source, and change nothing else."""
+"""Third-party results appear once, with their source."""
 
 from __future__ import annotations
 

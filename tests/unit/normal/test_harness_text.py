@@ -1,4 +1,4 @@
-"""Text that a harness writes in the user's name is no word of the user."""
+"""Harness text is not user text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which conversation a trace leaves behind, and which one it goes on from, by the history that its model calls hold."""
+"""Conversations linked by model call history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ def trace(*spans: Span) -> Trace:
 
 
 def plain(*given: Message, said: str | Message | None = THERE, **fields: str) -> Trace:
-    """A model call by itself."""
     spans = Spans()
     spans.llm(given=given, said=said, service="shop", **fields)
     return trace(*spans())

@@ -1,4 +1,4 @@
-"""Tools that the provider runs, within a run: the words beside a call are the answer, its result is its own."""
+"""Provider-run tools within a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUESTION = [{"role": "user", "parts": [{"type": "text", "content": "Who won?"}]}
 
 
 def run(*parts: dict[str, Any], finish_reason: str = "stop") -> Trace:
-    """A run of one model call that answers with these parts."""
+    """Return a run of one model call with these parts."""
     said = [{"role": "assistant", "parts": [*parts], "finish_reason": finish_reason}]
     told = {
         "gen_ai.operation.name": "chat",

@@ -1,4 +1,4 @@
-"""A call of an MCP server's tool is one call, with any prefix of the tool's name and any place of its span."""
+"""MCP calls with any tool prefix and span place."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_other_names(one: str, other: str) -> None:
 
 
 class TestResultsWithoutIds:
-    """An input without requests repeats the results so far: each belongs to the call at its place."""
+    """Results match calls by position."""
 
     def asked(self, *rounds: list[object], names: tuple[str, ...] = ("", "", "")) -> list[object]:
         spans = Spans()

@@ -1,4 +1,4 @@
-"""From raw spans to normal ones: which dialects are asked, and whose word counts."""
+"""Raw to normal spans: dialect choice and precedence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def message(text: str) -> tuple[Message, ...]:
 
 
 class Fake:
-    """A dialect that answers what it was made with."""
+    """A dialect with fixed answers."""
 
     def __init__(self, name: str, priority: int, reading: Reading | Exception | None, **hints: Any) -> None:
         self.name, self.priority, self.reading = name, priority, reading
@@ -43,7 +43,7 @@ class Fake:
 
 @pytest.fixture
 def forgetful() -> Iterator[None]:
-    """Nothing is remembered of spans of other tests, nor later of this one's."""
+    """Clear the caches around a test."""
     _forget()
     yield
     _forget()
@@ -55,8 +55,6 @@ def _forget() -> None:
 
 @pytest.fixture
 def only(forgetful: None, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Put the given dialects in the place of those that are installed."""
-
     def use(*dialects: Fake) -> None:
         _forget()
         order = tuple(sorted(dialects, key=lambda dialect: -dialect.priority))

@@ -1,4 +1,4 @@
-"""Which responses of a trace a next turn could go on from, and which one the trace goes on from."""
+"""Responses that turns continue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ def links(spans: Spans) -> tuple[tuple[str, ...], str]:
 
 
 def calls(*pairs: tuple[str, str]) -> Spans:
-    """Model calls by (response, previous response)."""
     spans = Spans()
     agent = spans.agent()
     for response, previous in pairs:

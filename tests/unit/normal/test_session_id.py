@@ -1,4 +1,4 @@
-"""Which conversation a trace belongs to, and which user."""
+"""The session and user of a trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many calls that share one id: time grows with their number, not with its square."""
+"""Linear time for many calls with one ID."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.builders import Spans, asks, gives, says, user
 
 FEW, MANY = 400, 3200
 MOST_GROWTH = 3.0
-"""How much longer a call may take among many calls than among few."""
+"""Maximum slowdown of a call among many calls."""
 
 
 def other_arguments(number: int) -> Spans:

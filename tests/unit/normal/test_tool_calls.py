@@ -1,4 +1,4 @@
-"""Every tool call once and in order, wherever its arguments and its result were written down."""
+"""Every tool call once, in order."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class TestRequests:
 
 
 class TestHistory:
-    """One trace per model call: the last one knows the calls of the others from its input."""
+    """A trace per model call; the last one lists the calls."""
 
     ASKED = (user("hi"), says(asks("search", OSLO, "c1")), gives("o", "c1"))
 
@@ -376,7 +376,7 @@ def test_a_tools_span_with_model_calls_below_is_a_call_of_the_agent_around_it() 
 
 
 class TestWholeConversations:
-    """One trace is a conversation; a call is only in the history of the next turn's input."""
+    """Calls only in the next turn's history."""
 
     FIRST = (user("Book the 13:15."), says(asks("book", {"at": "13:15"}, "c1")), gives({"ref": "FJ-1"}, "c1"))
     SECOND = (says("Booked."), user("And the weather?"), says(asks("weather", {"port": "Larvik"}, "c2")))

@@ -1,4 +1,4 @@
-"""A trace as a whole: what is drawn from its spans besides turns, calls and session."""
+"""Trace properties beside turns, calls and session."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_the_fullest_definition_of_each_tool() -> None:
 
 
 class TestScores:
-    """Scores of somebody else in the same trace."""
+    """Third-party scores in the trace."""
 
     def test_neither_they_nor_the_judges_calls_below_them_are_the_agents(self) -> None:
         spans = Spans()
@@ -243,7 +243,7 @@ def test_agents_that_share_all_tools_need_not_be_named() -> None:
 
 
 class TestChoices:
-    """Of several choices for one answer, the choice with which the run went on counts."""
+    """The choice that the run continues counts."""
 
     def chosen(self, *choices: Message, then: Sequence[Message] = (), answer: str | None = None) -> tuple[str, ...]:
         spans = Spans()

@@ -1,4 +1,4 @@
-"""The tree of a trace: parents that are missing, late, skewed or in circles."""
+"""Trees with missing, late, skewed or circular parents."""
 
 from __future__ import annotations
 

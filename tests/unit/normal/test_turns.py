@@ -1,4 +1,4 @@
-"""Who said what: turns out of agents, out of bare model calls, and out of what is left of either."""
+"""Turns from agents or bare model calls."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ class TestRuns:
 
 
 class TestBareCalls:
-    """No agent above the model calls: an application's own loop."""
+    """Model calls without an agent."""
 
     def test_one_turn_below_a_server_span(self) -> None:
         spans = Spans()

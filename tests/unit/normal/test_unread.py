@@ -1,4 +1,4 @@
-"""Text that no dialect reads is named, where a trace lacks a question or an answer."""
+"""Unread text in incomplete traces is named."""
 
 from __future__ import annotations
 

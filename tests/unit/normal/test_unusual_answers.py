@@ -1,4 +1,4 @@
-"""Answers that are not the last words of the agent's own span."""
+"""Answers outside the agent's last message."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ JOKE = says(asks("Joke", {"setup": "Why?", "punchline": "Two tired!"}))
 
 
 def parsed(parser: str, tool_name: str = "search", error: str | None = None) -> Trace:
-    """A run whose last model call asks for ``Joke``; then a parser and a tool ran."""
+    """Return a run whose last call requests ``Joke``, followed by a parser and a tool."""
     spans = Spans()
     agent = spans.agent(input=(user("A joke!"),))
     spans.llm(agent, [user("A joke!")], JOKE)

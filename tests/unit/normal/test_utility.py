@@ -1,4 +1,4 @@
-"""Calls beside the conversation are told by their instructions and their place."""
+"""Detection of utility calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/internals/architecture.md and the packages' docstrings match the code: packages and direction of imports."""
+"""docs/internals/architecture.md matches packages and imports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOMS = [(package, name) for package in PACKAGES for name in rooms(package)]
 
 
 def test_the_tables_are_made_of_the_code() -> None:
-    """Otherwise: ``python tests/support/architecture.py``."""
+    """Fix: ``python tests/support/architecture.py``."""
     assert page() == PAGE.read_text()
 
 
@@ -38,7 +38,6 @@ def test_the_house_stays_as_small_as_it_is() -> None:
 
 
 def test_the_name_of_a_class_means_one_thing() -> None:
-    """In both packages together: whoever meets two of one name cannot tell from a sentence which one is meant."""
     assert {name: files for name, files in public_classes().items() if len(files) > 1} == {}
 
 
@@ -65,7 +64,7 @@ def test_each_entry_of_the_tests_has_its_line() -> None:
 
 
 def test_what_the_page_names_exists() -> None:
-    """Every ``folder/`` and ``file.py`` in the text, wherever it lies below a package or the tests."""
+    """Every ``folder/`` and ``file.py`` in the text."""
     names = set(re.findall(r"`((?:[\w.]+/)*\w+(?:\.py|/))`", PAGE.read_text()))
     tops = [*PACKAGES.values(), ROOT / "tests"]
     paths = [f"/{path.relative_to(ROOT)}{'/' * path.is_dir()}" for top in tops for path in top.rglob("*")]

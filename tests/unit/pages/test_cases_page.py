@@ -1,4 +1,4 @@
-"""docs/guides/cases.md: its first three examples, as they stand there, grade recorded trials."""
+"""docs/guides/cases.md: its examples grade recorded trials."""
 
 from __future__ import annotations
 

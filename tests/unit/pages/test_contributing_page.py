@@ -1,4 +1,4 @@
-"""CONTRIBUTING links the tested example packages; the page of the extension API has all fields of a reading."""
+"""CONTRIBUTING and the extension API page match the code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_each_example_package_is_linked() -> None:
 
 
 def test_imports_in_the_house_are_those_of_the_packages_by_other_ways() -> None:
-    """So an example becomes a file of the house when its imports are exchanged."""
+    """An example becomes our file by exchanging imports."""
     blocks = _IMPORTS.findall(_CONTRIBUTING)
     for block, example in zip(blocks, ("metric/brevity.py", "dialect/skylark_dialect.py"), strict=True):
         imports = re.findall(

@@ -1,4 +1,4 @@
-"""Generated pages are what their generators write today."""
+"""Generated pages are current."""
 
 from __future__ import annotations
 

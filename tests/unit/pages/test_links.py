@@ -1,4 +1,4 @@
-"""Links of the documentation lead to files and headings that exist."""
+"""Links lead to existing files and headings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_files_that_name_a_page_name_one_that_exists() -> None:
-    """Messages, comments and deployment files point to pages, such as docs/operate/scale.md#sessions."""
+    """For example docs/operate/scale.md#sessions."""
     for path in _sources():
         text = path.read_text(encoding="utf-8", errors="replace")
         for name, anchor in re.findall(r"\bdocs/([\w/-]+\.md)(?:#([\w-]+))?", text):

@@ -1,4 +1,4 @@
-"""Commands, options, configuration keys, variables, API operations, metrics and paths of the documentation exist."""
+"""Documented commands, options, keys, operations, metrics and paths exist."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OPERATIONS = [re.sub(r"\{\w+\}", "[^/]+", path) for path in ("/openapi.json", *
 _OTHER = {"pandaeval_otel", "pandaeval_collector", "pandaeval_lab", "pandaeval_url"}
 """Packages, and the external label of alerts."""
 _FOREIGN = {"judge.txt", "response.id", "session.id", "session.timeout.ms"}
-"""Names of OpenTelemetry, Kafka and files that begin with the name of a section."""
+"""Foreign names that begin like a configuration section."""
 _CALL = re.compile(r"(?:^ *|`|&& |\| |PANDAEVAL_\S+ )pandaeval((?: [a-z][a-z-]*){1,2})([^`\n|#]*)", re.MULTILINE)
 
 
@@ -75,7 +75,7 @@ def test_configuration_keys_exist(page: Path) -> None:
 
 
 def _is_key(name: str) -> bool:
-    """Whether it is a key, a section, or an entry of a map."""
+    """Return whether it is a key, section or map entry."""
     return name in _KEYS or name.rpartition(".")[0] in _LEAVES
 
 
@@ -115,7 +115,6 @@ def test_metrics_and_labels_of_prometheus_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", _PAGES, ids=_name)
 def test_attributes_and_entry_points_exist(page: Path) -> None:
-    """A name is in the code, or begins with a name in the code that ends with a dot."""
     for name in set(re.findall(r"`(pandaeval(?:\.[a-z_]+)+)\b", page.read_text(encoding="utf-8"))):
         prefix = name.rpartition(".")[0]
         assert name in _SOURCES or f"{prefix}.{{" in _SOURCES, name

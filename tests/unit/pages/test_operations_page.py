@@ -1,4 +1,4 @@
-"""The operate pages name metrics, alerts, keys and files that exist."""
+"""The operate pages name existing metrics, alerts, keys and files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMES = {each.name for each in instruments()}
 
 
 def test_the_table_of_own_metrics_is_up_to_date() -> None:
-    """Otherwise: `python tests/support/own_metrics.py`."""
+    """Fix: `python tests/support/own_metrics.py`."""
     assert written(PAGE.read_text()) == PAGE.read_text()
     assert set(ATTRIBUTES) <= _NAMES
 
@@ -32,12 +32,11 @@ def test_every_instrument_says_what_it_means() -> None:
 
 
 def test_no_unit_becomes_a_suffix_on_one_way_only() -> None:
-    """Prometheus makes ``_ratio`` of the unit 1 when metrics are sent to it; what is scraped has to say the same."""
+    """Prometheus appends ``_ratio`` for unit 1."""
     assert [each.name for each in instruments() if each.unit == "1"] == []
 
 
 def test_whatever_is_counted_is_in_the_registry() -> None:
-    """So that it has a unit and a description, and is in the table."""
     counted = set()
     for path in (ROOT / "collector").rglob("pandaeval_*/**/*.py"):
         for call in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)):

@@ -1,4 +1,4 @@
-"""docs/internals/performance.md shows the newest lines of the ledger of other systems."""
+"""docs/internals/performance.md shows the newest comparison."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def line(**more: Any) -> dict[str, Any]:
 
 
 def row(compare: Any, *lines: dict[str, Any]) -> list[str]:
-    """The cells of the first line of figures."""
+    """Return the cells of the first row."""
     figures = compare.report(list(lines)).split("**1 KB a span")[1]
     return [cell.strip() for cell in figures.splitlines()[4].strip("|").split("|")]
 
@@ -71,6 +71,6 @@ class TestRowsOfOtherSystems:
 
 
 def test_the_page_shows_the_ledger(compare: Any) -> None:
-    """Otherwise: ``python tests/lab/bench/compare.py --page``."""
+    """Fix: ``python tests/lab/bench/compare.py --page``."""
     shown = (ROOT / "docs/internals/performance.md").read_text(encoding="utf-8")
     assert compare.report(compare.newest(compare.LEDGER)).strip() in shown

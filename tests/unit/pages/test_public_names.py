@@ -1,4 +1,4 @@
-"""Public names are imported from the top of each package, and docs/internals/extension-api.md lists them."""
+"""Public names are importable and listed in docs/internals/extension-api.md."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LAZY = [pandaeval_otel, pandaeval_collector, pandaeval_lab]
 
 
 def _declared(package: ModuleType) -> dict[str, str]:
-    """The names that type checkers see, and the module that each is imported from."""
+    """Return the declared names and their modules."""
     return {
         alias.asname or alias.name: node.module or ""
         for node in ast.walk(ast.parse(inspect.getsource(package)))

@@ -1,4 +1,4 @@
-"""A reader finds the answer to each of twelve tasks with few clicks and words."""
+"""Answers to twelve tasks need few clicks and words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short pages about frameworks, judges, CI and alerts: what they show is valid, and what they name exists."""
+"""Recipe pages: valid examples, existing names."""
 
 from __future__ import annotations
 
@@ -77,7 +77,6 @@ def test_commands_of_pipelines_with_repeated_trials_exist() -> None:
 
 
 def _commands() -> Iterator[Any]:
-    """All commands of ``pandaeval``, groups' ones by both names."""
     for command in get_command(whole()).commands.values():  # type: ignore[attr-defined]
         yield command
         for inner in getattr(command, "commands", {}).values():

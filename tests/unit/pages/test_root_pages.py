@@ -1,4 +1,4 @@
-"""The changelog has a section for the version, and short entries."""
+"""The changelog has a section for the version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/internals/scale-model.md: its table of sizes is what the model computes from its figures."""
+"""docs/internals/scale-model.md matches its model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PAGE = (ROOT / "docs" / "internals" / "scale-model.md").read_text()
 
 
 def test_the_table_is_what_the_model_prints() -> None:
-    """Otherwise: ``python tests/lab/bench/scale_model.py``."""
+    """Fix: ``python tests/lab/bench/scale_model.py``."""
     assert scale_model.report(scale_model.figures()) in _PAGE
 
 

@@ -1,4 +1,4 @@
-"""The figures about labels and corrected pass rates in the pages are those of the code."""
+"""Documented label figures match the code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = " ".join((DOCS / "guides" / "labels.md").read_text().split())
 
 
 def test_the_worked_example_is_what_the_command_prints(tmp_path: Path) -> None:
-    """Otherwise: `python tests/lab/bench/trust_example.py`."""
+    """Fix: `python tests/lab/bench/trust_example.py`."""
     page = (DOCS / "internals" / "judge-quality.md").read_text()
     shown = page.partition("### A worked example")[2].partition("```text\n")[2].partition("```")[0]
     assert shown == "\n".join(example(tmp_path)) + "\n"

@@ -1,4 +1,4 @@
-"""What holds for every pipeline."""
+"""Fixtures of every pipeline test."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Sessions that wait for judges: scored once when the answers are there, and not forever."""
+"""Sessions that wait for judges, with a limit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from support.made_traces import Composer, MadeTrace
 
 
 class Pending:
-    """Sessions in which a judge has yet to be asked; counts how often that was looked up."""
+    """Sessions with open questions; counts lookups."""
 
     def __init__(self, *ids: str) -> None:
         self.ids, self.looks = set(ids), 0
@@ -49,7 +49,7 @@ def awaiting(pending: Pending, longest: float = 60.0) -> OpenSessions:
 
 
 def ready(sessions: OpenSessions, over: Collection[str], now: float) -> list[str]:
-    """Sessions that are over at ``now``; returns those that are to be scored."""
+    """Return the sessions to score at ``now``."""
     for session_id in over:
         sessions.end(session_id, now)
     due, quiet = sessions.take_due(now)
@@ -153,7 +153,7 @@ async def judged(tmp_path: Path) -> AsyncIterator[Judged]:
 
 
 class Judged:
-    """A pipeline whose sessions wait 600 s for a judge, who is asked once :meth:`answer` is called."""
+    """A pipeline whose sessions wait 600 s for :meth:`answer`."""
 
     def __init__(self, folder: Path) -> None:
         self.store = Store(folder, "off")
@@ -170,7 +170,6 @@ class Judged:
         self.runner = Runner(self.store, attempts)
 
     async def send(self, *traces: MadeTrace) -> None:
-        """Return when they are decided."""
         for each in traces:
             await self.pipeline.traces(each.request().SerializeToString())
         self._now += 300.0
@@ -182,7 +181,7 @@ class Judged:
         await until(lambda: self.pipeline.rounds > before + 2)
 
     async def answer(self) -> None:
-        """Return when the judge has answered all questions, and the sessions that waited are scored."""
+        """Answer all questions and wait for session scores."""
         await self.runner.start()
         await until(lambda: not self.store.jobs.waiting())
         await self.wait(1.0)
@@ -190,7 +189,7 @@ class Judged:
             await self.wait(1000.0)
 
     def consistency(self) -> list[dict[str, Any]]:
-        """The session's results so far, oldest first."""
+        """Return the session's results, oldest first."""
         rows = self.store.reads.results_after(0)
         return [orjson.loads(row.body) for row in rows if row.metric == "session.agent_consistency"]
 
@@ -206,8 +205,7 @@ async def test_a_session_is_scored_once_though_its_judge_is_slow(judged: Judged)
 
 
 async def test_what_an_older_revision_was_given_does_not_stand_for_the_judge(judged: Judged) -> None:
-    """Its root comes first, and says nothing: no judge is asked. The call with the words comes late, and the session is
-    over before the judge has answered."""
+    """The root arrives first, the call late."""
     whole = turn(1, session="s")
     await judged.send(replace(whole, spans=whole.spans[-1:]))
     await judged.send(replace(whole, spans=whole.spans[:-1]))

@@ -1,4 +1,4 @@
-"""Decisions are made and committed one after the other; what becomes due meanwhile waits for one of them at most."""
+"""Decisions commit one after the other."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from support.line import RunningLine, as_file, in_session
 from support.made_traces import Composer, MadeTrace
 
 QUIET = 11.0
-"""Seconds after which a trace whose root ended is due."""
+"""Seconds from a root's end until its trace is due."""
 
 
 class Held:
-    """Commits of a line that wait for the test; the next is let through by :meth:`go`."""
+    """Commits that wait for :meth:`go`."""
 
     def __init__(self, line: RunningLine, monkeypatch: pytest.MonkeyPatch) -> None:
         self._commit = line.store.commit

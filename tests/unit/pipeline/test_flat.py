@@ -1,4 +1,4 @@
-"""What a pipeline holds in memory does not grow with what it has done."""
+"""Bounded memory of a pipeline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.made_traces import Composer
 
 _TRACES = 40
 _OTHERS = (type, ModuleType, FunctionType, sqlite3.Connection)
-"""What is not followed. A connection tidies its list of cursors up at every 200th."""
+"""Ignored objects, such as the periodically cleared cursors of a connection."""
 
 
 async def test_no_collection_grows_with_the_traces_that_were_decided(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ async def test_no_collection_grows_with_the_traces_that_were_decided(tmp_path: P
 
 async def test_upkeep_frees_objects_that_refer_to_each_other(tmp_path: Path) -> None:
     class Node:
-        """Of a circle."""
+        pass
 
     gc.disable()
     try:
@@ -51,14 +51,13 @@ async def test_upkeep_frees_objects_that_refer_to_each_other(tmp_path: Path) -> 
 
 
 async def _decided(line: RunningLine, composer: Composer, traces: int) -> None:
-    """Until the traces are decided, and their sessions are over."""
     for _ in range(traces):
         await line.send(composer.trace())
     await line.settle()
 
 
 def _sizes(root: object, spared: Iterable[object]) -> dict[int, tuple[int, str]]:
-    """Length and first item of each collection that can be reached from an object, by its id."""
+    """Return length and first item of each reachable collection."""
     found: dict[int, tuple[int, str]] = {}
     seen, ahead = {id(each) for each in spared}, [root]
     while ahead:

@@ -1,4 +1,4 @@
-"""The guard of a store reports when nothing can be accepted, and finds out when it can again."""
+"""The store's guard reports failure and recovery."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Open sessions are scored as far as they have come: once per quiet stretch, beside what counts, for nothing that is
-for good."""
+"""Interim scores of open sessions."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ def told(results: list[dict[str, Any]]) -> list[tuple[int, bool, str]]:
 
 
 def counted(line: RunningLine, instrument: str) -> int:
-    """How often a session's reliability entered a series."""
+    """Return how often a session entered a series."""
     database = sqlite3.connect(line.store.path / FILE_NAME)
     try:
         query = "SELECT coalesce(sum(count), 0) FROM series WHERE name = ? AND attributes LIKE '%agent_reliability%'"
@@ -182,7 +181,7 @@ class TestScores:
 
 
 class TestCrashes:
-    """A stop between any two steps is what a kill leaves: everything that is known lies in the store."""
+    """Stops between steps, like kills."""
 
     async def test_one_that_was_told_is_not_told_again(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)

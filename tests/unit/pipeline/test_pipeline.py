@@ -1,4 +1,4 @@
-"""The line of a running collector: what comes late, out of order or broken, and what becomes of it."""
+"""Late, disordered and broken input of a collector."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ REOPENED = 6.0
 
 
 def in_one_session(number: int, seed: int = 1, spans: int = 4) -> list[MadeTrace]:
-    """Traces of one session, earliest first."""
+    """Return traces of a session, earliest first."""
     composer = Composer(seed)
     made = (composer.trace(spans) for _ in range(3 * number))
     return [in_session(trace, "s") for trace in made if trace.session is not None][:number]
@@ -213,7 +213,7 @@ class TestCaps:
 
 
 class TestTrouble:
-    """The lines of a broken disk, a broken metric, broken bytes."""
+    """Broken disk, metric and bytes."""
 
     async def test_a_metric_that_raises_costs_its_own_result(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -511,7 +511,6 @@ class TestTakingIn:
                 await line.pipeline.traces(b"\xff" * 20)
 
     async def test_a_large_request_gives_what_small_ones_give_and_others_their_turn(self, tmp_path: Path) -> None:
-        """More traces than are filed at once: the event loop goes on in between, and the books balance then, too."""
         spans = tiny_spans(6_000, traces=3_000)
         open_items, residuals = set(), set()
 
@@ -559,7 +558,6 @@ class TestTakingIn:
     async def test_nothing_comes_in_while_undecided_traces_fill_their_memory(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A start takes all of them up again, and their senders are asked to come back until they are decided."""
         first, second = Composer(3).trace(), Composer(4).trace()
         async with RunningLine(tmp_path, Timing(upkeep=1e9, open_bytes=1000)) as line:
             await line.send(first)
@@ -625,18 +623,17 @@ class TestTakingIn:
 
 
 def members(line: RunningLine, session: str) -> list[bytes]:
-    """The traces of a session, in its order."""
+    """Return a session's traces in order."""
     return [row.trace_id for row in line.store.reads.session_traces(session)]
 
 
 def damage(line: RunningLine, trace: MadeTrace) -> None:
-    """Make the stored spans of a trace unreadable."""
+    """Make a trace's spans unreadable."""
     with open_database(line.folder / "pandaeval.db") as connection:
         connection.execute("UPDATE chunks SET data = x'ffff' WHERE trace_id = ?", (trace.trace_id,))
 
 
 def change_a_letter(line: RunningLine, trace: MadeTrace) -> None:
-    """Change the stored spans of a trace so that they read as well as before."""
     with open_database(line.folder / "pandaeval.db") as connection:
         for id_, packed, data in connection.execute(
             "SELECT id, packed, data FROM chunks WHERE trace_id = ?", (trace.trace_id,)
@@ -649,7 +646,6 @@ def change_a_letter(line: RunningLine, trace: MadeTrace) -> None:
 
 
 def spoil_session(line: RunningLine, session: str) -> None:
-    """Make the memory of a session unreadable."""
     with open_database(line.folder / "pandaeval.db") as connection:
         connection.execute(
             "UPDATE members SET body = '{}' WHERE session = (SELECT no FROM sessions WHERE session_id = ?)", (session,)
@@ -657,7 +653,7 @@ def spoil_session(line: RunningLine, session: str) -> None:
 
 
 def hold_appends(line: RunningLine, monkeypatch: pytest.MonkeyPatch) -> list[Future[None]]:
-    """From now on chunks are stored, but nobody is told until the test says so."""
+    """Delay acknowledgements of stored chunks."""
     held: list[Future[None]] = []
     append = line.store.append
 

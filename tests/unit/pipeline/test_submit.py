@@ -1,4 +1,4 @@
-"""Completed traces at the pipeline: stored whole, closed on the application's word, rejected singly, accounted for."""
+"""Completed traces: stored, closed, rejected, counted."""
 
 from __future__ import annotations
 

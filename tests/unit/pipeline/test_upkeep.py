@@ -1,4 +1,4 @@
-"""What is old goes while there is more to compress than can be, and nothing is compressed that would go at once."""
+"""Deletion and compression under load."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ def _file(store: Store, number: int) -> None:
 
 
 async def test_old_rows_go_though_compressing_never_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where more traces are decided than are compressed in the same time."""
     _file(store, 3)
     now = store.clock.calendar()
     monkeypatch.setattr(store.clock, "calendar", lambda: now + 8 * _DAY)

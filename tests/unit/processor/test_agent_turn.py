@@ -1,4 +1,4 @@
-"""The root span of a hand-written agent's turn: one trace for all that happens inside."""
+"""The root span of an agent turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pandaeval_otel import agent_turn
 
 
 class Traced:
-    """A provider of its own, and the spans that ended."""
+    """A provider and its ended spans."""
 
     def __init__(self) -> None:
         self.provider, self._memory = TracerProvider(), InMemorySpanExporter()

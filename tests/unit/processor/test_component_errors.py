@@ -1,4 +1,4 @@
-"""What components raise is counted by name, and the first error of each is logged, wherever it was raised."""
+"""Component errors are counted; the first is logged."""
 
 from __future__ import annotations
 

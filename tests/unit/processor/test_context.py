@@ -1,4 +1,4 @@
-"""The context helpers: sync, asynchronous, threads, generators."""
+"""Context helpers: sync, async, threads, generators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the processor counts as held is what it takes in memory, however small the spans are."""
+"""Counted memory equals real memory."""
 
 from __future__ import annotations
 

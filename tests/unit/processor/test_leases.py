@@ -1,5 +1,4 @@
-"""A fork while another thread is in the midst of a shutdown, or of a span that is stamped: the child's books balance,
-its threads end, and nothing waits for a lock that the thread left behind."""
+"""Forks during shutdown or stamping: accounts, threads and locks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What installed packages name by entry points: found, checked, and left out where it cannot be used."""
+"""Plugins by entry point: found, checked, skipped if broken."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GROUP = "pandaeval.tested"
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Lays a package where this process finds it: its name, the text of its module, the value of its entry point."""
+    """Install a package with this module and entry point."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def lay(name: str, text: str, value: str = "") -> None:
@@ -41,7 +41,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 def fine(plugin: Plugin) -> None:
-    """Nothing to object."""
+    """Accept everything."""
 
 
 def test_modules_are_found_in_the_order_of_their_packages(install: Install) -> None:
@@ -85,7 +85,7 @@ def test_one_that_cannot_be_used_is_named_with_its_cure_and_costs_no_other(
 
 
 class Thrush:
-    """A dialect as another package has it."""
+    """A third-party dialect."""
 
     name = "thrush"
     priority = 60

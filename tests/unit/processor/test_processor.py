@@ -1,4 +1,4 @@
-"""The span processor against a collector that does as it is told."""
+"""The span processor against a scripted collector."""
 
 from __future__ import annotations
 

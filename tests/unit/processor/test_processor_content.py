@@ -1,4 +1,4 @@
-"""Content on its way out of the application: redaction, log events, and what is kept back."""
+"""Redaction, log events and withheld content."""
 
 from __future__ import annotations
 

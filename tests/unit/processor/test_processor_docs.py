@@ -1,4 +1,4 @@
-"""docs/start/python.md and the settings of the span processor in docs/reference/configuration.md match the code."""
+"""The span processor's documentation matches the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stamp writes on a starting span, by the SDK's way and by the short one."""
+"""Attributes stamped on starting spans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pandaeval_otel.processor import _scope
 
 
 class TestLimits:
-    """A stamp keeps to the limits of the SDK, as any attribute."""
+    """Stamps respect the SDK's limits."""
 
     def test_long_values_are_cut(self) -> None:
         assert _stamped(SpanLimits(max_attribute_length=3)) == {"a": "1", "pandaeval.session.id": "lon"}

@@ -1,4 +1,4 @@
-"""The gate between gRPC and a fork: no connection is opened, used or closed while a process is copied."""
+"""No connection activity during a fork."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONG_S = 30.0
 
 
 class Channel:
-    """A connection that answers nothing, and whose end takes until ``may_close``."""
+    """A silent connection that closes after ``may_close``."""
 
     def __init__(self) -> None:
         self.closing, self.may_close, self.closed = threading.Event(), threading.Event(), threading.Event()
@@ -46,7 +46,6 @@ def channel() -> Channel:
 
 @pytest.fixture
 def submission(channel: Channel) -> Submission:
-    """One that is in the midst of a call."""
     made = Submission(settings(), lambda *_: None, lambda: None, lambda _: channel)  # type: ignore[arg-type,return-value]
     made.buffer.put(Part(b"x" * 16, b"data", 1))
     made.step()

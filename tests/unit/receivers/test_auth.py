@@ -1,4 +1,4 @@
-"""Who may enter: programs by a bearer token, browsers by the same token as their password."""
+"""Bearer tokens of programs and browsers."""
 
 from __future__ import annotations
 

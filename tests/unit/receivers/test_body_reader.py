@@ -1,4 +1,4 @@
-"""Messages of calls are read a few at a time; what stalls gives way, and every connection has its turn."""
+"""Fair reading of messages, a few at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pandaeval_collector.receivers._body_reader import BodyReader
 
 
 class Call:
-    """A call whose message is there when ``arrived`` is set. ``read``: its message was asked for."""
+    """A call whose message arrives with ``arrived``. ``read``: requested."""
 
     def __init__(self, peer: str = "a", message: Any = b"whole") -> None:
         self._peer, self._message = peer, message

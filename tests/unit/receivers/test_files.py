@@ -1,4 +1,4 @@
-"""Stored telemetry: every format and compression that is promised, and clear words for what is not usable."""
+"""Formats, compressions and errors of files."""
 
 from __future__ import annotations
 

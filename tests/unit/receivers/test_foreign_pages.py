@@ -1,4 +1,4 @@
-"""OTLP over HTTP without a token: programs on this machine may send it, and no web page of others."""
+"""OTLP/HTTP without a token rejects foreign pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decompression of bodies: any number of bytes in a piece gives the same, and many small frames are refused at once."""
+"""Decompression in pieces; tiny frames are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Jaeger and Tempo answer is read as the OTLP that they were sent."""
+"""Jaeger and Tempo answers equal the sent OTLP."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ def _understood(file: Path) -> list[dict[str, Any]]:
 
 
 def _based(value: Any) -> Any:
-    """With ids as protobuf's own JSON has them."""
     if isinstance(value, list):
         return [_based(each) for each in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""How the agent under test is found and called."""
+"""Discovery and calls of the tested agent."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(reply)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Conversations with an agent: what is said, how long it may take, and what the spans say of it."""
+"""Conversations with an agent: input, time limit, spans."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ Talk = Callable[[str, RunContext], Awaitable[str]]
 
 @pytest.fixture
 def exported(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    """What leaves, in place of what goes to a collector."""
     exporter = InMemorySpanExporter()
     monkeypatch.setattr(made_here, "PandaEvalSpanProcessor", lambda endpoint: SimpleSpanProcessor(exporter))
     return exporter
@@ -155,7 +154,7 @@ def _trace_id(span: ReadableSpan) -> str:
 
 
 class _Plays:
-    """A model that plays the user, by script."""
+    """A scripted user model."""
 
     def __init__(self, *replies: dict[str, str]) -> None:
         self._left = [json.dumps({"reason": "so", **reply}) for reply in replies]

@@ -1,4 +1,4 @@
-"""The HTTP endpoint of ``cases stub``: requests that web pages of others can send, and hostile bodies, run no mock."""
+"""The ``cases stub`` endpoint rejects hostile requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ cases:
 
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
-    """The endpoint, whose mock writes a file when it runs."""
+    """Return a client of an endpoint whose mock writes a file."""
     (tmp_path / "suite.yaml").write_text(SUITE)
     (tmp_path / "ran.py").write_text("def pay(**given):\n    open('ran', 'w').close()\n    return sorted(given)\n")
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Mistakes on the command line of ``cases run`` end it before the agent is called; and its prompts are shown."""
+"""Usage errors and prompts of ``cases run``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mocks answer, how ``mocked`` asks them, and what is said of a mistake in a case file."""
+"""Mock answers, ``mocked`` calls and case file errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _case(id_: str = "shop", unmocked: str | None = None, recorded: Any = None, 
 
 
 def _replies(mocks: Mocks, tool: str, *calls: dict[str, Any]) -> list[Any]:
-    """The result, or the error, of each call."""
+    """Return result or error of each call."""
     replies = [mocks.reply(tool, given) for given in calls]
     return [each.error or each.result for each in replies]
 

@@ -1,4 +1,4 @@
-"""Which attempt a trace belongs to that arrived during a run; and what killed runs leave."""
+"""Traces of attempts, and leftovers of killed runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pandaeval_lab.running.receiver import SpanReceiver
 
 
 class _Came(SpanReceiver):
-    """At which these requests arrived, by trace."""
+    """Arrival times by trace."""
 
     def __init__(self, requests: Mapping[str, bytes]) -> None:
         self._came = requests

@@ -1,4 +1,4 @@
-"""The user that a model plays: what it is shown, when it ends, and what of it does not hold."""
+"""The simulated user: input, end and invalid replies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCENARIO = Scenario(
 
 
 class _Model:
-    """Answers by script: texts, or what it raises."""
+    """Answers or raises by script."""
 
     def __init__(self, *answers: str | Exception) -> None:
         self.calls: list[ModelCall] = []
@@ -37,7 +37,7 @@ def said(message: str = "", state: str = "going_on") -> str:
 
 
 def _played(model: _Model, answers: Sequence[str], scenario: Scenario = SCENARIO) -> tuple[list[str], SimulatedUser]:
-    """What the user says until the end, or until the answers are used up; and the user."""
+    """Return the user's messages, and the user."""
     user = SimulatedUser(Simulator(model, "openai/m", "openai/m, temperature 0.7, seed 0"), scenario, 1)
 
     async def play() -> list[str]:

@@ -1,4 +1,4 @@
-"""A run that is cancelled ends at any moment; one that is retried right after is another attempt, and goes on."""
+"""Cancelling and retrying runs."""
 
 from __future__ import annotations
 

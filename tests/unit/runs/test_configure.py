@@ -1,4 +1,4 @@
-"""What a run asks for is checked before it starts."""
+"""Validation of run requests."""
 
 from __future__ import annotations
 

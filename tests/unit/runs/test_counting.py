@@ -1,4 +1,4 @@
-"""A judge that is not asked answers what holds, so that follow-up questions are counted too."""
+"""The counting judge gives valid answers."""
 
 from __future__ import annotations
 

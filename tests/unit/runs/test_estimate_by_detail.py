@@ -1,4 +1,4 @@
-"""An estimate shows the price of each ``judge.detail``; for ``failing``, half of the verdicts are taken to be wrong."""
+"""Estimates for each ``judge.detail``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimates of runs: no more wait than are answered soon."""
+"""Limited number of waiting estimates."""
 
 from __future__ import annotations
 

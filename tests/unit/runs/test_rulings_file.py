@@ -1,4 +1,4 @@
-"""The file of rulings, and how a judge uses the adopted ones."""
+"""The rulings file and its use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules: each firing is about what is new or changed, missed ones come once, and none overlaps."""
+"""Schedules: new data, missed firings, no overlap."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BEGAN = datetime(2026, 3, 1, 12, 30, tzinfo=UTC).timestamp()
 
 
 class Firing:
-    """A scheduler with the clock in the test's hand."""
+    """A scheduler with a manual clock."""
 
     def __init__(self, store: Store) -> None:
         self.store, self.now = store, BEGAN
@@ -35,7 +35,7 @@ class Firing:
         self.store.runs.end(run.no, self.store.runs.begin(run.no).result()).result()
 
     def about(self, run: RunRow) -> int:
-        """How many traces a run is about."""
+        """Return a run's trace count."""
         return len(choose(self.store, RunSpec.from_json(run.body), 0, run.upto)[0])
 
 

@@ -1,4 +1,4 @@
-"""A batch of a run says what the live line said: scored from stored contents, in any cut, with the same ids."""
+"""Batches of a run score as the live line does."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Whatever is raised over one recorded trace, and however long one takes: it costs that trace's results, and no others.
-
-In this process, as ``evaluate``, runs and the drill score without further processes.
-"""
+"""Errors and hangs affect one trace only, in this process."""
 
 from __future__ import annotations
 
@@ -118,7 +115,7 @@ SLOW: Metric[Trace, TraceContext] = Metric(
 
 @pytest.fixture
 def scorer(monkeypatch: pytest.MonkeyPatch) -> Evaluator:
-    """With one metric more, which runs in the middle of the others."""
+    """Return a scorer with one extra metric."""
     known = dict(sorted({**registry(), SLOW.key: SLOW}.items()))
     monkeypatch.setattr(evaluator, "registry", lambda _: known)
     return Evaluator(WordEmbedder(), EvaluatorSettings(trace_timeout=0.3))
@@ -140,7 +137,6 @@ def test_a_metric_that_takes_too_long_is_named_and_what_had_ended_stays(files: T
 
 
 def test_it_is_not_read_again_with_its_session(files: TraceFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which would take as long once more."""
     assert BAD.session is not None
     asked: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Runs in the store: what is pending, what is filed once, what is forgotten; and what a comparison finds."""
+"""Runs in the store: pending, filed, forgotten, compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trace that is an agent's work never ends in silence: whatever it lacks, some metric says so."""
+"""Every agent trace gets a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A collector starts where the lab was left out of its image."""
+"""A collector starts without the lab."""
 
 from __future__ import annotations
 

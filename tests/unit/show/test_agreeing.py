@@ -1,4 +1,4 @@
-"""Numbers agree with verdicts: no high number beside a failure, and no 0.00 beside a pass."""
+"""Shown numbers agree with verdicts."""
 
 from __future__ import annotations
 

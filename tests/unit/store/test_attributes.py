@@ -1,4 +1,4 @@
-"""Attributes by which lists find traces: which are kept of spans, and that they go when their traces do."""
+"""Span attributes for lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many rows in few statements: the same rows, in the same order."""
+"""Bulk inserts keep rows and order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters of lists: a session has the properties of its traces, and a trace is found by the verdicts on its session."""
+"""Filters across sessions and traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each stored chunk has a checksum: whatever is changed in its row is found when it is read."""
+"""Checksums detect changed chunks."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_any_bit_of_a_chunk_counts(store: Store) -> None:
 
 
 def test_a_flipped_bit_that_makes_a_text_of_the_bytes_stops_nobody(store: Store) -> None:
-    """The type stands in the head of the row. The bytes are those that were stored, if no valid text."""
+    """The row head holds the type."""
     ids = [append(store, SMALL), append(store, LARGE)]
     change(store, "UPDATE chunks SET data = CAST(data AS TEXT)")
     with contextlib.closing(StoreReader(store.path)) as reader:
@@ -108,7 +108,7 @@ def test_a_flipped_bit_that_makes_a_text_of_the_bytes_stops_nobody(store: Store)
 
 
 def test_no_bit_of_the_file_changes_what_is_read(tmp_path: Path) -> None:
-    """Wherever it lies: in a row, in the tree of pages, in the header. Rows may be missing, which is told."""
+    """Reported rows may be missing."""
     store, draw = Store(tmp_path / "data", "off"), random.Random(3)
     contents = store.reads.chunks([append(store, draw.randbytes(draw.choice([40, 900, 3000]))) for _ in range(40)])
     store.close()

@@ -1,4 +1,4 @@
-"""Chunks of spans: how they lie in the file, what a restart reads of them, and when the store takes no more."""
+"""Stored chunks: layout, restart, limits."""
 
 from __future__ import annotations
 
@@ -81,7 +81,6 @@ def test_what_has_no_chunks_uses_up_no_id(store: Store) -> None:
 
 
 def test_traces_by_their_start_with_all_their_chunks(store: Store) -> None:
-    """Log records have no start of their own."""
     said = [(1, False, 50, b"12345", 2), (2, True, 0, b"1", 1), (3, False, 20, b"", 1), (1, True, 0, b"12", 3)]
     said += [(1, False, 60, b"1", 1)] * 10 + [(0, False, 50, b"1", 1)]
     chunks = [

@@ -1,4 +1,4 @@
-"""How far a log was read is committed with the spans, or not at all."""
+"""Log offsets commit with their spans."""
 
 from __future__ import annotations
 

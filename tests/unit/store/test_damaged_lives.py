@@ -1,4 +1,4 @@
-"""A store that is damaged between two lives, by each kind once; ``tests/lab/proofs/damage.py`` tries a thousand."""
+"""Each kind of store damage; ``tests/lab/proofs/damage.py`` tries more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Left:
 
 
 def seed_of(name: str) -> int:
-    """The first seed that draws this kind of damage, as :func:`try_one` draws."""
+    """Return the first seed with this damage."""
     for seed in range(1000):
         chance = random.Random(seed)
         chance.choice(STATES)
@@ -35,7 +35,7 @@ def test_it_is_named_and_nothing_of_it_scored(left: Left, tmp_path: Path, name: 
 
 def test_the_proof_can_fail(left: Left, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def forged(data: Path, _: Left, __: random.Random) -> None:
-        """A file that has less and is whole in itself, with a note that fits it."""
+        """Return a shorter, consistent file."""
         for each in data.iterdir():
             each.unlink()
         for each in (left.folder / "early").iterdir():

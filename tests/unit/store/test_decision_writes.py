@@ -1,4 +1,4 @@
-"""What one decision writes beside what it is about: results of other units, traces of other collectors, sessions."""
+"""Side effects of a decision."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def row_of(store: Store, id_: bytes) -> tuple[object, ...]:
 
 
 def about(store: Store) -> dict[str, int]:
-    """What each result is filed under."""
+    """Return the unit of each result."""
     return dict(store.reads.connection().execute("SELECT id, about FROM results"))
 
 
@@ -206,7 +206,7 @@ def test_how_far_members_were_read_is_written_with_what_came_of_them(store: Stor
 
 
 def test_each_time_is_of_the_clock_that_it_is_compared_with(store: Store) -> None:
-    """What waits is as old as collectors ran, what is kept as old as the calendar says, and others read the wall."""
+    """Running, calendar or wall time."""
     running, calendar, wall = 1000.0, 5000.0, 9000.0
     store.clock._running, store.clock._calendar, store.clock._began = running, calendar, 0.0
     store.clock._wall, store.clock._steady = (lambda: wall), (lambda: 0.0)

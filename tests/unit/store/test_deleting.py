@@ -1,4 +1,4 @@
-"""Deletions: each selector deletes its data and no other data, leaves no bytes of it, and survives kills."""
+"""Deletions: complete, exact and safe against kills."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -48,12 +48,12 @@ def trace_id(number: int) -> bytes:
 
 
 def secret(number: int) -> bytes:
-    """Content of a run that no other bytes of the store contain."""
+    """Return unique content of a run."""
     return f"canary-{number:04}-".encode() * 4
 
 
 def text(key: bytes, value: bytes) -> bytes:
-    """An OTLP attribute, as protobuf encodes it."""
+    """Return an OTLP attribute in protobuf."""
     value = b"\x0a" + bytes([len(value)]) + value
     value = b"\x0a" + bytes([len(key)]) + key + b"\x12" + bytes([len(value)]) + value
     return b"\x0a" + bytes([len(value)]) + value
@@ -84,7 +84,7 @@ def changes(store: Store, number: int, user: str, session: str) -> WriteSet:
 
 
 def fill(store: Store) -> None:
-    """Runs 1 and 2 are of ann's session, 3 of bob's, and 4 of ann's other session."""
+    """Store runs 1, 2 and 4 of ann (two sessions), and 3 of bob."""
     for number, user, session in ((1, "ann", "one"), (2, "", "one"), (3, "bob", "two"), (4, "ann", "three")):
         store.commit(changes(store, number, user, session)).result()
         label = HumanLabel(trace_id(number).hex(), "trace.m", 1.0, True, "me", 1.0, secret(number).decode(), None)
@@ -100,7 +100,7 @@ def delete(store: Store, kind: str, value: str) -> bool:
 
 
 def left(store: Store) -> set[int]:
-    """Runs whose content is in a file of the data directory: in rows, free pages or the write-ahead log."""
+    """Return runs with content left in any file."""
     data = b"".join(file.read_bytes() for file in store.path.iterdir() if file.name.startswith("pandaeval.db"))
     return {number for number in range(1, 10) if secret(number)[:12] in data}
 
@@ -121,7 +121,6 @@ def numbers(store: Store, table: str) -> int:
     ],
 )
 def test_a_selector_deletes_its_runs_and_no_others(store: Store, kind: str, value: str, stays: set[int]) -> None:
-    """The files have no byte of the deleted runs, and all rows of the other runs."""
     fill(store)
     before = {table: numbers(store, table) for table in TABLES}
     with store.reads.snapshot() as reader:
@@ -144,7 +143,6 @@ def test_a_selector_deletes_its_runs_and_no_others(store: Store, kind: str, valu
 
 
 def test_the_log_of_deletions_has_counts_and_no_content(store: Store) -> None:
-    """A line has who, when, a hash of the selector, and counts."""
     fill(store)
     delete(store, "user", "ann")
     [line] = (store.path / LOG).read_bytes().splitlines()
@@ -155,7 +153,6 @@ def test_the_log_of_deletions_has_counts_and_no_content(store: Store) -> None:
 
 
 def test_late_spans_and_late_decisions_do_not_bring_a_trace_back(store: Store) -> None:
-    """A decision that was under way is dropped with its chunks, and a late span meets a final tombstone."""
     late = changes(store, 3, "bob", "two")
     fill(store)
     delete(store, "user", "bob")
@@ -169,7 +166,6 @@ def test_late_spans_and_late_decisions_do_not_bring_a_trace_back(store: Store) -
 
 
 def test_a_tombstone_goes_after_the_retention(store: Store) -> None:
-    """A restart reads tombstones that the retention has left."""
     fill(store)
     delete(store, "trace", trace_id(3).hex())
     store.forget(600.0, 100.0, store.clock.calendar() + 50.0).result()
@@ -182,7 +178,6 @@ def test_a_tombstone_goes_after_the_retention(store: Store) -> None:
     ("kind", "key"), [("user", b"enduser.id"), ("session", b"gen_ai.conversation.id"), ("session", b"")]
 )
 def test_spans_of_an_undecided_trace_are_found_by_their_attributes(store: Store, kind: str, key: bytes) -> None:
-    """All chunks of the trace go, also those that do not name the user or the session."""
     named = "ann" if not key else ""
     whole = [
         Chunk(store.next_chunk_id(), trace_id(5), False, 1, 1, secret(5)),
@@ -197,8 +192,21 @@ def test_spans_of_an_undecided_trace_are_found_by_their_attributes(store: Store,
     assert numbers(store, "chunks") == 1
 
 
+@pytest.mark.parametrize(
+    ("value", "stays"), [("one", {2, 6}), ("one@service:support", {1, 5})], ids=["first service", "other service"]
+)
+def test_a_session_id_of_two_services_deletes_one_of_their_sessions(store: Store, value: str, stays: set[int]) -> None:
+    for number, session, service in ((1, "one", "shop"), (2, "one@service:support", "support")):
+        decided = replace(changes(store, number, "", session), services={session: (service,)}, failures=[])
+        store.commit(decided).result()
+        named = text(b"service.name", service.encode()) + text(b"session.id", b"one")
+        content = secret(number + 4) + named
+        store.append([Chunk(store.next_chunk_id(), trace_id(number + 4), False, 1, 1, content)]).result()
+    assert delete(store, "session", value)
+    assert left(store) == stays
+
+
 def test_an_incident_keeps_its_other_failures_and_loses_the_example(store: Store) -> None:
-    """The example text of a deleted failure does not come back with the next failure of the incident."""
     fill(store)
     group = group_id("failed-3")
     row = FailureGroupRow(group, "trace.m", "l", "t", "d", "high", "a", "s", "x", 2, 1.0, 1.0)
@@ -211,14 +219,13 @@ def test_an_incident_keeps_its_other_failures_and_loses_the_example(store: Store
 
 
 def test_sinks_with_copies_are_named(store: Store) -> None:
-    """Exporters have a cursor as soon as they have sent something; Kafka's copies are named."""
     store.put("cursor:jsonl", "{}").result()
     with store.reads.snapshot() as reader:
         assert sinks(reader) == ["jsonl"]
 
 
 _STEP = {"stages._TRACES": 1, "stages._CHUNKS": 1, "stages.BATCHES": 1, "queued.BATCHES": 1, "selecting._MARKED": 1}
-"""Limits of a step, so small that each stage has several steps."""
+"""Small step limits, so that each stage has several steps."""
 _STAGES = ("rows", "mark", "chunks", "outbox", "rest", "purge")
 _LIVES = f"""
 import os
@@ -241,13 +248,13 @@ for line in sys.stdin:
         os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
-"""Makes a process for each line, with a fail point and the folder of a store, and prints its exit code."""
+"""Runs each input line (fail point, folder) in a fork and prints its exit code."""
 Life = Callable[[Path, str], bool]
 
 
 @pytest.fixture(scope="module")
 def life() -> Iterator[Life]:
-    """Continues the deletion in a process with a fail point. Returns whether the process was killed."""
+    """Continue the deletion with a fail point; return whether it was killed."""
     command = [sys.executable, "-c", _LIVES]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as lives:
         asked, answers = lives.stdin, lives.stdout
@@ -271,7 +278,7 @@ def stage(folder: Path) -> str:
 
 
 def dump(folder: Path) -> dict[str, list[Any]]:
-    """All rows by table. The table ``meta`` is without the times of deletions and the clock."""
+    """Return all rows by table, without times."""
     with closing(sqlite3.connect(folder / "pandaeval.db")) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         found = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
@@ -286,7 +293,7 @@ def hashes(folder: Path) -> set[str]:
 
 @dataclass(frozen=True)
 class Begun:
-    """A store in which the deletion of a user has begun, and a copy in which it is complete without a kill."""
+    """A begun deletion, and a copy that completed it."""
 
     folder: Path
     whole: Path
@@ -294,11 +301,11 @@ class Begun:
     """The stage before each step."""
 
     def copy(self, folder: Path) -> Path:
-        """Copies the store with the deletion that has begun."""
+        """Copy the store with the begun deletion."""
         return Path(shutil.copytree(self.folder, folder / "store"))
 
     def check(self, folder: Path) -> None:
-        """The user's data are gone, and all rows are as after a deletion without a kill."""
+        """Check the deletion against the uninterrupted copy."""
         with closing(Store(folder, "full")) as store:
             assert complete(store.deletions, store.path, lambda: False)
             assert not store.deletions.pending()
@@ -334,7 +341,6 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Begun:
 
 
 def test_an_uninterrupted_deletion_keeps_the_rows_of_others(begun: Begun) -> None:
-    """Rows of traces, results, labels and chunks of other users are the rows from before."""
     before, after = dump(begun.folder), dump(begun.whole)
     assert Counter(begun.stages).keys() == {*_STAGES, ""}
     for table in ("chunks", "traces", "members", "results", "run_results", "jobs", "people_labels", "judged"):
@@ -348,7 +354,6 @@ def test_an_uninterrupted_deletion_keeps_the_rows_of_others(begun: Begun) -> Non
 def test_a_kill_in_any_stage_loses_no_part_of_a_deletion(
     begun: Begun, life: Life, tmp_path: Path, killed_in: str, point: str
 ) -> None:
-    """The kill comes at a step of the stage that a seed draws."""
     folder = begun.copy(tmp_path)
     steps = [at for at, name in enumerate(begun.stages) if name == killed_in]
     at = Random(f"{killed_in} {point}").choice(steps)
@@ -362,7 +367,6 @@ def test_a_kill_in_any_stage_loses_no_part_of_a_deletion(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_repeated_kills_lose_no_part_of_a_deletion(begun: Begun, life: Life, tmp_path: Path, seed: int) -> None:
-    """Each life makes a few steps and is killed at a point that the seed draws."""
     folder, random, killed = begun.copy(tmp_path), Random(seed), 0
     points = [f"{point}:{at}" for point in ("in_deletion", "before_commit", "after_commit") for at in (3, 4, 5)]
     while life(folder, random.choice(points)):

@@ -1,4 +1,4 @@
-"""The data directory of a store has one owner."""
+"""A data directory has one owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of the store: whichever index a question is answered by, the answer is that of looking at every row."""
+"""Indexed lists equal full scans."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DAY = 86_400_000
 
 
 def _traces() -> list[dict[str, Any]]:
-    """Sixty traces in eight sessions, some in none."""
+    """Return sixty traces in eight sessions or none."""
     chance = random.Random(5)
     made = []
     for number in range(60):
@@ -259,7 +259,7 @@ def test_runs_over_time_are_those_that_are_wanted(finder: Finder) -> None:
 
 
 class TestOwn:
-    """Stores of a few rows, each made for what is asked of it."""
+    """Small stores per question."""
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[Store]:

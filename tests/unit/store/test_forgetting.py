@@ -1,4 +1,4 @@
-"""What is deleted when: spans after the late window, all else after the retention, so many rows at a time."""
+"""Deletion after late window and retention."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def trace_id(number: int) -> bytes:
 
 
 def decide(store: Store, number: int, *, digest: str = "d", listed: bool = False, session: str | None = None) -> None:
-    """A trace with two chunks; ``session``: the one that it is filed under (empty: none yet)."""
+    """Decide a trace of two chunks in ``session``."""
     chunks = [Chunk(store.next_chunk_id(), trace_id(number), False, 1, 1, b"spans") for _ in range(2)]
     store.append(chunks).result()
     ids = [chunk.id for chunk in chunks]
@@ -50,14 +50,13 @@ def left(store: Store, table: str) -> int:
 
 
 def pages(store: Store) -> tuple[int, int]:
-    """How many the file has, and how many of them are free."""
     reader = store.reads.connection()
     count, free = (int(reader.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "freelist_count"))
     return count, free
 
 
 def remembered(store: Store) -> dict[int, int]:
-    """How many chunks each decided trace has, by its number."""
+    """Return chunk counts by trace."""
     found = store.decided([trace_id(number) for number in range(1, 20)])
     return {int.from_bytes(id_, "big"): len(each.chunks) for id_, each in found.items()}
 

@@ -1,4 +1,4 @@
-"""The table of judge jobs: what becomes of a job, what a restart finds, what a day may cost."""
+"""Judge jobs: states, restarts, budgets."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_a_job_of_a_trace_that_is_known_is_there_once(store: Store) -> None:
 
 
 class JobsMachine(RuleBasedStateMachine):
-    """Any order of events: each job is in one state, ended ones stay ended, leases are exclusive."""
+    """Jobs under any order of events."""
 
     def teardown(self) -> None:
         if hasattr(self, "connection"):
@@ -245,7 +245,6 @@ TestJobsMachine.settings = settings(max_examples=examples(40), stateful_step_cou
 class TestLeases:
     @pytest.mark.parametrize(("count", "leased"), [(0, []), (1, ["c"]), (2, ["c", "b", "a"]), (9, ["c", "b", "a"])])
     def test_the_newest_that_are_due(self, store: Store, count: int, leased: list[str]) -> None:
-        """With more than one, all that is due about their traces."""
         for id_ in "abc":
             _add(store, _job(id_))
         _add(store, _job("later", delay=60.0))

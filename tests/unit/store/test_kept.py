@@ -1,4 +1,4 @@
-"""Contents of decided traces that stay readable: what is kept when, what goes first, what lies in the file."""
+"""Kept contents of decided traces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def appended(store: Store, number: int, parts: Parts) -> list[int]:
 
 
 def decide(store: Store, number: int, *data: bytes, digest: str = "d", size: int = 5) -> list[int]:
-    """Of a listed trace, as an agent's is. Returns the ids of its chunks."""
+    """Decide a listed trace; return its chunk IDs."""
     ids = appended(store, number, [(False, each) for each in data or (b"spans",)])
     trace = DecidedTrace(trace_id(number), 1, False, digest, frozenset({b"1" * 8}), ids, size)
     listed = ListedRow(trace.trace_id, 1, "a", "s", "", "", False, b"{}")
@@ -153,7 +153,7 @@ class TestKeeping:
 
 class TestForgetting:
     def filled(self, store: Store, number: int = 4) -> int:
-        """Return what one takes."""
+        """Return one trace's size."""
         for each in range(1, number + 1):
             decide(store, each, bytes([each]) * 50_000)
         keep(store)
@@ -188,7 +188,7 @@ class TestForgetting:
 
 
 def stored_spans(store: Store, id_: bytes) -> list[bytes]:
-    """All that anybody can read of a trace."""
+    """Return all readable spans of a trace."""
     return [data for each in stored_traces(store.reads.connection(), id_.hex()) for _, data in each.parts]
 
 
@@ -212,7 +212,6 @@ class TestFile:
         assert [*stored_traces(store.reads.connection(), trace_id(9).hex())] == []
 
     def test_what_is_moved_between_two_reads_is_found(self, store: Store) -> None:
-        """Whoever reads without a snapshot sees the row of chunks before it is moved, and the chunks after."""
         decide(store, 1, b"spans")
         reader = _MovedMeanwhile(store.reads.connection(), lambda: keep(store))
         assert chunks.contents(reader, trace_id(1)) == [(False, b"spans")]  # type: ignore[arg-type]
@@ -226,7 +225,7 @@ class TestFile:
 
 
 class TestAllTraces:
-    """What reads a whole store, beside a collector that may run on it."""
+    """Full reads beside a running collector."""
 
     def read(self, store: Store) -> list[chunks.StoredTrace]:
         with closing(connect(store.path / FILE_NAME, "off", read_only=True)) as connection:
@@ -285,7 +284,7 @@ class TestAllTraces:
 
 
 class _MovedMeanwhile:
-    """A connection beside which the store changes right after the row of a trace's chunks was read."""
+    """A connection with changes between reads."""
 
     def __init__(self, reader: sqlite3.Connection, change: object) -> None:
         self._reader, self._change = reader, change

@@ -1,4 +1,4 @@
-"""Lists of the store: traces and sessions worst first, as their newest results have it, and what stays readable."""
+"""Lists of traces and sessions, worst first."""
 
 from __future__ import annotations
 
@@ -393,7 +393,6 @@ class TestKept:
         assert store.kept.forget(RETENTION, 1 << 30, later + RETENTION + 1).result(10) == 2
 
     def test_what_is_to_be_kept_is_not_deleted_before(self, store: Store) -> None:
-        """A trace comes due between the two steps of a round."""
         decide(store, 1, result(1, "a", True, 0.9))
         later = time.time() + WINDOW + 1
         store.forget(WINDOW, RETENTION, later, unlisted_only=True).result(10)

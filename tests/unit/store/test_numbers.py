@@ -1,4 +1,4 @@
-"""Traces, turns and sessions by number, and what results of them stand."""
+"""Units by number, with current results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many items in a row of the outbox: what goes in comes out, numbered, from behind any cursor."""
+"""Batches of outbox items."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class TestDamaged:
 
 
 class Recorder:
-    """A transport that keeps what it is given."""
+    """A recording transport."""
 
     def __init__(self) -> None:
         self.items: list[bytes] = []
@@ -165,7 +165,7 @@ class Recorder:
 
 
 class TestWaiting:
-    """``logs`` has three batches of one item, of sizes 4, 5 and 6 bytes; ``traces`` one of two items between them."""
+    """``logs``: three single items of 4, 5 and 6 bytes; ``traces``: a pair."""
 
     @pytest.fixture
     def sizes(self, store: Store) -> list[int]:

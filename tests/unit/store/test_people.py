@@ -1,4 +1,4 @@
-"""People's verdicts and judged scores in the store."""
+"""Labels and judged scores."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_no_verdict_is_later_than_its_arrival(store: Store) -> None:
 class TestPages:
     @pytest.fixture
     def filled(self, store: Store) -> Store:
-        """Verdicts 1 … 6 about units 0 … 2, in turn of two metrics."""
+        """Return verdicts 1 … 6 about units 0 … 2, alternating metrics."""
         given = [
             replace(GOOD, unit=unit(number % 3), metric=(METRIC, "trace.other")[number % 2], passed=passed)
             for number, passed in enumerate((True, False, None, True, False, None))
@@ -180,7 +180,6 @@ def test_a_verdict_is_about_what_was_decided(store: Store) -> None:
 
 
 def test_verdicts_about_runs_that_nobody_heard_of(store: Store) -> None:
-    """A verdict or a judged score says as well as spans do that there was such a run."""
     trace = DecidedTrace(bytes.fromhex(unit(1)), 1, False, "d", frozenset(), (), 0)
     store.commit(WriteSet(traces=[trace], touched={"chat"}, judged=[judged_row(2, 0.9)])).result()
     store.people.put([replace(GOOD, unit=unit(3))], 500.0).result()

@@ -1,4 +1,4 @@
-"""The reading side of a store stands alone: in another process, beside the one that writes."""
+"""Store reads from another process."""
 
 from __future__ import annotations
 

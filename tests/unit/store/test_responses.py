@@ -1,4 +1,4 @@
-"""Which decided traces gave a response of a model, and which go on from it."""
+"""Traces by model response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of evaluation runs: which runs and traces there are, what is yet to be done, what was found."""
+"""Reads of evaluation runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def trace_id(number: int) -> bytes:
 
 
 def decide(store: Store, *numbers: int, session: str = "", agent: str = "a", listed: bool = True) -> None:
-    """Each trace gets the number that its id says when they come in order from 1."""
+    """Number traces by ID."""
     ids = [trace_id(number) for number in numbers]
     changes = WriteSet(traces=[DecidedTrace(id_, 1, True, "d", frozenset(), [], 0) for id_ in ids])
     if listed:
@@ -166,7 +166,7 @@ class TestWhatIsYetToBeDone:
 
 class TestWhatWasFound:
     def filled(self, store: Store) -> RunRow:
-        """Six results in turn of two metrics, and those of another run."""
+        """Return six results of two metrics, and another run's."""
         run, other = created(store, b"1", b"2")
         file(store, other, result(1, 0.5), result(2, 0.5))
         scores = (0.75, None, 0.25, 0.5, 0.5, None)

@@ -1,4 +1,4 @@
-"""What is written of evaluation runs: a new run, what batches came to, what is forgotten."""
+"""Writes of evaluation runs."""
 
 from __future__ import annotations
 

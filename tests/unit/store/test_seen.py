@@ -1,4 +1,4 @@
-"""The filter of decided traces: no is always right, yes is right nearly always."""
+"""The filter of decided traces: never a false no."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TestSeen:
 
 
 class _Rows:
-    """A connection that has so many pages of ids, or no end of them, or fails."""
+    """A connection with limited, endless or failing pages."""
 
     def __init__(self, pages: int | None) -> None:
         self.pages, self.asked, self.begun = pages, "", threading.Event()

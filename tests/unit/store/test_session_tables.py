@@ -1,4 +1,4 @@
-"""Sessions in the store: their traces in order, which are open, which an application ended."""
+"""Sessions: traces in order, open, ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What judges cost: what is set aside and settled of the dollars of a day."""
+"""Reserved and settled judge costs."""
 
 from __future__ import annotations
 

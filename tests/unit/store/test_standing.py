@@ -1,4 +1,4 @@
-"""How bad a unit is, and where it stands for that."""
+"""Severity and rank of units."""
 
 from __future__ import annotations
 

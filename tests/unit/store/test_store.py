@@ -1,4 +1,4 @@
-"""The store: what is committed is there after a restart, what is old goes, and damage is put aside."""
+"""Durability, retention and damage of the store."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OpenStore = Callable[..., Store]
 
 @pytest.fixture
 def open_store(tmp_path: Path) -> Iterator[OpenStore]:
-    """Open the store of this test; every opened store is closed at the end."""
+    """Open the test's store; close it at the end."""
     opened: list[Store] = []
 
     def make(max_bytes: int = 10 << 30) -> Store:
@@ -74,7 +74,7 @@ def result(id_: str, unit: str = "u", revision: int = 1, metric: str = "trace.m"
 
 
 def now_in(seconds: float) -> float:
-    """A time that lies so many seconds ahead."""
+    """Return a future time."""
     return time.time() + seconds
 
 
@@ -329,7 +329,7 @@ class TestOpening:
     def test_damage_in_a_large_store_is_noted_when_it_is_met(
         self, open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """To look through one at each start would keep senders waiting for minutes."""
+        """A full check would delay start-up."""
         monkeypatch.setattr(damage_module, "_SMALL_BYTES", 0)
         open_store().close()
         _destroy(tmp_path / "data" / "pandaeval.db", "labels")
@@ -344,7 +344,6 @@ class TestOpening:
     def test_damage_that_another_process_meets_is_noted_too(
         self, open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """One that reads beside, for ``line.workers``."""
         monkeypatch.setattr(damage_module, "_SMALL_BYTES", 0)
         store = open_store()
         chunk = put(store, T1)
@@ -389,7 +388,7 @@ class TestOpening:
 
 
 def _destroy(file: Path, name: str) -> None:
-    """Make nonsense of the first page of a table or an index. The file must not be open."""
+    """Overwrite a table's first page in a closed file."""
     connection = sqlite3.connect(file)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()
@@ -427,7 +426,7 @@ def user_version(file: Path) -> int:
 def test_a_file_that_ends_within_a_page_is_damaged(
     open_store: OpenStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SQLite would go on with zeros."""
+    """SQLite would continue with zeros."""
     store = open_store()
     put(store, T1)
     store.close()

@@ -1,4 +1,4 @@
-"""Machines whose clocks are set, by days, while a collector runs and while none does."""
+"""Clock changes with and without a collector."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRACE = b"\x01" * 16
 
 
 class Machine:
-    """Clocks that are moved by hand, and collectors' stores in one directory, one at a time."""
+    """Manual clocks and successive stores."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -32,17 +32,17 @@ class Machine:
         self.store = self._open()
 
     def runs(self, seconds: float) -> None:
-        """Time goes by, with a collector that keeps its clock as it does."""
+        """Advance time with a running collector."""
         self.wall += seconds
         self.steady += seconds
         self.store.keep_time().result()
 
     def jumps(self, seconds: float) -> None:
-        """Somebody sets the machine's clock."""
+        """Set the clock."""
         self.wall += seconds
 
     def is_down(self, seconds: float) -> None:
-        """The collector is stopped, and starts again after a while on a machine that was started, too."""
+        """Stop the collector and reboot."""
         self.store.close()
         self.wall += seconds
         self.steady = 3.0
@@ -109,7 +109,7 @@ class TestUnsent:
         monkeypatch.setattr(module, "_BOUND_EVERY", 1)
 
     async def left(self, machine: Machine) -> int:
-        """How many items wait after a collector whose sink is away has seen to its bounds."""
+        """Return waiting items after upkeep without a sink."""
         telemetry = Telemetry()
         config = load(None, {"PANDAEVAL_EXPORTERS__OTLP__LOGS__ENDPOINT": "127.0.0.1:1"})
         outlets = Outlets(config, Surroundings(machine.store, telemetry, {}))

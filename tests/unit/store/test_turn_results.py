@@ -1,4 +1,4 @@
-"""Results about turns are filed under their trace, each turn's by itself."""
+"""Turn results under their trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked for, as conditions: which of them an index answers, and that texts are found as they are written."""
+"""Filters as SQL conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By which way lists come to their rows: the index and the order that are named in the query, whatever it answers."""
+"""Indexes and orders of list queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pandaeval_collector.store.listed import NOT_FAILED, Wanted, conditions
 from pandaeval_collector.store.listed_pages import Position
 
 WORST = [(0.25, 2), (0.5, 3), (0.5, 5), (NOT_FAILED + 0.5, 1), (NOT_FAILED + 0.75, 4)]
-"""Positions of five traces in the order of the list."""
+"""Positions of five traces in list order."""
 NEWEST = [(50, 5), (40, 4), (30, 3), (20, 2), (10, 1)]
 BY_TIME, BY_FAILURES = "INDEXED BY listed_by_time", "INDEXED BY listed_failures"
 
@@ -55,7 +55,6 @@ def test_where_many_rows_are_wanted_failures_are_found_in_the_order_of_the_list(
 
 
 def _asked(finder: Finder, wanted: Wanted, *, worst_first: bool) -> list[str]:
-    """The queries for rows of a list."""
     reader, asked = finder.connection(), list[str]()
     reader.set_trace_callback(asked.append)
     try:

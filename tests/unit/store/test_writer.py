@@ -1,4 +1,4 @@
-"""The writing thread: one commit for many, each caller answered for its own work, and nothing stops it."""
+"""The writing thread: group commits and isolation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.disk import FailingDisk
 
 
 class Rig:
-    """A started writer on a file with one table, its failures, and a gate that holds its thread."""
+    """A writer on one table, with failures and a gate."""
 
     def __init__(self, file: Path) -> None:
         self.file, self.failures = file, dict[str, int]()
@@ -25,7 +25,7 @@ class Rig:
             connection.execute("CREATE TABLE numbers (n INTEGER PRIMARY KEY)")
         self.gate = threading.Event()
         self.together: list[list[int]] = []
-        """What items were done in one call."""
+        """The items of each call."""
         self.writer = Writer(self._connect)
         self.writer.start()
 
@@ -33,7 +33,7 @@ class Rig:
         return FailingDisk(sqlite3.connect(self.file, isolation_level=None, check_same_thread=False), self.failures)
 
     def hold(self) -> None:
-        """Keep the thread busy until the gate opens, so that work submitted now becomes a single group."""
+        """Block the thread so that work forms one group."""
         began = threading.Event()
 
         def wait(_: sqlite3.Connection) -> None:

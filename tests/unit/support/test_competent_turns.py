@@ -1,4 +1,4 @@
-"""The judge by script on turns: what it decides follows from the prompt, and is the same in one call and in seven."""
+"""The scripted judge follows its prompt."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def findings(subject: Trace, together: bool) -> dict[str, Finding | None]:
 
 
 async def scores(subject: Trace) -> dict[str, float]:
-    """The same in both forms, else the test fails."""
+    """Return the scores, equal in both forms."""
     shared, apart = [await findings(subject, together) for together in (True, False)]
     assert shared == apart
     return {name: each.value for name, each in shared.items() if isinstance(each, Score)}

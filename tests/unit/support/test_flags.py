@@ -1,4 +1,4 @@
-"""Flags are drawn with a seed and without labels, and verdicts on them are counted."""
+"""Drawing and counting flags."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def message(role: str, text: str) -> dict[str, object]:
 
 
 def run(number: int, answer: str, session: str) -> Request:
-    """A desk looks up an order, and answers; the resource holds what nobody may see."""
+    """Return a run with hidden resource attributes."""
     asked = message("user", "Where is my order W4821 and what did I pay for it?")
     spans = [
         ("invoke_agent", "", None, [message("assistant", answer)], []),

@@ -1,4 +1,4 @@
-"""A fork of the helper is a process of its own, with its own words, environment and end."""
+"""Forks are independent processes."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The judge by script knows every question that is asked: one that it cannot answer would look like a lost answer."""
+"""The scripted judge answers every question."""
 
 from __future__ import annotations
 

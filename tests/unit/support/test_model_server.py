@@ -1,4 +1,4 @@
-"""The scripted model server: what it says follows from the request alone, in each provider's format."""
+"""The scripted model server, by format."""
 
 from __future__ import annotations
 

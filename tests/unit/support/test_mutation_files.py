@@ -1,4 +1,4 @@
-"""What the mutation runs are told is there: files that move take their areas and their equivalents along."""
+"""Mutation files name existing code."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ def test_equivalents_are_of_functions_that_there_are() -> None:
 
 
 def _functions(named: str) -> Iterator[str]:
-    """The functions of the module that this one is of."""
     parts = named.split(".")
     for last in range(len(parts) - 1, 0, -1):
         for file in _COLLECTOR.glob("pandaeval_*/" + "/".join(parts[:last]) + ".py"):

@@ -1,4 +1,4 @@
-"""Ports for tests: a collector that is down for a moment finds its own again, whoever else asks meanwhile."""
+"""Restarted collectors find their ports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cut loses what was not synced, and nothing else."""
+"""A cut loses only unsynced data."""
 
 from __future__ import annotations
 

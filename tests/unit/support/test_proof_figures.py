@@ -1,4 +1,4 @@
-"""What proofs make of their ledgers, and that the documentation shows it."""
+"""Figures of proof ledgers."""
 
 from __future__ import annotations
 

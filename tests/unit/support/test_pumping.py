@@ -1,4 +1,4 @@
-"""The search for texts on which a pattern is slow finds the kinds of slow patterns that there are, and no other."""
+"""The search finds every kind of slow pattern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rig says of newer releases: the facts of a pinned run that another run lacks, and what was installed."""
+"""Comparisons of newer framework releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures that tell how well a score separates good runs from bad ones, against values that were worked out."""
+"""Separation figures against references."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_delongs_variance_is_that_of_the_placements(good: list[float], bad: list
 
 
 def test_one_unit_of_a_kind_is_taken_to_vary_as_much_as_it_can() -> None:
-    """A value in 0..1 has a variance of a quarter at most."""
+    """At most a quarter."""
     for good, bad in (([1.0], [0.0] * 5), ([1.0] * 5, [0.0])):
         found = auroc(good, bad)
         assert (found.value, found.low, found.high) == (1.0, pytest.approx(1 - 1.959963984540054 / 2), 1.0)

@@ -1,4 +1,4 @@
-"""A test that fails once fails CI, unless the list of unsteady ones names it."""
+"""Failed tests fail CI unless listed as unsteady."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_never():
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """One whose ``test_second`` passes, as if it had failed by chance before; ``test_never`` never does."""
+    """Return a checkout where ``test_second`` passes on retry."""
     (tmp_path / ".ci").mkdir()
     (tmp_path / "test_some.py").write_text(_TESTS)
     (tmp_path / ".pytest_cache/v/cache").mkdir(parents=True)

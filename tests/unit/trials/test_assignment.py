@@ -1,4 +1,4 @@
-"""The best matching, against all that there are."""
+"""Optimal matching against brute force."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pandaeval_lab.cases.arguments import best_matching
 
 
 def _best(worth: list[list[float]]) -> float:
-    """The largest sum, by trying every way."""
+    """Return the largest sum by brute force."""
     rows, columns = len(worth), len(worth[0])
     if rows > columns:
         return _best([list(each) for each in zip(*worth, strict=True)])

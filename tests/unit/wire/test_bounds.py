@@ -1,4 +1,4 @@
-"""What is cut out of a span or log record before it is decoded, and what of a trace is not decoded at all."""
+"""Truncated spans and skipped traces."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def request(*spans: bytes) -> bytes:
 
 
 def around(span: bytes) -> bytes:
-    """A request of one span, whatever its bytes are: no message is made of them."""
+    """Return a request with raw span bytes."""
     for tag in (0x12, 0x12, 0x0A):
         size, number = bytearray(), len(span)
         while number > 0x7F:

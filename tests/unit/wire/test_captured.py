@@ -1,4 +1,4 @@
-"""A captured value that is read only when somebody asks for it."""
+"""Lazily read values."""
 
 from __future__ import annotations
 

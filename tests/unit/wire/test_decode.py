@@ -1,4 +1,4 @@
-"""Stored bytes to raw spans: every value as OTLP says it, and a hash that stands for the content."""
+"""Decoding of stored bytes, and content hash."""
 
 from __future__ import annotations
 

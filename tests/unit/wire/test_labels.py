@@ -1,4 +1,4 @@
-"""A person's verdict among log records: no content of the trace, no output of ours, no claim to be that: ignored."""
+"""Labels among log records."""
 
 from __future__ import annotations
 

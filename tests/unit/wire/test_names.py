@@ -1,4 +1,4 @@
-"""Names from outside: short and printable wherever they are kept, and still told apart."""
+"""Safe and distinct foreign names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OTLP/JSON: read as the protobuf that it stands for, or refused with the place of what is wrong."""
+"""OTLP/JSON: equal to protobuf, or a precise error."""
 
 from __future__ import annotations
 
@@ -92,8 +92,6 @@ LOGS = ExportLogsServiceRequest(
 
 
 def as_otlp_json(message: Any, **options: Any) -> Any:
-    """What protobuf's own JSON mapping makes of a message, with hex ids."""
-
     def hex_ids(value: Any) -> Any:
         if isinstance(value, list):
             return [hex_ids(item) for item in value]

@@ -1,4 +1,4 @@
-"""Our own output is known by what it is; what only claims to be it is taken like everything else."""
+"""Recognition of our own output."""
 
 from __future__ import annotations
 
@@ -154,8 +154,7 @@ class TestFedBack:
 def looping(
     around: dict[str, Any] | None = None, on_tools: dict[str, Any] | None = None, scope: str = "x"
 ) -> MadeTrace:
-    """An agent that calls one tool eight times with the same arguments; the calls below a span with attributes
-    ``around``, if given, and with ``on_tools`` beside their own."""
+    """Return an agent loop with optional parent attributes ``around`` and ``on_tools``."""
     trace_id = b"looping!" * 2
     spans = [span(trace_id, b"rootroot", b"", "invoke_agent a", {"gen_ai.operation.name": "invoke_agent"}, 0, 100)]
     parent = b"rootroot"

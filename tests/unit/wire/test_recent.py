@@ -1,4 +1,4 @@
-"""What is remembered between readings changes nothing but the time that they take."""
+"""Caches change only time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ITEMS = st.one_of(
 
 
 class _Noted:
-    """Reads a text as its length, and notes that it was asked."""
+    """Reads a text as its length and counts calls."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -102,7 +102,6 @@ class TestGrown:
     def test_a_history_that_changed_or_was_cut_reads_as_if_it_were_new(
         self, before: list[Any], more: list[Any], data: st.DataObject
     ) -> None:
-        """The text of a grown conversation with one place exchanged, cut short, or encoded once more."""
         first, grown = json.dumps(before), json.dumps(before + more)
         place = data.draw(st.integers(0, len(grown)))
         sign = data.draw(st.sampled_from(["", "x", '"', "]", "[", "\\", ",", " "]))

@@ -1,4 +1,4 @@
-"""What a request would cost as objects is told from its bytes, in little time and no memory."""
+"""Estimated object cost of a request."""
 
 from __future__ import annotations
 
@@ -59,7 +59,6 @@ def test_too_many_of_anything(kind: RequestKind, request_bytes: bytes) -> None:
 
 
 def _peak(kind: RequestKind, request_bytes: bytes) -> int:
-    """Bytes that weighing took at most, with what other threads of the process allocated meanwhile."""
     tracemalloc.start()
     try:
         assert estimate(request_bytes, kind, LIMIT) > LIMIT
@@ -77,7 +76,6 @@ def test_what_is_within_the_limit() -> None:
 
 
 def test_text_is_not_taken_for_messages() -> None:
-    """What stands for tags in a text is looked at closely only where it could matter, and then it does not count."""
     text = in_item(field(5, b"J" * 11 * LIMIT))
     assert estimate(text, TRACES, LIMIT) == 4
     assert estimate(text, TRACES, 5 * LIMIT) > LIMIT  # an upper bound, which was cheaper to find
@@ -85,7 +83,6 @@ def test_text_is_not_taken_for_messages() -> None:
 
 @pytest.mark.parametrize("file", CAPTURES, ids=lambda path: path.parent.name)
 def test_recorded_requests(file: Path) -> None:
-    """Far from any limit, and never below what they are."""
     for line in file.read_bytes().splitlines():
         request = traces_from_json(decode_json(line))
         spans = [span for r in request.resource_spans for s in r.scope_spans for span in s.spans]
@@ -127,7 +124,6 @@ def test_what_lies_too_deep() -> None:
 
 @given(st.binary(max_size=300))
 def test_any_bytes(data: bytes) -> None:
-    """Whatever protobuf reads, the estimate reads too, and finds as many resources at least."""
     try:
         resources = len(ExportTraceServiceRequest.FromString(data).resource_spans)
     except Exception:  # protobuf's own error, which differs by implementation

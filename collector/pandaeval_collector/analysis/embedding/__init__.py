@@ -1,4 +1,4 @@
-"""Text to vectors. Every result names the embedder that it was computed with, since cosines of two do not compare."""
+"""Text embedders. Cosines of different embedders are not comparable, so each result names its embedder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pandaeval_otel.base.plugins import find
 
 
 class EmbedderError(UserError):
-    """Raised for an embedder that is unknown, not installed, not found or unreachable."""
+    """An embedder is unknown, not installed, not found or unreachable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """Spread of an embedder's cosines on labelled pairs: below ``off`` an answer is off topic, above ``on`` on topic;
-    ``cut`` separates them best. Below ``sure``, answers fail as off topic; 0 if not measured. ``0 <= sure <= off < cut
-    < on <= 1``.
+    """Cosine thresholds: off topic below ``off``, on topic above ``on``, best separated at ``cut``.
+
+    Answers fail below ``sure`` (0: not measured). ``0 <= sure <= off < cut < on <= 1``.
     """
 
     off: float
@@ -30,17 +30,13 @@ class Bands:
     sure: float = 0.0
 
     def calibrated(self, cosine: float) -> float:
-        """Map a cosine to a scale that is the same for every embedder: 0 at ``off``, 1 at ``on``, linear between."""
+        """Map a cosine linearly: 0 at ``off``, 1 at ``on``."""
         return min(1.0, max(0.0, (cosine - self.off) / (self.on - self.off)))
 
 
 @dataclass(frozen=True, slots=True)
 class KnownShare:
-    """How much of a text an embedder knows; true if its vector represents the topic.
-
-    ``share``: 0..1 of the words. ``lacks``: why it is insufficient, or "". It completes "the embedder does not know the
-    answer: ", for example "9 % of its letters are Latin, and the model knows English alone".
-    """
+    """Share of a text that an embedder knows, 0..1 of the words; true if sufficient. ``lacks``: the reason if not."""
 
     share: float = 1.0
     lacks: str = ""
@@ -54,38 +50,30 @@ ALL_KNOWN = KnownShare()
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. ``id``: model and version (``embedded-1``); ``bands``: ``None`` if not measured."""
+    """Turns texts into vectors. ``id``: model and version (``embedded-1``). ``bands``: ``None`` if not measured."""
 
     id: str
     bands: Bands | None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a row per text, shape ``(len(texts), dim)``, float32, each of length 1, or all zeros where a text
-        has nothing to embed. The same text gives the same row in any batch. Runs on the calling thread; may block."""
+        """Return float32 rows, shape ``(len(texts), dim)``, of length 1, or zeros for empty texts. May block."""
         ...
 
 
 def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
-    """Return a function that estimates how much of a text an embedder knows, by script, language and words; short texts
-    count as known. Uses the embedder's optional method ``known``. It may read only the beginning, takes microseconds
-    and never raises or blocks.
-    """
+    """Return a function that estimates the known share of a text, by the embedder's optional method ``known``."""
     known: Callable[[str], KnownShare] = getattr(embedder, "known", lambda text: ALL_KNOWN)
     return known
 
 
 def without_argument(scheme: str, argument: str) -> None:
-    """Raise :class:`EmbedderError` if an embedder that takes no argument was given an argument."""
     if argument:
         message = f"embedder {scheme!r} takes no argument, but got {argument!r}: write just {scheme!r}"
         raise EmbedderError(message)
 
 
 def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
-    """Divide rows by their Euclidean length: float32, shape ``(n, dim)``; zero rows stay zero.
-
-    Adds squares in float64 row by row, so results do not depend on batch or processor.
-    """
+    """Normalise rows, shape ``(n, dim)``, float32; zero rows stay zero."""
     lengths = np.sqrt(np.add.reduce(np.square(rows, dtype=np.float64), axis=1))
     lengths[lengths == 0.0] = 1.0
     unit: NDArray[np.float32] = np.divide(rows, lengths[:, None], dtype=np.float64).astype(np.float32)
@@ -93,15 +81,14 @@ def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def schemes() -> tuple[str, ...]:
-    """Return the schemes that :func:`load` knows; every module here with ``SCHEME`` has ``open(argument)`` too."""
+    """Return the schemes for :func:`load`: modules here with ``SCHEME`` and ``open(argument)``."""
     return find(__package__, "SCHEME")
 
 
 def load(spec: str) -> Embedder:
-    """Open the embedder that ``spec`` names: a scheme, or ``scheme:argument``.
+    """Open the embedder ``embedded``, ``multilingual`` or ``litellm:MODEL``.
 
-    ``embedded`` | ``multilingual`` | ``litellm:MODEL``. Raises
-    :class:`EmbedderError` with the cure in its message: unknown name, extra not installed, model not found.
+    Raises :class:`EmbedderError` with the fix.
     """
     scheme, _, argument = spec.strip().partition(":")
     openers = dict(zip(schemes(), find(__package__, "open"), strict=True))

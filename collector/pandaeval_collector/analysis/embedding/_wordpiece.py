@@ -1,4 +1,4 @@
-"""BERT's uncased WordPiece over words only. Punctuation is ignored, because it carries no topic."""
+"""BERT's uncased WordPiece without punctuation."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _MASK = (1 << 16) - 1
 
 
 def words(text: str) -> list[str]:
-    """Split a text into its words: lower case, without accents."""
+    """Split a text into words, in lower case without accents."""
     if not text.isascii():
         marks = lambda found: "" if unicodedata.category(found[0]) == "Mn" else " "  # noqa: E731
         text = _NO_WORD.sub(marks, unicodedata.normalize("NFD", text.lower()))
@@ -70,8 +70,10 @@ def words(text: str) -> list[str]:
 
 
 class Pieces(dict[str, bytes]):
-    """Maps a word to the numbers of its pieces, int32; caches at most ``CACHED_WORDS`` words of at most ``longest``
-    characters. ``numbered`` turns a piece's number in the ``vocabulary`` into the one returned."""
+    """Maps a word to its pieces' numbers, int32, with a cache.
+
+    ``numbered``: maps ``vocabulary`` numbers to returned numbers.
+    """
 
     longest = 1 << 30
     words: Callable[[str], list[str]]
@@ -91,16 +93,14 @@ class Pieces(dict[str, bytes]):
         return pieces
 
     def numbers(self, text: str) -> NDArray[np.int32]:
-        """Return the pieces of all words of the text, in order."""
         return np.frombuffer(b"".join(map(self.__getitem__, self.words(text))), np.int32)
 
     def split(self, word: str) -> Sequence[int]:
-        """Return the numbers in the vocabulary of a word's pieces."""
         raise NotImplementedError
 
 
 class WordPiece(Pieces):
-    """BERT's pieces. A word with an unknown part, or longer than ``LONGEST_WORD`` characters, has none."""
+    """BERT's pieces. Words with unknown parts or over ``LONGEST_WORD`` characters have none."""
 
     words = staticmethod(words)
 
@@ -109,7 +109,6 @@ class WordPiece(Pieces):
         self._longest_piece = max((len(piece.removeprefix("##")) for piece in vocabulary), default=0)
 
     def split(self, word: str) -> tuple[int, ...]:
-        """Split a word greedily: the longest known piece from the left, then the longest continuation, and so on."""
         if len(word) > LONGEST_WORD:
             return ()
         pieces: list[int] = []
@@ -126,8 +125,7 @@ class WordPiece(Pieces):
 
 
 class English(dict[str, int]):
-    """Maps a word to its contribution to :meth:`known`; caches at most ``CACHED_WORDS`` words. ``vocabulary``: place by
-    piece."""
+    """Estimates how much of a text is known, with a cache. ``vocabulary``: index by piece."""
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         super().__init__()
@@ -147,7 +145,7 @@ class English(dict[str, int]):
         return found
 
     def known(self, text: str) -> KnownShare:
-        """Return how much of a text is known to a model that knows only English."""
+        """Return how much of a text a model of English knows."""
         total = sum(map(self.__getitem__, words(text[:READ])))
         count, known, foreign = total & _MASK, total >> 16 & _MASK, total >> 32 & _MASK
         if count == 0:

@@ -1,7 +1,6 @@
-"""The built-in embedder: the sum of the vectors of its word pieces. Needs numpy, no model server.
+"""Built-in English embedder: sum of word piece vectors, with numpy only.
 
-``embedded-1.npz`` was distilled from all-MiniLM-L6-v2 by ``collector/distill``. English, case-insensitive. Ignores word
-order and negation: it measures topic, not truth.
+``embedded-1.npz`` was distilled from all-MiniLM-L6-v2 by ``collector/distill``. It measures topic, not truth.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ LONGEST_TEXT = 5000
 
 
 class Table:
-    """A table with one row per piece: int8 with a float32 scale, as in the file. ``used`` holds, as float32 for sums,
-    the rows that texts have needed so far; :meth:`place` returns a row's index there."""
+    """Rows per piece: int8 with a float32 scale. ``used``: needed rows as float32, indexed by :meth:`place`."""
 
     def __init__(self, rows: NDArray[np.int8], scales: NDArray[np.float32]) -> None:
         self._rows, self._scales = rows, scales
@@ -34,7 +32,7 @@ class Table:
         self.used: NDArray[np.float32] = np.empty(rows.shape, np.float32)  # memory that was never written to takes none
 
     def place(self, number: int) -> int:
-        """Return the index in ``used`` of the row of piece ``number``; add the row there the first time."""
+        """Return the index in ``used`` of piece ``number``; adds it if new."""
         place = self._places.get(number)
         if place is None:
             place = self._places[number] = len(self._places)
@@ -42,15 +40,12 @@ class Table:
         return place
 
     def add(self, places: NDArray[np.int32], total: NDArray[np.float32]) -> None:
-        """Set ``total`` to the sum of the rows at ``places``, or zeros. Adds rows in word order, so bits are equal on
-        every processor.
-        """
+        """Set ``total`` to the sum of the rows at ``places``. Word order keeps bits equal on every processor."""
         np.add.reduce(self.used.take(places, axis=0), axis=0, out=total)
 
 
 class DistilledEmbedder:
-    """Base of the :class:`Embedder` implementations with such a table. Reads its file, ``ID.npz`` unless another
-    ``path`` is given, at the first text. Equal bits in any batch and run."""
+    """Base of :class:`Embedder` implementations with such a table, read from ``path`` at the first text."""
 
     id = ""
 
@@ -58,10 +53,7 @@ class DistilledEmbedder:
         self._path = path
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return rows of shape ``(len(texts), dimension)``, from the first ``LONGEST_TEXT`` characters of each text.
-
-        Text without letters or digits, or in a script that the model does not know, gives a row of zeros.
-        """
+        """Return rows of shape ``(len(texts), dimension)``, from the first ``LONGEST_TEXT`` characters."""
         table, pieces, _ = self._model
         sums = np.empty((len(texts), table.used.shape[1]), np.float32)
         for total, text in zip(sums, texts, strict=True):
@@ -70,7 +62,6 @@ class DistilledEmbedder:
 
     @cached_property
     def _model(self) -> tuple[Table, Pieces, Mapping[str, int]]:
-        """The contents of the file: the table, what splits words into its pieces, and each piece's number."""
         with (
             as_file(files(__package__) / f"{self.id}.npz") as own,
             np.load(self._path or own, allow_pickle=False) as held,
@@ -80,18 +71,16 @@ class DistilledEmbedder:
             return table, self.pieces(held, numbers, table), numbers
 
     def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Pieces:
-        """Make the splitter of words into pieces, by their ``numbers``, and return their places in the ``table``."""
         raise NotImplementedError
 
 
 class EmbeddedEmbedder(DistilledEmbedder):
-    """Implements :class:`Embedder` for English, by a table of about 9 MB inside the package."""
+    """:class:`Embedder` for English, with a packaged 9 MB table."""
 
     id = "embedded-1"
     bands: Bands | None = BANDS
 
     def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Pieces:
-        """Return BERT's pieces."""
         return WordPiece(numbers, table.place)
 
     @cached_property
@@ -99,11 +88,9 @@ class EmbeddedEmbedder(DistilledEmbedder):
         return English(self._model[2])
 
     def known(self, text: str) -> KnownShare:
-        """Return how much of a text is known; a text that is not English is not."""
         return self._english.known(text)
 
 
 def open(argument: str) -> Embedder:
-    """Open the embedder; it takes no argument."""
     without_argument(SCHEME, argument)
     return EmbeddedEmbedder()

@@ -1,4 +1,4 @@
-"""Embeddings of any provider or server that litellm reaches (extra ``judge``)."""
+"""Embeddings through litellm (extra ``judge``)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ RETRIES = 2
 
 
 class LiteLlmEmbedder:
-    """Implements :class:`Embedder` with a provider's model; blocks on the network. Keys and addresses come from the
-    provider's environment variables. All texts count as known.
-    """
+    """:class:`Embedder` with a provider's model, configured by environment variables; blocks on the network."""
 
     bands: Bands | None = None
 
@@ -32,8 +30,10 @@ class LiteLlmEmbedder:
         self._call = call
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return rows of shape ``(len(texts), dim)``, ``dim`` 0 if all texts are blank. Does not send blank texts,
-        which providers refuse. Raises :class:`EmbedderError` when the provider fails or its answer is unusable."""
+        """Return rows of shape ``(len(texts), dim)``; ``dim`` is 0 if all are blank.
+
+        Blank texts are not sent. Raises :class:`EmbedderError`.
+        """
         sent = [index for index, text in enumerate(texts) if text.strip()]
         vectors: list[list[float]] = []
         for start in range(0, len(sent), BATCH):
@@ -71,8 +71,7 @@ class LiteLlmEmbedder:
 
 
 def open(argument: str) -> Embedder:
-    """Make the embedder; send nothing yet. ``argument``: a model as litellm names it, such as
-    ``openai/text-embedding-3-small``."""
+    """Make the embedder; sends nothing. ``argument``: litellm model, such as ``openai/text-embedding-3-small``."""
     if not argument:
         raise EmbedderError("embedder 'litellm' needs a model: write litellm:PROVIDER/MODEL")
     # Without it the import fetches a price list from the network.

@@ -1,7 +1,6 @@
-"""The built-in multilingual embedder: the sum of the vectors of its word pieces. Needs numpy only.
+"""Built-in multilingual embedder: sum of word piece vectors, with numpy only.
 
-``multilingual-1.npz`` was distilled by ``collector/distill/multilingual``. ``docs/internals/embedders.md`` lists
-languages and measurements. Case-insensitive. Ignores word order and negation: it measures topic, not truth.
+``multilingual-1.npz`` was distilled by ``collector/distill/multilingual``. It measures topic, not truth.
 """
 
 from __future__ import annotations
@@ -53,14 +52,14 @@ def normal(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Split a text into its words; marks words of scripts with blanks by ``START``."""
+    """Split a text into words; ``START`` marks words of scripts with blanks."""
     if text.isascii():
         return [START + word for word in _wordpiece.words(text)]
     return [word if _in_run(word) else START + word for word in _WORD.findall(normal(text))]
 
 
 class Unigram(_wordpiece.Pieces):
-    """The pieces of a word (:func:`words`). ``costs``: by a piece's number, from 1 to 255, higher for rarer pieces."""
+    """Pieces of a word (:func:`words`). ``costs``: by piece number, 1 to 255, higher for rarer pieces."""
 
     longest = LONGEST_CACHED
     words = staticmethod(words)
@@ -70,7 +69,6 @@ class Unigram(_wordpiece.Pieces):
         self._costs = costs
 
     def split(self, word: str) -> list[int]:
-        """Return the pieces that cover the word at the lowest cost; leave out characters that no piece has."""
         length = len(word)
         best = [0, *[UNKNOWN_COST * (length + 1)] * length]
         last: list[tuple[int, int]] = [(0, -1)] * (length + 1)
@@ -92,19 +90,14 @@ class Unigram(_wordpiece.Pieces):
 
 
 class MultilingualEmbedder(DistilledEmbedder):
-    """Implements :class:`Embedder` for many languages, by a table inside the package."""
-
     id = "multilingual-1"
     bands: Bands | None = BANDS
 
     def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Unigram:
-        """Return the pieces of the unigram model."""
         return Unigram(numbers, held["costs"].tobytes(), table.place)
 
     def known(self, text: str) -> KnownShare:
-        """Judge by script only, from the first ``_LOOKED_AT`` characters. An unknown language in a known script is not
-        detected.
-        """
+        """Judge by script alone, from the first ``_LOOKED_AT`` characters."""
         letters = len(_LETTER.findall(text[:_LOOKED_AT]))
         share = len(KNOWN_LETTER.findall(text[:_LOOKED_AT])) / letters if letters else 1.0
         if share >= _ENOUGH:
@@ -113,6 +106,5 @@ class MultilingualEmbedder(DistilledEmbedder):
 
 
 def open(argument: str) -> Embedder:
-    """Open the embedder; it takes no argument."""
     without_argument(SCHEME, argument)
     return MultilingualEmbedder()

@@ -22,7 +22,7 @@ _SPACE, _LAST_SPACE = re.compile(r"\s"), re.compile(r"\s\S*+\Z")
 
 # How inputs and answers become text for an embedder.
 def plain(text: str) -> str:
-    """Return the text; of a JSON object or array its leaf values, one per line (keys and braces are no topic)."""
+    """Return the text; of a JSON object or array, its leaf values, one per line."""
     stripped = text.strip()
     if stripped[:1] in ("{", "["):
         try:
@@ -45,17 +45,16 @@ def _leaves(value: Any) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class TextVectors:
-    """``rows[text]``: shape ``(dim,)``, length 1 or all zeros; ``chunked``: the texts that were embedded in parts."""
+    """``rows[text]``: shape ``(dim,)``, length 1 or zeros. ``chunked``: texts embedded in parts."""
 
     rows: dict[str, NDArray[np.float32]]
     chunked: frozenset[str]
 
 
 def chunks(text: str, limit: int = LIMIT) -> list[str]:
-    """Split a text at white space, if any, into about equal parts of at most ``limit`` characters.
+    """Split a text, preferably at white space, into parts of at most ``limit`` characters.
 
-    A text within the limit comes back whole; white space around a cut is dropped. Raises :class:`ValueError` for a
-    limit below 1.
+    Raises :class:`ValueError` below 1.
     """
     if limit < 1:
         raise ValueError(f"limit must be at least 1, got {limit}")
@@ -72,11 +71,7 @@ def chunks(text: str, limit: int = LIMIT) -> list[str]:
 
 
 def embed_texts(embedder: Embedder, texts: Iterable[str], limit: int = LIMIT) -> TextVectors:
-    """Embed each different text once, in a single call of the embedder.
-
-    A text longer than ``limit`` gets the mean of its chunks' vectors, scaled back to length 1. Of a text longer than
-    :data:`MOST_EMBEDDED`, the beginning counts.
-    """
+    """Embed each different text once, in a single call. Texts over ``limit`` get the mean of their chunks."""
     parts = {text: chunks(text[:MOST_EMBEDDED], limit) for text in dict.fromkeys(texts)}
     unique = list(dict.fromkeys(part for each in parts.values() for part in each))
     vectors = embedder.embed(unique)

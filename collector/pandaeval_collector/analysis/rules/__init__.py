@@ -1,1 +1,1 @@
-"""Rules that read a trace without a model: how it ended, where it went round in circles, which calls failed."""
+"""Rules over a trace without a model: endings, loops and failed calls."""

@@ -1,4 +1,4 @@
-"""Decides whether two tool calls are equivalent, and whether their answers are."""
+"""Compares tool calls and their answers."""
 
 from __future__ import annotations
 
@@ -57,23 +57,23 @@ _SAYS_NOTHING = frozenset({"", "{}", "[]", "null", "None", "undefined"})
 
 @lru_cache(maxsize=4096)
 def in_arguments(key: str) -> bool:
-    """Return whether the argument ``key`` is volatile: its value, such as an id or time, has no meaning."""
+    """Return whether the argument ``key`` is volatile, such as an ID or time."""
     return _NOT_ALNUM.sub("", key.lower()) in ARGUMENT_KEYS
 
 
 @lru_cache(maxsize=4096)
 def in_results(key: str) -> bool:
-    """Return whether a result's ``key`` is volatile: a new value is no news."""
+    """Return whether a new value of the result's ``key`` is no news."""
     return _NOT_ALNUM.sub("", key.lower()) in RESULT_KEYS or _ID_OR_TIME.search(key) is not None
 
 
 def masked_error(text: str | None) -> str | None:
-    """Remove ids and times, long numbers included, from the text of an error."""
+    """Remove IDs, times and long numbers from an error text."""
     return None if text is None else _LONG_NUMBER.sub("*", _CHANGING_TEXT.sub("*", text))
 
 
 def masked(text: str) -> str:
-    """Remove UUIDs and times of day from a text, unless it is about little else."""
+    """Remove UUIDs and times of day, unless the text has little else."""
     if len(text) < 16 or text.count("-") < 2 or _CHANGING_TEXT.search(text) is None:
         return text
     left = _CHANGING_TEXT.sub("*", text)
@@ -81,8 +81,9 @@ def masked(text: str) -> str:
 
 
 def pieces(result: Any) -> tuple[str, ...] | None:
-    """Return a result's values with keys, sorted, or a text's lines. Ids, times and the like are left out unless they
-    are everything. ``None`` for too many or too deeply nested values.
+    """Return a result's sorted values with keys, or a text's lines, mostly without volatile values.
+
+    ``None`` if too large.
     """
     if isinstance(result, str) and len(result) <= PARSED_UP_TO and result.lstrip()[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
@@ -98,7 +99,7 @@ def pieces(result: Any) -> tuple[str, ...] | None:
 
 
 class _TooMuchError(ValueError):
-    """There are too many pieces, they nest too deep, or one cannot be spelled out."""
+    """Too many, too deep or unprintable pieces."""
 
 
 def _leaves(value: Any, path: str, depth: int, drop: bool) -> Iterator[str]:
@@ -127,7 +128,6 @@ def _lines(text: str, path: str) -> Iterator[str]:
 
 
 def _number(value: Any) -> Any:
-    """Return a number in a standard spelling; other values as they are."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     elif isinstance(value, int) and not -(10**300) < value < 10**300:
@@ -136,11 +136,9 @@ def _number(value: Any) -> Any:
 
 
 def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = None) -> str | None:
-    """Canonicalise equivalent arguments; ``None`` if impossible (too deep, or integers of thousands of digits).
+    """Canonicalise arguments; ``None`` if too deep or with huge integers.
 
-    These make no difference: key order, whitespace, ``1`` or ``1.0``, empty values (``{}``, ``{"": ""}``, null),
-    default values from ``defaults``, volatile keys, and in code blank lines, comments and quote style. If only volatile
-    keys were passed, they count.
+    Ignores key order, number format, white space, comments, quotes, empty values, ``defaults`` and volatile keys.
     """
     if isinstance(arguments, str) and arguments.strip() in _SAYS_NOTHING:
         arguments = None
@@ -156,8 +154,7 @@ def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = Non
 
 
 def rough_arguments(calls: Sequence[ToolCall]) -> list[frozenset[str]]:
-    """Return the texts in each call's arguments, a quick key that is equal for all spellings of equal arguments
-    (defaults apart). Texts of several lines are left out."""
+    """Return a quick comparison key of each call's arguments."""
     found = []
     for call in calls:
         texts: set[str] = set()
@@ -169,7 +166,7 @@ def rough_arguments(calls: Sequence[ToolCall]) -> list[frozenset[str]]:
 
 
 def defaults_of(tool: ToolDefinition | None) -> dict[str, Any] | None:
-    """Return the defaults in a tool's definition, spelled as in arguments; ``None`` where it names none."""
+    """Return the defaults of a tool's definition, spelled as in arguments; ``None`` without any."""
     schema = tool.parameters if tool is not None else None
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
@@ -186,10 +183,7 @@ def defaults_of(tool: ToolDefinition | None) -> dict[str, Any] | None:
 
 
 def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
-    """Whether two calls have equivalent answers; ``None`` if an answer was not captured.
-
-    Order, ids, times, counters and costs make no difference.
-    """
+    """Return whether two calls have equivalent answers; ``None`` if not captured."""
     if not (answered(one) and answered(other)):
         return None
     if failed(one) != failed(other):
@@ -208,7 +202,7 @@ def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
 
 
 def bare(result: Any) -> bool:
-    """Whether a result is a bare acknowledgement (``ok``, ``true``, null, or an object of these)."""
+    """Return whether a result is a bare acknowledgement (``ok``, ``true``, null, or an object of these)."""
     parsed = as_object(result)
     if parsed is not None:
         return all(_bare_value(value) for key, value in parsed.items() if not in_results(str(key)))
@@ -222,7 +216,6 @@ def _bare_value(value: Any) -> bool:
 
 
 def answered(call: ToolCall) -> bool:
-    """Return whether a result or an error of the call was captured."""
     return call.has_result or call.error is not None
 
 
@@ -241,7 +234,6 @@ def _plain(value: Any, depth: int, drop_volatile: bool) -> Any:
 
 
 def _plain_fields(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> dict[str, Any]:
-    """Return the meaningful fields, without empty texts and objects."""
     fields: dict[str, Any] = {}
     for key, item in value.items():
         name = str(key)

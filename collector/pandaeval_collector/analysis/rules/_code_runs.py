@@ -1,4 +1,4 @@
-"""Code that a model writes and has run, step by step, seen as calls of a tool."""
+"""Model-written and executed code, as tool calls."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ _OBSERVED = re.compile(r"(?:call id: \S+\s+)?(?:observations?|execution logs|out
 
 
 def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
-    """Find executed code in model answers, with the output in the agent's next model input. Skips code if tools were
-    called in between, because their calls have more detail.
-    """
+    """Find executed code in model answers, with its output. Skips code with tool calls in between."""
     models = [span for span in trace.spans if span.kind is Kind.LLM and span.output]
     parts = (part for span in models for message in span.output or () for part in message.parts)
     if not any(isinstance(part, Text) and ("```" in part.text or "<code>" in part.text) for part in parts):
@@ -44,7 +42,6 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
 
 
 def written(output: Sequence[Message]) -> list[str]:
-    """Return the blocks of code in a model's answer."""
     text = "\n".join(message.text for message in output if not message.tool_requests)
     blocks: list[str] = []
     if "```" not in text and "<code>" not in text:
@@ -62,7 +59,7 @@ def written(output: Sequence[Message]) -> list[str]:
 
 
 def observed(messages: Sequence[Message]) -> str | None:
-    """Return the last message of a model's input if it reports the output of code, else ``None``."""
+    """Return the last message of a model's input if it is code output, else ``None``."""
     if not messages:
         return None
     last = messages[-1]

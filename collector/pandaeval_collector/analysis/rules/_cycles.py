@@ -45,11 +45,12 @@ _PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)
 
 @dataclass(slots=True)
 class Step:
-    """A tool call with its analysis. ``signature``: equal for the same agent, tool and equivalent arguments; ``None``
-    if arguments are unknown. ``turn`` and ``visit`` count user turns and agent changes. ``idle_s``: seconds since the
-    previous call without work. ``idle_known``: the trace proves that idleness. ``news``: the answer was new.
-    ``wasted``: a repetition. ``asked_by``: number of the requesting model call, 0 if unknown. ``stale``: a reworded
-    earlier call, whose ``signature`` it gets. ``delegates``: another agent worked inside.
+    """A tool call with its analysis.
+
+    ``signature``: equal for equivalent calls; ``None`` if unknown. ``turn``, ``visit``: numbers of user turn and agent
+    change. ``idle_s``: preceding seconds without work; ``idle_known`` if proven. ``wasted``: a repetition.
+    ``asked_by``: number of the requesting model call, 0 if unknown. ``stale``: rewords an earlier call and shares its
+    ``signature``. ``delegates``: another agent worked inside.
     """
 
     call: ToolCall
@@ -68,9 +69,7 @@ class Step:
 
 @dataclass(slots=True)
 class _Chain:
-    """A series of equal calls. ``state``: the state number after the latest. ``repeats``: wasted calls since the state
-    last changed.
-    """
+    """A series of equal calls. ``repeats``: wasted calls since the last state change."""
 
     last: int
     state: int
@@ -81,7 +80,6 @@ class _Chain:
     repeats: list[Step] = field(default_factory=list)
 
     def repeat(self, index: int, step: Step, weak: bool) -> None:
-        """Add a repetition. A ``weak`` repetition is wasted only in a long series."""
         self.last = index
         self.length += 1
         self.pending.append(step)
@@ -104,7 +102,6 @@ class RepeatMarker:
         self._last_wait = -1
 
     def mark(self) -> None:
-        """Set ``news`` and ``wasted`` of every step."""
         turn = 0
         for index, step in enumerate(self._steps):
             if step.turn != turn:
@@ -164,7 +161,6 @@ class RepeatMarker:
         return self._last_news <= chain.last
 
     def _waited(self, chain: _Chain, before: Step, step: Step) -> bool:
-        """Return whether time was spent on purpose since the previous equal call."""
         grew = chain.idle_s >= LEAST_GROWING_S and step.idle_s >= GROWTH * chain.idle_s
         chain.growths = chain.growths + 1 if grew else 0
         chain.idle_s = step.idle_s
@@ -198,9 +194,10 @@ def masked_reason(call: ToolCall) -> str:
 
 
 def find_failing(steps: Sequence[Step], known: Sequence[Cycle]) -> list[Cycle]:
-    """Find tools that fail at least three times in a row for the same reason, with any arguments. A success, another
-    failure, a wait or a user message ends the row; parallel calls count once. "Not found" is an answer to a lookup.
-    Code in model answers has separate rules. ``known`` repeats are not counted again.
+    """Find tools that fail at least three times in a row for the same reason.
+
+    A success, another failure, a wait or a user message ends the row. Parallel calls count once. ``known`` repeats are
+    skipped.
     """
     wasted = {index for cycle in known for index in cycle.wasted}
     cycles: list[Cycle] = []
@@ -212,7 +209,6 @@ def find_failing(steps: Sequence[Step], known: Sequence[Cycle]) -> list[Cycle]:
 
 
 def _failing_rows(steps: Sequence[Step]) -> list[list[int]]:
-    """Return the places of calls of the same tool that failed in a row for the same reason."""
     latest: dict[tuple[str, str], tuple[str, list[int]]] = {}
     rows: list[list[int]] = []
     waited = -1
@@ -234,29 +230,23 @@ def _failing_rows(steps: Sequence[Step]) -> list[list[int]]:
 
 
 def _failure(step: Step) -> str:
-    """Return why a step failed, without the values that it was about; ``""`` if it did not."""
     if step.call.name == CODE or not failed(step.call) or (step.nature is Nature.READING and is_absence(step.call)):
         return ""
     return masked_reason(step.call)
 
 
 def _at_once(before: Step, step: Step) -> bool:
-    """Return whether two calls were asked for at the same time."""
     return step.call.start_ns < before.call.end_ns or bool(step.asked_by and step.asked_by == before.asked_by)
 
 
 # What a span takes over from the spans above it: the agent at work, and the tool call that it happens inside.
 def agents(spans: Sequence[Span]) -> dict[str, str]:
-    """Map each span id to the agent at work: the span's own, else that of the nearest agent above; ``""`` where none is
-    named."""
+    """Map each span ID to its own or nearest agent; ``""`` if unnamed."""
     return _inherited({span.span_id: span for span in spans}, lambda span: span.agent_name)
 
 
 def contexts(spans: Sequence[Span]) -> dict[str, str]:
-    """Map each span id to the tool call in which its agent was started; ``""`` or missing for the outermost agents.
-
-    Agents started as tools do not share state, even with the same name.
-    """
+    """Map each span ID to the tool call that started its agent; ``""`` or missing for outermost agents."""
     by_id = {span.span_id: span for span in spans}
     if not any(span.kind is Kind.AGENT and span.parent_id in by_id for span in spans):
         return {}  # as mostly
@@ -265,7 +255,6 @@ def contexts(spans: Sequence[Span]) -> dict[str, str]:
 
 
 def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[str, str]:
-    """Map each span to its own value or its nearest ancestor's. Linear; stops at parent loops and missing parents."""
     found: dict[str, str] = {}
     for span in by_id.values():
         path: list[str] = []
@@ -298,8 +287,6 @@ class Visit:
 
 
 class Visits:
-    """Visits of a trace by start; :meth:`of` returns a call's visit."""
-
     def __init__(self, trace: Trace) -> None:
         self.all: list[Visit] = []
         self._of_span: dict[str, int] = {}
@@ -316,15 +303,16 @@ class Visits:
         self._starts = [visit.start_ns for visit in self.all]
 
     def of(self, call: ToolCall) -> int:
-        """Return the number of the visit in which a call was made; -1 when no agent is named."""
+        """Return a call's visit number; -1 without a named agent."""
         by_time = bisect_right(self._starts, call.start_ns) - 1
         return self._of_span.get(call.span_id, by_time)
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """Calls repeated in ``rounds`` >= 2. ``members``: indexes of all calls. ``wasted``: later calls without news. For a
-    ping-pong, the ``visits`` of all rounds and the handing-over calls.
+    """Calls repeated in ``rounds`` >= 2.
+
+    ``members``: indexes of all calls. ``wasted``: later calls without news. ``visits``: of a ping-pong.
     """
 
     kind: str
@@ -335,11 +323,7 @@ class Cycle:
 
 
 def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[Cycle]:
-    """Find visits that alternate between two agents without progress from the second round on.
-
-    Progress is a call with news, new model text, or text that was not captured. Parallel agents do not alternate.
-    Linear.
-    """
+    """Find visits that alternate between two agents without progress from the second round on. Linear."""
     if len(visits) < 4:
         return []
     idle = _idle_visits(visits, steps)
@@ -402,11 +386,7 @@ def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
 
 
 def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
-    """Assign every wasted step to a cycle, by first appearance. Linear.
-
-    A cycle never spans a call with news: repeated lookups between findings waste calls but are no loop. Repetition with
-    a period above 3 is reported as a ``repeat`` per call.
-    """
+    """Assign every wasted step to a cycle, by first appearance. Linear. A call with news ends a cycle."""
     line = [i for i, step in enumerate(steps) if step.wasted or step.nature not in _PASSED_OVER]
     runs = {period: _runs(steps, line, period) for period in _KINDS}
     cycles: list[Cycle] = []
@@ -419,7 +399,6 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
         latest[step.signature] = index
 
     def end_loose() -> None:
-        """End the cycles of single calls between those that go round."""
         repeats = (tuple(index for index in places if steps[index].wasted) for places in loose.values())
         cycles.extend(Cycle("repeat", 1 + len(each), (before[each[0]], *each), each) for each in repeats if each)
         loose.clear()
@@ -446,7 +425,6 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
 
 
 def _runs(steps: Sequence[Step], line: Sequence[int], period: int) -> list[int]:
-    """Return for each place how many calls from there on equal those ``period`` calls before."""
     runs = [0] * (len(line) + 1)
     for at in range(len(line) - 1, period - 1, -1):
         here, there = steps[line[at]], steps[line[at - period]]

@@ -250,9 +250,7 @@ DECLINED = _any(
 
 
 class FailureSign(Enum):
-    """Sign of a failed call. ``FAILED``; ``DECLINED``: a person refused; ``UNSURE``: ambiguous; ``NOTHING``: no
-    sign.
-    """
+    """Sign of a failed call. ``DECLINED``: a person refused. ``UNSURE``: ambiguous. ``NOTHING``: no sign."""
 
     NOTHING = auto()
     UNSURE = auto()
@@ -261,7 +259,7 @@ class FailureSign(Enum):
 
 
 def text_tells(text: str) -> FailureSign:
-    """Read the failure sign in a text's first 300 characters. Prose after "Error" and measured errors do not count."""
+    """Read the failure sign in a text's first 300 characters."""
     return _tells(text[:LOOKED_AT], len(text) <= LOOKED_AT)
 
 

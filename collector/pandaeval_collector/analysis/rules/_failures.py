@@ -1,7 +1,4 @@
-"""Decides whether a tool call failed: by status, else by result, because many tools report errors as results.
-
-Used by judge facts, verdict limits and rules.
-"""
+"""Decides whether a tool call failed, by status, else by result."""
 
 from __future__ import annotations
 
@@ -88,9 +85,7 @@ _VERCEL_DENIAL = "execution-denied"
 
 
 def fields_tell(found: Mapping[str, Any]) -> FailureSign:
-    """Read the failure sign in an object's own fields. ``error: 12`` is a measurement, an error among many fields may
-    be requested data, and exit code 1 is common.
-    """
+    """Read the failure sign in an object's own fields. Measured errors (``error: 12``) are no failure."""
     if _TELLING.isdisjoint(found):
         return FailureSign.NOTHING
     if any(_is(found.get(key), True) for key in _TRUE_IF_FAILED):
@@ -107,7 +102,6 @@ def _is(value: object, wanted: bool) -> bool:
 
 
 def _is_message(key: str, error: object) -> bool:
-    """Return whether an error field reports an error; a number may be a measured error, unless it is a code."""
     match error:
         case bool():
             return error
@@ -133,7 +127,6 @@ def _in_a_record(found: Mapping[str, Any]) -> FailureSign:
 
 
 def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
-    """Yield the signs in states and codes among an object's fields, the first sign of each kind."""
     explained = not _OF_ERRORS.isdisjoint(found)
     if any(isinstance(state := found.get(key), str) and state.strip().casefold() in _BAD for key in _STATES):
         yield _of_state(found, explained)
@@ -150,7 +143,6 @@ def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
 
 
 def _whole(found: Mapping[str, Any], key: str) -> int:
-    """Return a field that is a whole number, else 0."""
     number = found.get(key)
     return number if isinstance(number, int) and not isinstance(number, bool) else 0
 
@@ -177,7 +169,6 @@ def _of_exit(found: Mapping[str, Any], ended: int) -> FailureSign:
 
 
 def _names_error(found: Mapping[str, Any], explained: bool) -> bool:
-    """Return whether a type, a code such as ``INVALID_ARGUMENT``, or a list of details is that of an error."""
     kind, code, detail = found.get("__type", found.get("type")), found.get("code"), found.get("detail")
     if isinstance(kind, str) and kind.endswith(("Exception", "Error")):
         return True
@@ -189,12 +180,12 @@ def _names_error(found: Mapping[str, Any], explained: bool) -> bool:
 
 
 def failed(call: ToolCall) -> bool:
-    """Whether the call surely failed: by its status, or by a result that is an error message."""
+    """Return whether the call certainly failed, by status or by an error message as result."""
     return tells(call) is FailureSign.FAILED
 
 
 def tells(call: ToolCall) -> FailureSign:
-    """Return the call's failure sign. A person's refusal is no failure with any status."""
+    """Return the call's failure sign. A person's refusal is never a failure."""
     sign = _result_tells(call.result, _DEPTH)
     if call.error is not None and sign is not FailureSign.DECLINED:
         sign = text_tells(call.error)
@@ -203,12 +194,11 @@ def tells(call: ToolCall) -> FailureSign:
 
 
 def error_of(call: ToolCall) -> str:
-    """Read the error of a failed call; ``""`` if the call has none."""
     return call.error or _told(call.result, _DEPTH)
 
 
 def is_absence(call: ToolCall) -> bool:
-    """Return whether a failed lookup reports that the object does not exist, which is an answer."""
+    """Return whether a failed lookup reports a missing object."""
     return _ABSENT.search(error_of(call)[:LOOKED_AT]) is not None
 
 
@@ -233,7 +223,6 @@ def _result_tells(result: Any, depth: int) -> FailureSign:
 
 
 def _json_tells(text: str, depth: int) -> FailureSign:
-    """Reads a text, which may be JSON."""
     start = text[:LOOKED_AT].lstrip()
     if not start.startswith(("{", "[{", '["')):
         return text_tells(text)
@@ -250,7 +239,6 @@ def _may_fail(text: str) -> bool:
 
 
 def _parsed(text: str) -> Any:
-    """Parse a text as JSON, or a short text as a Python literal; ``None`` if it is neither."""
     if len(text) > PARSED_UP_TO:
         return None
     try:
@@ -265,7 +253,7 @@ def _parsed(text: str) -> Any:
 
 
 def as_object(result: Any) -> dict[str, Any] | None:
-    """Read a result as a JSON object; ``None`` if it is neither an object nor an object's text."""
+    """Read a result as a JSON object, also from text; else ``None``."""
     if isinstance(result, str) and len(result) <= PARSED_UP_TO and result.lstrip().startswith("{"):
         try:
             result = json.loads(result)

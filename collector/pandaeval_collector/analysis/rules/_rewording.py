@@ -1,4 +1,4 @@
-"""Finds requests repeated in other words, spelling or edited code, without news or with the same failure."""
+"""Finds requests repeated in other words or edited code, without news or with the same failure."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _FRAME = re.compile(
 
 
 class _Request:
-    """A call's request: free ``texts`` and names per piece of ``code``. Words are computed on first comparison."""
+    """A call's request: free ``texts`` and names per piece of ``code``."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -87,7 +87,6 @@ class _Request:
 
     @cached_property
     def words(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The words of the texts, and those of them that are numbers, codes or written like names."""
         words: set[str] = set()
         names: set[str] = set()
         for place, word in (each for text in self.texts for each in enumerate(_WORD.findall(text))):
@@ -102,8 +101,7 @@ class _Request:
         return frozenset(words), frozenset(names)
 
     def alike(self, others: Sequence[_Request], least: float) -> bool:
-        """Return whether another request with the same fixed parts asks for the same: equal code but for cosmetics,
-        and ``least`` of the shorter one's words in common."""
+        """Return whether requests with equal fixed parts share ``least`` of their words and equal code."""
         for other in others:
             (words, names), (others_words, others_names) = self.words, other.words
             shorter = min(len(words), len(others_words))
@@ -119,9 +117,7 @@ class _Request:
 
 @dataclass(slots=True)
 class _Subject:
-    """A topic requested in several wordings under a signature, with its answers. ``unread``: calls with unread
-    answers. ``varied``: several wordings.
-    """
+    """A topic with several wordings under a signature, and its answers. ``unread``: calls with unread answers."""
 
     signature: str
     turn: int
@@ -132,7 +128,6 @@ class _Subject:
     varied: bool = False
 
     def is_read(self) -> bool:
-        """Read the unread answers; return ``False`` for good if an answer is too large to be read."""
         for call in self.unread:
             said = _said(call)
             if said is None:
@@ -142,14 +137,13 @@ class _Subject:
         return True
 
     def take(self, said: tuple[str, ...]) -> None:
-        """Add an answer to the known answers."""
         self.known.update(said)
         self.empty = self.empty and _found_nothing(said)
 
 
 def mark_rewordings(steps: Sequence[Step]) -> None:
-    """Find reworded requests without news or with the same failure, give them the first request's signature and set
-    ``stale``. Only free text, cosmetics and code may differ; other numbers, dates, names or choices are new requests.
+    """Find reworded requests without news or with the same failure; set ``stale`` and the first request's signature.
+
     Never raises.
     """
     counts = Counter(step.call.name for step in steps)
@@ -162,7 +156,7 @@ def mark_rewordings(steps: Sequence[Step]) -> None:
 
 
 def may_reword(calls: Sequence[ToolCall]) -> bool:
-    """Return whether :func:`mark_rewordings` could find any: two similar calls of a tool called three times."""
+    """Return quickly whether :func:`mark_rewordings` could find any."""
     times = Counter([call.name for call in calls])
     groups: dict[tuple[str, _Fixed], list[_Request]] = {}
     for call in calls:
@@ -205,14 +199,12 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, _Fixed], list[_
 
 
 def _may_do_more(step: Step, request: _Request, said: Sequence[str]) -> bool:
-    """Return whether a step may act anew each time: it changes state, unless it is code with output."""
     if step.nature is not Nature.CHANGING or failed(step.call):
         return False
     return not request.code or all(map(_FRAME.fullmatch, said))
 
 
 def _compare(step: Step, signature: str, subject: _Subject, said: Sequence[str]) -> None:
-    """Mark a step as stale if hardly anything in it is new for its subject."""
     size = sum(len(piece) + 1 for piece in said)
     unseen = sum(len(piece) + 1 for piece in said if piece not in subject.known)
     if not size or unseen / size <= UNSEEN:
@@ -224,23 +216,19 @@ def _compare(step: Step, signature: str, subject: _Subject, said: Sequence[str])
 
 
 def _may_be_another(call: ToolCall, of: Nature) -> bool:
-    """Return whether a call may repeat another: not if it changed state, except for code, whose effect is unknown."""
     return of is Nature.READING or (of is Nature.CHANGING and (failed(call) or runs_code(call.name)))
 
 
 def _said(call: ToolCall) -> tuple[str, ...] | None:
-    """Return the pieces of a call's result, or why the call failed; ``None`` where there are too many."""
     return (_FAILED + _cause(error_of(call)),) if failed(call) else pieces(call.result)
 
 
 def _found_nothing(said: tuple[str, ...]) -> bool:
-    """Return whether a call failed, or its result holds nothing but keys: no rows, no text, no number."""
     empty = all(piece.endswith(("=[]", "={}", "=None", "=", "=0", "=False")) for piece in said)
     return empty or said[0].startswith(_FAILED)
 
 
 def _stem(word: str) -> str:
-    """Remove the ending of an inflected word, which ends in ``g`` or ``s``."""
     for ending, instead in (("ing", ""), ("ies", "y"), ("es", ""), ("s", "")):
         if len(word) > len(ending) + 3 and word.endswith(ending):
             return word[: -len(ending)] + instead
@@ -248,8 +236,7 @@ def _stem(word: str) -> str:
 
 
 def _asked(arguments: Any) -> tuple[_Request, _Fixed]:
-    """Split arguments into a request (free texts and names in code) and a key of all others, of the numbers and short
-    texts in code, and of the request's form."""
+    """Split arguments into a request (free texts, names in code) and a key of everything fixed."""
     named = {"": arguments} if isinstance(arguments, str) else arguments if isinstance(arguments, dict) else {}
     request = _Request()
     fixed: list[tuple[str, str, object]] = []
@@ -278,15 +265,12 @@ def _is_prose(text: str) -> bool:
 
 
 def _cosmetic(value: Any) -> str:
-    """Return a value as a text, without differences that mean nothing."""
     text = value if isinstance(value, str) else repr(value)
     return text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text
 
 
 def _sketch(statements: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the essentials of code (:func:`pandaeval_collector.analysis.rules._canonical.statements`): numbers and
-    short texts, and names with the words of long texts. Ignores comments, imports and printed messages.
-    """
+    """Return numbers and short texts of code, then names, without comments, imports and printed messages."""
     asked: set[str] = set()
     names: set[str] = set()
     for token in _TOKEN.finditer(_ASIDE.sub("", statements)):
@@ -303,15 +287,12 @@ def _sketch(statements: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _alike(names: frozenset[str], others: frozenset[str]) -> bool:
-    """Return whether two pieces of code with equal numbers and texts have mostly the same names."""
     if min(len(names), len(others)) < _FEW:
         return bool(names) and names == others
     return len(names & others) >= _SAME * len(names | others)
 
 
 def _cause(text: str) -> str:
-    """Return the cause, from the text of an error: the last line that names its kind, else all; without ids, times
-    and line numbers."""
     end = text[-_ERROR_END:]
     causes = _CAUSE.findall(end)
     return _PLACE.sub("*", masked_error(causes[-1] if causes else end) or "").strip()

@@ -73,8 +73,9 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 class Nature(Enum):
-    """``READING``: no changes, also if unknown. ``CHANGING``: may change state. ``WAITING``: lets time pass.
-    ``THINKING``: the agent's note. ``HAND_OVER``: passes the run to another agent.
+    """A tool's effect.
+
+    ``READING`` is also the default. ``WAITING``: lets time pass. ``THINKING``: a note. ``HAND_OVER``: to another agent.
     """
 
     READING = auto()
@@ -86,11 +87,9 @@ class Nature(Enum):
 
 @lru_cache(maxsize=4096)
 def nature(name: str, read_only: bool | None = None) -> Nature:
-    """Return a tool's effect. ``read_only``: the definition's hint, which overrides the name.
+    """Return a tool's effect by the words of its name: ``get_order`` reads, ``get_or_create`` changes.
 
-    A change needs a write verb among the name's words, also after a namespace (``crm.create_user``,
-    ``mcp__crm__userUpdate``). After a read verb it needs more (``get_order`` reads, ``get_or_create`` and ``check_in``
-    change). A fact noun also means reading (``order_status``).
+    ``read_only``: the definition's hint, which overrides the name.
     """
     words = _words(name)
     first = words[0] if words else ""
@@ -106,17 +105,13 @@ def nature(name: str, read_only: bool | None = None) -> Nature:
 
 @lru_cache(maxsize=4096)
 def is_stepwise(name: str) -> bool:
-    """Whether an equal call has a new effect (scroll, next, press, add …), so repeating it can be progress even with
-    bare "ok" answers.
-    """
+    """Return whether an equal call has a new effect (scroll, next, add)."""
     return not STEPWISE.isdisjoint(_words(name))
 
 
 @lru_cache(maxsize=4096)
 def only_looks(name: str) -> bool:
-    """Whether a tool only shows another part (``page_down``, ``scroll``, ``go_back``): progress without a state
-    change.
-    """
+    """Return whether a tool only shows another part (``page_down``)."""
     words = _words(name)
     return not VIEWING.isdisjoint(words) and all(
         word in VIEWING or word not in (WRITE | AMBIGUOUS | RUNNING | STEPWISE) for word in words
@@ -125,22 +120,18 @@ def only_looks(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def computes(name: str) -> bool:
-    """Whether a tool calculates (``calculator-server-sub``, ``compute_mean``)."""
     words = tuple(word.lower() for word in _WORD.findall(name))
     return not COMPUTING.isdisjoint(words) and not _goes_on_to_write(words)
 
 
 @lru_cache(maxsize=4096)
 def runs_code(name: str) -> bool:
-    """Return whether a tool runs any code or commands (``python_interpreter``, ``run_bash``)."""
     return not RUNNING.isdisjoint(_words(name))
 
 
 @lru_cache(maxsize=4096)
 def ends_run(name: str) -> bool:
-    """Whether this call means that the agent is done: it hands over the user, speaks to the user or declares the end
-    (``transfer_to_human``, ``send_reply``, ``ask_user``, ``end_call``, ``finish``).
-    """
+    """Return whether this call ends the agent's work: hand-over, reply, or declared end."""
     words = _words(name)
     if not words:
         return False

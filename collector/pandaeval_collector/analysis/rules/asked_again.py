@@ -1,6 +1,4 @@
-"""Detects user messages that request an earlier answer again: a repeat, another version, more detail, disagreement or a
-missing answer.
-"""
+"""Detects user messages that request an earlier answer again, or reject it."""
 
 from __future__ import annotations
 
@@ -46,8 +44,7 @@ _MOST_WORDS = 48
 
 
 def asks_again(trace: Trace) -> bool:
-    """Whether the trace's last message of a user asks for a repeat or a second version, adds to what it asked, or
-    presses for it."""
+    """Return whether the last user message requests a repeat, another version or more, or insists."""
     asked = _question(trace)
     if asked.isascii() and not any(map(asked.lower().__contains__, _SIGNS)):
         return False  # as mostly, told in a tenth of the time that the search takes
@@ -55,7 +52,6 @@ def asks_again(trace: Trace) -> bool:
 
 
 def asked_words(trace: Trace) -> str:
-    """Return the content words of the trace's last message of a user, in the order of the alphabet."""
     return " ".join(sorted(content_tokens(_question(trace)))[:_MOST_WORDS])
 
 

@@ -123,7 +123,7 @@ _LONGEST = 20_000
 
 
 def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
-    """Cache ``find`` for the latest trace, because several metrics use it. Thread-safe; do not change results."""
+    """Cache ``find`` for the latest trace. Thread-safe; do not change results."""
     latest: tuple[Trace, _Found] | None = None
 
     @wraps(find)
@@ -142,36 +142,30 @@ def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
 # What several rules ask about the tool calls of one trace, in their order. Nobody may change it.
 @once_a_trace
 def signs_of(trace: Trace) -> list[FailureSign]:
-    """Return the sign of a failure in each call."""
     return [*map(tells, trace.tool_calls)]
 
 
 @once_a_trace
 def wrong_calls(trace: Trace) -> list[bool]:
-    """Return whether each call failed or was refused by a person."""
     return [sign in _NOT_DONE for sign in signs_of(trace)]
 
 
 @once_a_trace
 def spelled_calls(trace: Trace) -> list[str | None]:
-    """Return the canonical arguments of each call, regardless of the defaults in tools' definitions."""
+    """Return the canonical arguments of each call, without tools' defaults."""
     return [canonical_arguments(call.arguments) for call in trace.tool_calls]
 
 
 @once_a_trace
 def read_only_hints(trace: Trace) -> dict[str, bool | None]:
-    """Return whether each defined tool only reads, by its first definition."""
     return {tool.name: tool.read_only for tool in reversed(trace.tools)}
 
 
 def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
     """Return indexes of calls that failed for good, or have another ``sign`` for good.
 
-    These are state-changing calls, or all calls if none changes state and all failed. Possible failures do not count.
-
-    A failure is recovered by a later success of the tool or of another changing tool, or an earlier success of an equal
-    call. "Not found" in lookups, paging and computing do not count. Of very many calls, only the last thousand are
-    checked.
+    Considers state-changing calls, or all if none changes state and all failed. A later success of the tool or another
+    changing tool, or an earlier equal success, recovers a failure.
     """
     calls, signs, wrong = trace.tool_calls, signs_of(trace), wrong_calls(trace)
     if sign not in signs:
@@ -205,21 +199,20 @@ def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
 
 
 def changed_by(trace: Trace) -> tuple[str, ...]:
-    """Return the names of the changing tools whose last call in the trace worked."""
+    """Return the changing tools whose last call worked."""
     last = {call.name: at for at, call in enumerate(trace.tool_calls)}
     wrong = wrong_calls(trace)
     return tuple(name for name, at in last.items() if not wrong[at] and was_to_change(trace, trace.tool_calls[at]))
 
 
 def name_of(call: ToolCall) -> str:
-    """Return the name by which a later trace of the session is known to answer a call that this trace left open."""
+    """Return the name by which later traces of the session answer an open call."""
     what = call.id or hashlib.blake2b((canonical_arguments(call.arguments) or "").encode(), digest_size=8).hexdigest()
     return f"{call.name}({what})"[:_NAMED]
 
 
 def answered_by(trace: Trace) -> tuple[str, ...]:
-    """Return the names (:func:`name_of`) of the first calls that are answered here and that another trace asked
-    for."""
+    """Return names (:func:`name_of`) of calls that another trace requested."""
     models = [span.output for span in trace.spans if span.kind is Kind.LLM and span.output]
     asked = {request.id for output in models for message in output for request in message.tool_requests}
     calls = (call for call in trace.tool_calls if answered(call) and call.id not in asked)
@@ -227,9 +220,7 @@ def answered_by(trace: Trace) -> tuple[str, ...]:
 
 
 def steps_of(trace: Trace) -> list[Span]:
-    """Return the spans that can break a run, in order, without the outermost: model calls, tool calls, retrievals, and
-    agents without inner steps.
-    """
+    """Return the inner spans that can break a run, in order."""
     inner = {span.parent_id for span in trace.spans}
     steps = [
         span for span in trace.spans if span.kind in _STEPS or (span.kind is Kind.AGENT and span.span_id not in inner)
@@ -238,8 +229,8 @@ def steps_of(trace: Trace) -> list[Span]:
 
 
 def answering_span(trace: Trace) -> str:
-    """Return the id of the answering step: the last model call, or agent without inner steps, that gave the answer;
-    else the last model call. ``""`` without a span.
+    """Return the span ID of the last answering model call or agent, else of the last model call without captured
+    output, or ``""``.
     """
     steps = [span for span in steps_of(trace) if span.kind in (Kind.LLM, Kind.AGENT)]
     answer = (trace.output or "").strip()
@@ -252,8 +243,7 @@ def answering_span(trace: Trace) -> str:
 
 
 def was_to_change(trace: Trace, call: ToolCall) -> bool:
-    """Whether a call was to change something, by its definition or its name; of a shell or an interpreter, by the
-    commands or the code that it was given."""
+    """Return whether a call was meant to change state, by definition, name, or code."""
     hint = read_only_hints(trace).get(call.name)
     if hint is None and (only_looks(call.name) or computes(call.name)):
         return False
@@ -263,7 +253,6 @@ def was_to_change(trace: Trace, call: ToolCall) -> bool:
 
 
 def _given(arguments: object) -> str | None:
-    """Return the commands or the code in a call's arguments; ``None`` where there are none."""
     held = as_object(arguments) or arguments
     if isinstance(held, dict):
         held = next((held[key] for key in _CODE_KEYS if held.get(key)), None)
@@ -271,8 +260,9 @@ def _given(arguments: object) -> str | None:
 
 
 class Told(Enum):
-    """An answer's account of failed work. ``ADMITTED``: a failure or omission. ``ASKED``: an admission or a need, plus
-    a question or handover. ``CLAIMED``: success without mention of failure.
+    """An answer's account of failed work.
+
+    ``ADMITTED``: a failure or omission. ``ASKED``: also a question or hand-over. ``CLAIMED``: success only.
     """
 
     NOTHING = auto()
@@ -282,9 +272,7 @@ class Told(Enum):
 
 
 def told(answer: str, done: bool = True) -> Told:
-    """Read an answer's account of failed work, in several common languages. ``done``: part of the work succeeded, so a
-    claim may concern that part.
-    """
+    """Read an answer's account of failed work, in common languages. ``done``: some work succeeded."""
     text = answer[:_LONGEST].replace("\u2019", "'")
     sentences = _sentences(answer)
     claims = bool(claims_in(answer))
@@ -308,7 +296,7 @@ def told(answer: str, done: bool = True) -> Told:
 
 
 def claims_in(answer: str) -> list[str]:
-    """Return the sentences of an answer that claim that something was done: no offer, condition or question."""
+    """Return an answer's sentences that claim completed work, without offers, conditions or questions."""
     return [each for each in _sentences(answer) if _CLAIMS.search(each) is not None and _NOT_YET.search(each) is None]
 
 
@@ -318,5 +306,5 @@ def _sentences(answer: str) -> list[str]:
 
 
 def owns_up(answer: str) -> bool:
-    """Return whether the answer admits a failure or omission, or asks how to continue, without claiming success."""
+    """Return whether the answer admits a failure or asks how to continue, without claiming success."""
     return told(answer) in (Told.ADMITTED, Told.ASKED)

@@ -1,26 +1,16 @@
 """Detects loops in a trace by code.
 
-A loop needs the same agent and tool, with equivalent or reworded arguments, an answer without news, and no possible
-state change or user message in between. Ids, times, counters, costs and order are no news. So these are no loops:
+A loop has the same agent and tool, equivalent or reworded arguments and an answer without news. No state change or user
+message lies in between. IDs, times, counters, costs and order are no news. These are no loops:
 
-- polling: the answer finally changes, a waiting tool is between, or the trace is idle for 2 s (10 s if model calls or
-  tool times are unknown);
+- polling: the answer finally changes, a waiting tool is between, or 2 s are idle (10 s if work times are unknown);
 - a retry with back-off: 1 s idle, or waits that grow by half;
 - pagination and batches: another number, date or name is a new request;
-- checks after repair steps, which may have changed the state;
-- parallel calls, and calls by two agents, also of the same name if each was started as a tool.
+- checks after repair steps, parallel calls, and calls by two agents.
 
-A call changes state only if its definition or a write verb indicates so. With weak evidence, only the third equal call
-counts (and then the second): a changing call with the same answer and no news (a stepwise call only if its answer is
-more than "ok"), a failed call, a reworded call, and reading calls without captured results. A failed reworded call
-repeats a failure for the same reason, unless there was news in between. Edited code keeps its numbers, texts and nearly
-all names; comments, imports and printed messages are ignored. Calls without captured arguments are never compared.
-
-A tool that fails three times in sequence for the same reason is a loop, without success, user message or back-off in
-between.
-
-Model-written code is a call of its statements, if no tool was called meanwhile. Agents that pass each other the same
-task loop if none finds or writes anything new. Loops with ever new wording are not detected.
+Weak evidence counts from the third equal call: a changing, failed, reworded or result-less call. Three consecutive
+failures of a tool for the same reason are a loop. Model-written code counts as a call. Agents that pass each other the
+same task loop if neither finds anything new. Loops with ever new wording are not detected.
 """
 
 from __future__ import annotations
@@ -63,7 +53,7 @@ RUNAWAY = 8
 
 
 class Timeline:
-    """Answers where the time of a trace went. Built once per trace in O(n log n); every question is O(log n)."""
+    """Time use of a trace. Built in O(n log n); each query is O(log n)."""
 
     def __init__(self, trace: Trace) -> None:
         models = sorted((span for span in trace.spans if span.kind is Kind.LLM), key=lambda span: span.start_ns)
@@ -80,32 +70,27 @@ class Timeline:
         self._turn_ends = sorted(ends[span_id] for span_id in answered if span_id in ends)
 
     def idle_s(self, before: ToolCall, after: ToolCall) -> float:
-        """Measure the seconds from the end of a call to the start of another in which no model and no tool
-        worked."""
+        """Return the seconds between two calls without model or tool work."""
         gap = after.start_ns - before.end_ns
         if gap <= 0:
             return 0.0
         return (gap - self._work_before(after.start_ns) + self._work_before(before.end_ns)) / 1e9
 
     def knows_work(self, call: ToolCall) -> bool:
-        """Return whether the trace shows its model calls and how long this tool call took. If not, time that looks
-        idle after the call may have been work."""
+        """Return whether the trace has model calls and this call's duration."""
         return bool(self._model_starts) and call.span_id in self._tool_spans
 
     def asked_by(self, call: ToolCall) -> int:
-        """Return the number of the model call that asked for a call: the latest before it. ``0`` without a model call,
-        and for a call that only the input of a model call tells of: such calls are placed at its start."""
+        """Return the number of the latest model call before a call, or ``0``."""
         if self._models.get(call.span_id) == call.start_ns:
             return 0
         return bisect_left(self._model_starts, call.start_ns)
 
     def tokens(self, start_ns: int, end_ns: int) -> int:
-        """Sum input and output tokens of the model calls that started in this interval."""
         first, last = bisect_left(self._model_starts, start_ns), bisect_left(self._model_starts, end_ns)
         return self._tokens[max(first, last)] - self._tokens[first]
 
     def turn(self, call: ToolCall) -> int:
-        """Count the turns of the trace that were answered before this call."""
         return bisect_right(self._turn_ends, call.start_ns)
 
     def _work_before(self, at_ns: int) -> int:
@@ -116,7 +101,7 @@ class Timeline:
 
 
 def merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Merge stretches of time that overlap, and sorts them. An interval that ends before it starts is empty."""
+    """Merge overlapping intervals, sorted. An interval that ends before its start is empty."""
     found: list[tuple[int, int]] = []
     for start, end in sorted((start, max(start, end)) for start, end in intervals):
         if found and start <= found[-1][1]:
@@ -128,13 +113,11 @@ def merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class LoopCycle:
-    """One thing that an agent did over and over.
+    """A repeated activity.
 
-    ``kind``: ``repeat`` (one call), ``cycle2``, ``cycle3`` (two or three calls in turn), ``failing`` (one tool fails
-    for one reason), ``ping_pong`` (two agents hand over to each other). ``rounds`` >= 2, the first included. ``tools``:
-    names, in order of first appearance; ``agents``: the two of a ping-pong, else empty. ``span_ids``: all rounds, in
-    order. ``wasted_calls``: calls of the later rounds. ``seconds`` and ``tokens`` (input and output): spent after the
-    first round.
+    ``kind``: ``repeat`` (one call), ``cycle2``, ``cycle3`` (calls in turn), ``failing`` (one tool, one reason),
+    ``ping_pong`` (two agents). ``rounds`` >= 2. ``span_ids``: all rounds in order. ``wasted_calls``, ``seconds``,
+    ``tokens``: after the first round.
     """
 
     kind: str
@@ -149,9 +132,11 @@ class LoopCycle:
 
 @dataclass(frozen=True, slots=True)
 class ToolLoop:
-    """Repetitions in a trace. ``calls``: tool calls and code runs without tool calls. ``repeated``: indexes of wasted
-    calls in ``trace.tool_calls``. ``written``: wasted code runs. ``cycles``: by appearance. ``seconds`` and ``tokens``:
-    in all cycles, overlaps once. ``unseen``: possible repetitions without captured arguments, or without any results.
+    """Repetitions in a trace.
+
+    ``calls``: tool calls and code runs. ``repeated``: indexes of wasted calls in ``trace.tool_calls``. ``written``:
+    wasted code runs. ``seconds``, ``tokens``: in all cycles, overlaps once. ``unseen``: possible uncaptured
+    repetitions.
     """
 
     calls: int
@@ -164,7 +149,6 @@ class ToolLoop:
 
     @property
     def wasted_calls(self) -> int:
-        """Count the wasted calls: fewer than all calls, and 0 without calls."""
         return len(self.repeated) + self.written
 
     @property
@@ -174,16 +158,13 @@ class ToolLoop:
 
     @property
     def looping(self) -> bool:
-        """Whether something was done at least three times over, whatever the ratio."""
+        """Whether anything was done at least three times."""
         return any(cycle.rounds >= LOOPING_ROUNDS for cycle in self.cycles)
 
 
 @once_a_trace
 def tool_loop(trace: Trace) -> ToolLoop:
-    """Find the repeated tool calls of a trace and the cycles that they form.
-
-    Never raises, whatever the arguments and results hold. O(n log n) in spans and calls; safe on any thread.
-    """
+    """Find the repeated tool calls of a trace and their cycles. Never raises. O(n log n); any thread."""
     trace, numbers = _with_code(trace)
     if not _may_loop(trace):
         return ToolLoop(len(trace.tool_calls), unseen=_unseen(trace))
@@ -210,7 +191,6 @@ def tool_loop(trace: Trace) -> ToolLoop:
 
 
 def _with_code(trace: Trace) -> tuple[Trace, tuple[int, ...]]:
-    """Return the trace with runs of code among its calls, and each call's index in the original; -1 for code."""
     written = code_runs(trace) if len(trace.spans) >= LOOPING_ROUNDS else ()
     if not written:
         return trace, tuple(range(len(trace.tool_calls)))
@@ -220,7 +200,6 @@ def _with_code(trace: Trace) -> tuple[Trace, tuple[int, ...]]:
 
 
 def _later_rounds(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
-    """Return start and end of the repetitions, in ns: of calls, from the end of the call before the first."""
     if cycle.visits:
         return cycle.visits[2].start_ns, cycle.visits[-1].end_ns
     return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
@@ -241,7 +220,6 @@ def _described(cycle: Cycle, time: tuple[int, int], calls: Sequence[ToolCall], t
 
 
 def _unseen(trace: Trace) -> int:
-    """Count calls of repeatedly called tools that show no arguments, or equal calls that show no result."""
     calls = trace.tool_calls
     if all(call.has_arguments and answered(call) for call in calls):
         return 0
@@ -261,8 +239,6 @@ def _unseen(trace: Trace) -> int:
 
 
 def _may_loop(trace: Trace) -> bool:
-    """Return whether a loop is possible: a call was made twice, or two agents might hand over. A fast check, as most
-    runs have neither."""
     if len({span.agent_name for span in trace.spans if span.agent_name}) > 1:
         return True
     calls = trace.tool_calls
@@ -308,13 +284,13 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
 
 
 def _takes_none(tool: ToolDefinition | None) -> bool:
-    """Return whether the tool's definition has no parameters: then there are no arguments to capture."""
     return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
 
 
 def running_away(step: Trace) -> ToolLoop | None:
-    """Return the waste up to a step (:attr:`pandaeval_otel.model.Trace.is_step`), if that is the first step at
-    which it is too much; else ``None``. The step's own calls have no results yet and do not count."""
+    """Return the waste up to a step (:attr:`pandaeval_otel.model.Trace.is_step`) if it first exceeds the limit there,
+    else ``None``.
+    """
     done = tuple(call for call in step.tool_calls if call.has_result)
     if len(done) <= RUNAWAY:
         return None

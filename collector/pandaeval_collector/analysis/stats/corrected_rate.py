@@ -1,12 +1,12 @@
-"""Estimates a pass rate as people would give it, from many judge scores and a few labels.
+"""Estimates a human pass rate from many judge scores and a few labels.
 
-The estimate is the labels' mean plus ``power`` times the judge's mean over all runs minus over labelled runs. With
-optimal power this is prediction-powered inference (PPI++, Angelopoulos, Duchi and Zrnic 2023, arXiv 2311.01453), the
-regression estimator of survey sampling (Cochran 1977, chapter 7). An uninformative judge gets power 0.
+Estimate: the labels' mean, plus ``power`` times the judge's mean over all runs minus over labelled runs. This is
+prediction-powered inference (PPI++, Angelopoulos, Duchi and Zrnic 2023, arXiv 2311.01453), the regression estimator of
+survey sampling (Cochran 1977, chapter 7).
 
-The target is the underlying rate, so the interval stays open if every run is labelled. Runs are weighted by inverse
-inclusion probability (Hájek) and clustered by session. Intervals are Wilson's with effective sample size and Student's
-quantile. With few failures or successes among labels, or if it is narrower, the labels-only interval is used.
+Runs are weighted by inverse inclusion probability (Hájek) and clustered by session. Intervals are Wilson's with
+effective sample size and Student's quantile. With few failures or successes, or if narrower, the labels-only interval
+is used.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The judge's scores of all runs, labelled ones included: their weighted mean, and how many independent runs of
-    equal weight would know as much (Kish)."""
+    """The judge's scores of all runs: weighted mean, and effective number of independent runs (Kish)."""
 
     mean: float
     n: float
@@ -45,8 +44,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Runs with labels: people's verdicts 0..1, the judge's scores, positive weights, and clusters (sessions) whose
-    runs are not independent of each other."""
+    """Labelled runs: human verdicts 0..1, judge scores, positive weights, and clusters (sessions) of dependent runs."""
 
     people: Values
     judge: Values
@@ -61,7 +59,7 @@ class Labelled:
         weights: Sequence[float] | None = None,
         clusters: Sequence[object] | None = None,
     ) -> Labelled:
-        """Make arrays of the columns. Without weights all runs count the same; without clusters each is its own."""
+        """Make arrays of the columns. Default: equal weights, a cluster per run."""
         size = len(people)
         numbers = {each: number for number, each in enumerate(dict.fromkeys(clusters or ()))}
         return cls(
@@ -74,8 +72,10 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class CorrectedRate:
-    """A pass rate; ``low`` to ``high`` holds it in 95 of 100 cases. ``n``: labelled runs. ``power``: how much the
-    judge's scores counted, 0 where ``method`` is ``labels``."""
+    """A pass rate with a 95 % interval.
+
+    ``n``: labelled runs. ``power``: weight of the judge's scores, 0 if ``method`` is ``labels``.
+    """
 
     value: float
     low: float
@@ -120,7 +120,7 @@ def label_rate(labelled: Labelled, level: float = LEVEL) -> CorrectedRate:
 
 
 class _Sample:
-    """Weighted sums over the labelled runs. ``n``: how many independent runs of equal weight would know as much."""
+    """Weighted sums over the labelled runs. ``n``: effective number of independent runs."""
 
     def __init__(self, labelled: Labelled) -> None:
         self._weights = labelled.weights / labelled.weights.sum()
@@ -131,13 +131,14 @@ class _Sample:
         return float((self._weights * values).sum())
 
     def slope(self, of: Values, by: Values) -> float:
-        """Return the slope of the weighted least squares line."""
         apart = by - self.mean(by)
         return float((self._weights * apart * of).sum() / (self._weights * apart * apart).sum())
 
     def variance(self, values: Values, fitted: int) -> float:
-        """Estimate the variance of the weighted mean of ``values``, after ``fitted`` numbers were estimated from the
-        same runs (linearised Hájek estimator, sessions drawn whole)."""
+        """Estimate the variance of the weighted mean of ``values`` (linearised Hájek estimator).
+
+        ``fitted``: number of fitted parameters.
+        """
         parts = self._by_cluster(self._weights * (values - self.mean(values)))
         return float((parts * parts).sum()) * self.n / max(1.0, self.n - fitted)
 

@@ -1,5 +1,4 @@
-"""Two verdicts on each of several things, such as a judge's first and second: how far they lie apart. Verdicts lie in
-0..1; intervals are of 95 %."""
+"""Agreement of paired verdicts in 0..1; intervals are 95 %."""
 
 from __future__ import annotations
 
@@ -15,16 +14,13 @@ from pandaeval_collector.analysis.stats.quantiles import means, normal_quantile,
 
 @dataclass(frozen=True, slots=True)
 class PairedEstimate:
-    """A figure and the ends of its interval."""
-
     value: float
     low: float
     high: float
 
 
 def difference(pairs: Sequence[tuple[float, float]]) -> PairedEstimate | None:
-    """Return the mean of second minus first, by Student's t: above 0 if the second judge is milder.
-    ``None`` for fewer than three pairs."""
+    """Return the mean of second minus first, by Student's t. ``None`` below three pairs."""
     apart = [second - first for first, second in pairs]
     if len(apart) < 3:
         return None
@@ -40,8 +36,7 @@ def share(hits: int, n: int) -> PairedEstimate:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """The ``mean`` difference of ``n`` pairs in ``clusters``; ``low`` to ``high``: 95 % interval, ``None`` with fewer
-    than two clusters."""
+    """The ``mean`` difference with a 95 % interval, ``None`` below two clusters."""
 
     n: int
     clusters: int
@@ -51,8 +46,10 @@ class PairedDifference:
 
 
 def paired_difference(differences: Sequence[float], clusters: Sequence[int], seed: int = 0) -> PairedDifference | None:
-    """Compute the mean difference and its interval by the bootstrap over clusters, such as sessions, whose traces are
-    alike; ``None`` without pairs. The same arguments give the same interval."""
+    """Compute the mean difference and its interval by the bootstrap over clusters.
+
+    ``None`` without pairs. Deterministic.
+    """
     if not differences:
         return None
     values = np.asarray(differences, dtype=np.float64)

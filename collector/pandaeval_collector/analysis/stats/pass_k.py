@@ -1,15 +1,12 @@
 """pass@k and pass^k of a case: probability that any, or all, of k trials succeed.
 
-Three estimators from ``c`` successes in ``n`` trials:
+Three estimators from ``c`` successes in ``n`` determined trials:
 
-- ``plug_in``: p = c/n in 1 - (1 - p)^k and p^k. Simple, but p^k is biased upwards for few trials.
+- ``plug_in``: p = c/n in 1 - (1 - p)^k and p^k. p^k is biased upwards for few trials.
 - ``unbiased``: 1 - C(n-c, k)/C(n, k) (Chen et al. 2021, "Evaluating Large Language Models Trained on Code") and C(c,
-  k)/C(n, k) (Yao et al. 2024, "tau-bench"). Use it for means over cases. Unknown for k > n.
-- ``bayesian``: the rate has posterior Beta(1 + c, 1 + n - c) under a uniform prior. Gives exact mean, median and
-  equal-tailed 95 % interval. If the distribution is skewed, the mean can be outside the interval, so curves show the
-  median.
-
-``n`` counts determined trials; ungraded trials are excluded.
+  k)/C(n, k) (Yao et al. 2024, "tau-bench"). Unknown for k > n.
+- ``bayesian``: posterior Beta(1 + c, 1 + n - c) with mean, median and equal-tailed 95 % interval. The mean can be
+  outside it.
 """
 
 from __future__ import annotations
@@ -26,8 +23,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 @dataclass(frozen=True, slots=True)
 class PassEstimate:
-    """An estimate in 0..1. ``ci_low`` to ``ci_high`` (95 %) and ``median`` are those of the Bayesian estimator;
-    ``None`` is unknown: nothing was tried, or fewer trials than ``k`` for the unbiased one."""
+    """An estimate in 0..1; ``None`` if unknown. ``ci_low`` to ``ci_high`` (95 %) and ``median`` are Bayesian."""
 
     value: float | None
     ci_low: float | None = None
@@ -36,8 +32,10 @@ class PassEstimate:
 
 
 def pass_at_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
-    """Estimate how likely at least one of ``k`` trials succeeds, after ``c`` of ``n`` did. Raises ``ValueError``
-    unless 0 <= c <= n and k >= 1."""
+    """Estimate the probability that any of ``k`` trials succeeds, after ``c`` of ``n`` did.
+
+    Raises ``ValueError`` unless 0 <= c <= n and k >= 1.
+    """
     opposite = pass_pow_k(n, n - c, k, mode)
     if mode == "bayesian" or opposite.value is None:
         # Its numbers are those of failing throughout, the other way round.
@@ -50,8 +48,7 @@ def pass_at_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
 
 
 def pass_pow_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
-    """Estimate how likely all of ``k`` trials succeed, after ``c`` of ``n`` did. Raises ``ValueError`` unless 0 <= c
-    <= n and k >= 1."""
+    """Estimate the probability that all ``k`` trials succeed, after ``c`` of ``n`` did. Raises as :func:`pass_at_k`."""
     if not 0 <= c <= n:
         raise ValueError(f"of {n} trials {c} cannot have succeeded")
     if k < 1:

@@ -1,4 +1,4 @@
-"""Quantiles, and the interval of a share: what turns a standard error into "between … and …"."""
+"""Quantiles, and the interval of a share."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _AT_ONCE = 4_000_000
 
 
 def normal_quantile(level: float = LEVEL) -> float:
-    """Return how many standard errors lie on each side of a normal estimate: 1.96 for 0.95."""
+    """Return the two-sided normal quantile: 1.96 for 0.95."""
     return NormalDist().inv_cdf(0.5 + level / 2.0)
 
 
 def t_quantile(df: float, level: float = LEVEL, least: float = 5.0) -> float:
-    """Return the number of standard errors where the standard error is itself estimated, with ``df`` degrees of
-    freedom: Student's distribution by its expansion around the normal one (Abramowitz and Stegun, 26.7.5), within 0.002
-    from 6 degrees on, within 1 % from 2. Fewer than ``least`` count as ``least``."""
+    """Return Student's two-sided quantile with ``df`` degrees of freedom, at least ``least`` (Abramowitz and Stegun,
+    26.7.5). Error at most 0.002 from 6 degrees on, 1 % from 2.
+    """
     z, df = normal_quantile(level), max(least, df)
     return (
         z
@@ -36,8 +36,10 @@ def t_quantile(df: float, level: float = LEVEL, least: float = 5.0) -> float:
 
 
 def wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
-    """Return Wilson's interval (1927) of a share of ``n`` independent yes-or-no observations, within 0..1. ``n`` need
-    not be whole: for a weighted or graded sample it is the number of plain observations that would know as much."""
+    """Return Wilson's interval (1927) of a share of ``n`` binary observations.
+
+    ``n`` may be an effective sample size.
+    """
     share, square = min(1.0, max(0.0, share)), quantile * quantile
     scale = 1.0 + square / n
     middle = (share + square / (2.0 * n)) / scale
@@ -46,8 +48,7 @@ def wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
 
 
 def means(sums: NDArray[np.float64], sizes: NDArray[np.float64], seed: int = 0) -> NDArray[np.float64]:
-    """Draw samples of groups with replacement and return their means, from each group's sum and size. The same
-    arguments give the same draws."""
+    """Return means of group samples drawn with replacement, from each group's sum and size. Deterministic."""
     random = np.random.default_rng(seed)
     found = []
     left, rows = RESAMPLES, max(1, _AT_ONCE // len(sums))
@@ -59,8 +60,10 @@ def means(sums: NDArray[np.float64], sizes: NDArray[np.float64], seed: int = 0) 
 
 
 def beta_quantile(successes: float, failures: float, share: float) -> float:
-    """Return the point below which ``share`` (0..1) of Beta(``successes``, ``failures``) lies, both above 0, to ten
-    digits: Newton's steps, or half intervals where one leads out. Raises ``ValueError`` for other arguments."""
+    """Return the quantile ``share`` (0..1) of Beta(``successes``, ``failures``), to ten digits.
+
+    Raises ``ValueError`` outside the domain.
+    """
     if not (successes > 0.0 and failures > 0.0 and 0.0 <= share <= 1.0):
         raise ValueError(f"no Beta({successes!r}, {failures!r}) has a quantile {share!r}")
     if share in (0.0, 1.0):

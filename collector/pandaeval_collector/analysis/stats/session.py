@@ -1,8 +1,7 @@
-"""Session scores: how risky the worst moments of a session were, and how steady it was.
+"""Session scores: risk of the worst moments, and steadiness.
 
-Pure functions over signals that were computed before: no model, no embedding, no I/O; safe on any thread.
-Both follow the published session metrics of PandaProbe (agent_reliability, agent_consistency). A *signal* is a score in
-0..1 with 1 best; its risk is 1 - signal. A missing key is a missing signal and is never read as 0 or 1.
+Follows PandaProbe's published session metrics (agent_reliability, agent_consistency). A *signal* is a score in 0..1, 1
+best; its risk is 1 - signal. A missing key is a missing signal.
 """
 
 from __future__ import annotations
@@ -45,8 +44,7 @@ Signals = Mapping[str, float | None]
 def merged_weights(overrides: Mapping[str, float] | None) -> dict[str, float]:
     """Return the default weights, overridden by ``overrides``.
 
-    Raises ``ValueError``, naming the key, for an unknown key and for a weight that is negative, not finite or not a
-    number; and when every weight is zero.
+    Raises ``ValueError``, naming the key, for bad keys and weights, and if all are zero.
     """
     weights = dict(DEFAULT_WEIGHTS)
     for key, weight in (overrides or {}).items():
@@ -62,9 +60,9 @@ def merged_weights(overrides: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def present_signals(trace: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the signals of one trace that are present, as floats in 0..1. ``None`` means the same as a missing key.
+    """Return a trace's signals that are not ``None``.
 
-    Raises ``ValueError``, naming the key, for an unknown signal and for a value that is no finite number in 0..1.
+    Raises ``ValueError``, naming the key, for unknown signals and values outside 0..1.
     """
     signals: dict[str, float] = {}
     for key, value in trace.items():
@@ -80,12 +78,11 @@ def present_signals(trace: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def clamp01(value: float) -> float:
-    """Move ``value`` into 0..1."""
     return min(1.0, max(0.0, value))
 
 
 def mean(values: list[float]) -> float:
-    """Return the exactly rounded mean of a non-empty list, the same in any order."""
+    """Return the exactly rounded mean of a non-empty list, in any order."""
     return math.fsum(values) / len(values)
 
 
@@ -98,22 +95,22 @@ def _number(value: object) -> float:
 def reliability_band(score: float) -> str:
     """Return ``highly_reliable``, ``generally_reliable``, ``moderate_risk``, ``elevated_risk`` or ``high_risk``.
 
-    Raises ``ValueError`` for a score outside 0..1.
+    Raises ``ValueError`` outside 0..1.
     """
     return _RELIABILITY[_band(score)]
 
 
 def consistency_band(score: float) -> str:
     """Return ``highly_consistent``, ``generally_consistent``, ``moderate_instability``, ``high_instability`` or
-    ``unstable``. Raises ``ValueError`` for a score outside 0..1."""
+    ``unstable``. Raises ``ValueError`` outside 0..1.
+    """
     return _CONSISTENCY[_band(score)]
 
 
 def session_profile(reliability: float, consistency: float) -> str:
-    """Return the source's four-way reading of the pair; a score is high from 0.7 on.
-
-    ``safe_and_smooth`` (both high), ``uneven`` (reliable: no catastrophe, but uneven), ``consistently_mediocre``
-    (consistent: predictable, but not reliable), ``unreliable_and_unstable``. Raises ``ValueError`` outside 0..1.
+    """Return the source's profile of two scores, high from 0.7 on: ``safe_and_smooth`` (both), ``uneven`` (reliable
+    only), ``consistently_mediocre`` (consistent only) or ``unreliable_and_unstable``. Raises ``ValueError`` outside
+    0..1.
     """
     reliable, consistent = (_checked(score) >= PROFILE_CUT - _TOLERANCE for score in (reliability, consistency))
     if reliable:
@@ -122,9 +119,8 @@ def session_profile(reliability: float, consistency: float) -> str:
 
 
 def assessment(pass_at_k: float | None, pass_pow_k: float | None) -> str | None:
-    """Return the agentic metric's assessment of pass@k and pass^k: ``reliable`` (above 0.95 and above 0.7),
-    ``inconsistent`` (above 0.95 and below 0.5) or ``needs_improvement`` (pass@k below 0.7). ``None`` in the gaps, and
-    if a share is unknown.
+    """Return the agentic metric's assessment of pass@k and pass^k: ``reliable`` (above 0.95 and 0.7), ``inconsistent``
+    (above 0.95 and below 0.5), ``needs_improvement`` (pass@k below 0.7) or ``None``.
     """
     if pass_at_k is None or pass_pow_k is None:
         return None
@@ -149,12 +145,11 @@ def _checked(score: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """``score`` in 0..1; 1.0 with ``evaluated`` 0 when no trace had a signal.
+    """``score`` in 0..1; 1.0 with ``evaluated`` 0 if no trace had a signal.
 
-    ``total`` traces were given and ``evaluated`` of them had a signal; ``positions`` says which (0-based). The fields
-    below run over the evaluated traces, in their order: ``per_trace_risk`` (may exceed 1 when a weight does),
-    ``components`` (the unweighted risks by name, and ``step_risk`` = the trace's risk) and ``flagged`` (0-based indexes
-    *into the evaluated traces* of those with a risk above 0.5).
+    ``total``: given traces. ``evaluated``: traces with a signal, at ``positions`` (0-based). Per evaluated trace:
+    ``per_trace_risk`` (may exceed 1) and ``components`` (unweighted risks, and ``step_risk``). ``flagged``: indexes
+    into the evaluated traces with a risk above 0.5.
     """
 
     score: float
@@ -173,10 +168,10 @@ class Reliability:
 
 @dataclass(frozen=True, slots=True)
 class Consistency:
-    """``score`` in 0..1; 1.0 with ``evaluated`` 0 when no trace had a confidence.
+    """``score`` in 0..1; 1.0 with ``evaluated`` 0 if no trace had a confidence.
 
-    ``raw_instability`` is the root mean square of ``weighted_uncertainty``. ``positions``, ``weighted_uncertainty``,
-    ``situational_penalty`` and ``components`` run over the evaluated traces, as in :class:`Reliability`.
+    ``raw_instability``: root mean square of ``weighted_uncertainty``. Others: per evaluated trace, as in
+    :class:`Reliability`.
     """
 
     score: float
@@ -193,13 +188,12 @@ class Consistency:
 def agent_reliability(traces: Iterable[Signals], weights: Mapping[str, float] | None = None) -> Reliability:
     """Score how safe the worst moments of a session were.
 
-    A trace's risk is the largest weight x (1 - signal) over its signals; the session's raw risk is
-    0.9 x mean of the riskiest 15 % (at least one trace) + 0.1 x the riskiest. Score = 1 - raw risk, clamped to 0..1.
+    A trace's risk is its largest weight x (1 - signal). Raw risk = 0.9 x mean of the riskiest 15 % (at least one trace)
+    + 0.1 x the riskiest. Score = 1 - raw risk, clamped to 0..1.
 
-    ``traces``: one mapping per trace with any of ``confidence``, ``loop_detection``, ``tool_correctness``,
-    ``coherence``, and of the extra signals ``response``, ``grounding``, ``tool_loop`` and ``correctness``, which have
-    weight 1 and take part only when their risk is above 0. ``weights`` overrides defaults key by key; a signal of
-    weight 0 still makes its trace count as evaluated. Raises ``ValueError`` for a bad weight or signal.
+    ``traces``: a mapping per trace with any of ``confidence``, ``loop_detection``, ``tool_correctness``, ``coherence``.
+    ``response``, ``grounding``, ``tool_loop`` and ``correctness`` have weight 1 and count only with a risk above 0.
+    ``weights``: overrides by key. Raises ``ValueError`` for a bad weight or signal.
     """
     merged = merged_weights(weights)
     given = [present_signals(trace) for trace in traces]
@@ -239,11 +233,9 @@ def agent_reliability(traces: Iterable[Signals], weights: Mapping[str, float] | 
 def agent_consistency(traces: Iterable[Signals], weights: Mapping[str, float] | None = None) -> Consistency:
     """Score how steadily a session ran.
 
-    Only traces with a confidence take part. Uncertainty of a trace = (1 + penalty) x w_confidence x (1 - confidence),
-    where the penalty is the sum of weight x (1 - signal) over the loop, tool and coherence signals that are there;
-    score = 1 - root mean square of the uncertainties, clamped to 0..1. Extra signals are not looked at.
-    Parameters and errors as in :func:`agent_reliability`. Note: confidence 1.0 everywhere gives 1.0 whatever else
-    happened, because the penalties only amplify doubt.
+    Only traces with a confidence count. Uncertainty = (1 + penalty) x w_confidence x (1 - confidence), with penalty =
+    sum of weight x (1 - signal) over loop, tool and coherence signals. Score = 1 - root mean square, clamped to 0..1.
+    Parameters and errors as in :func:`agent_reliability`.
     """
     merged = merged_weights(weights)
     given = [present_signals(trace) for trace in traces]

@@ -1,4 +1,4 @@
-"""How alike two vectors or two sets are, and the formulas of coherence and loops that rest on it."""
+"""Similarity of two vectors or sets, and formulas of coherence and loops."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ DEFAULT_WINDOW = 3
 
 
 class Direction:
-    """The direction of a vector, made once and compared many times. False for a vector that is all zeros (or empty) and
-    has none. Raises ``ValueError`` when a component is not finite."""
+    """A precomputed vector direction; false for zero vectors. Raises ``ValueError`` if not finite."""
 
     __slots__ = ("components", "size")
 
@@ -46,10 +45,9 @@ Vector: TypeAlias = Sequence[float] | NDArray[Any] | Direction
 
 
 def cosine(a: Vector, b: Vector) -> float | None:
-    """Return the cosine of the angle between two vectors, in -1..1; ``None`` when a vector is all zeros (or empty).
+    """Return the cosine of two vectors, -1..1; ``None`` for zero vectors.
 
-    Symmetric, in double precision whatever the vectors' lengths and types; numpy rows are fine. Raises ``ValueError``
-    when the dimensions differ or a component is not finite.
+    Raises ``ValueError`` if dimensions differ or components are not finite.
     """
     one = a if isinstance(a, Direction) else Direction(a)
     other = b if isinstance(b, Direction) else Direction(b)
@@ -62,7 +60,7 @@ def cosine(a: Vector, b: Vector) -> float | None:
 
 
 def jaccard(a: Set[str], b: Set[str]) -> float:
-    """Return shared elements / all elements, in 0..1; 0 when both sets are empty (nothing is shared)."""
+    """Return shared / all elements, 0..1; 0 if both sets are empty."""
     shared = len(a & b)
     union = len(a) + len(b) - shared
     return shared / union if union else 0.0
@@ -70,14 +68,10 @@ def jaccard(a: Set[str], b: Set[str]) -> float:
 
 # How near two texts are in meaning, as PandaProbe's coherence defines it.
 def coherence(a: Vector, b: Vector) -> float:
-    """Return 1 - cosine distance of two embeddings (of an input and of its answer), clamped to 0..1.
+    """Return 1 - cosine distance of an input's and its answer's embedding, clamped to 0..1.
 
-    0 is unrelated or opposed, 1 the same direction; the two may change places. It measures the topic alone: a denial
-    scores like an assertion, and an answer that echoes the question scores 1. What counts as a good value depends on
-    the embedder, so compare only values of one embedder.
-
-    Raises ``ValueError`` when a vector is all zeros (nothing was embedded, so there is no direction to compare), when
-    the dimensions differ, or when a component is not finite.
+    Measures topic alone. Compare only values of the same embedder. Raises ``ValueError`` for zero, unequal or infinite
+    vectors.
     """
     value = cosine(a, b)
     if value is None:
@@ -91,8 +85,10 @@ def coherence(a: Vector, b: Vector) -> float:
 
 @dataclass(slots=True)
 class OutputComparison:
-    """A comparison of the current output with one earlier one. ``index``: 0-based position in ``previous``.
-    ``cosine_similarity`` in -1..1 (0 for a zero vector), ``jaccard_similarity`` and ``hybrid_score`` in 0..1."""
+    """Comparison of the current with an earlier output.
+
+    ``index``: 0-based in ``previous``. ``cosine_similarity``: -1..1. Others: 0..1.
+    """
 
     index: int
     cosine_similarity: float
@@ -102,7 +98,7 @@ class OutputComparison:
 
 @dataclass(slots=True)
 class LoopDetection:
-    """``score`` = 1 - ``max_hybrid``, in 0..1; 1.0 without ``comparisons``, which run oldest first."""
+    """``score`` = 1 - ``max_hybrid``, 0..1; 1.0 without ``comparisons`` (oldest first)."""
 
     score: float
     max_hybrid: float
@@ -110,14 +106,11 @@ class LoopDetection:
 
 
 def loop_detection(current: Any, previous: Sequence[Any], window: int = DEFAULT_WINDOW) -> LoopDetection:
-    """Score how far ``current`` is from repeating the newest ``window`` of the ``previous`` outputs (oldest first).
+    """Score how far ``current`` is from repeating the newest ``window`` of ``previous`` outputs (oldest first).
 
-    An output is an object with ``embedding`` and ``tokens``, a mapping with these keys, or a pair of the two:
-    a sequence of finite floats (or its :class:`Direction`), all of one dimension, and a collection of words (see
-    :func:`pandaeval_collector.analysis.stats.topic.content_tokens`). hybrid = max(0, cosine) x Jaccard.
-
-    Raises ``ValueError`` for a window below 1, dimensions that differ or components that are not finite, and
-    ``TypeError`` for an output of another shape.
+    hybrid = max(0, cosine) x Jaccard. An output has ``embedding`` (floats or :class:`Direction`) and ``tokens`` (see
+    :func:`pandaeval_collector.analysis.stats.topic.content_tokens`), as object, mapping or pair. Raises ``ValueError``
+    or ``TypeError`` for bad input.
     """
     if window < 1:
         raise ValueError(f"window must be at least 1, not {window!r}")

@@ -1,7 +1,6 @@
-"""How the tools that were called compare with those that were expected, by their names alone.
+"""Compares called with expected tools, by name.
 
-Source: Agent Evaluation Framework, three layers; ``plan_order`` is the fraction in the correct order that its sentence
-speaks of (its listing gives 0 where the first expected tool is missing).
+Source: Agent Evaluation Framework, three layers. ``plan_order`` follows its sentence, not its listing.
 """
 
 from __future__ import annotations
@@ -11,20 +10,19 @@ from collections.abc import Sequence
 
 
 def plan_order(actual: Sequence[str], expected: Sequence[str]) -> float:
-    """Return the share, 0..1, of ``expected`` that ``actual`` has in this order; 1 if nothing is expected."""
+    """Return the share, 0..1, of ``expected`` that ``actual`` has in this order; 1 if none is expected."""
     return common_order(actual, expected) / len(expected) if expected else 1.0
 
 
 def tool_routing_accuracy(actual: Sequence[str], expected: Sequence[str]) -> float:
-    """Return the share, 0..1, of the positions of ``expected`` at which ``actual`` has the same tool; 1 where nothing
-    is expected."""
+    """Return the share, 0..1, of positions in ``expected`` with the same tool in ``actual``; 1 if none is expected."""
     if not expected:
         return 1.0
     return sum(one == other for one, other in zip(actual, expected, strict=False)) / len(expected)
 
 
 def tool_selection_f1(actual: Sequence[str], expected: Sequence[str]) -> float:
-    """Return F1, 0..1, of the two as multisets: 1 if both are empty, 0 if only the first or the second is."""
+    """Return the multisets' F1, 0..1: 1 if both are empty, 0 if only one is."""
     if not actual and not expected:
         return 1.0
     common = (Counter(actual) & Counter(expected)).total()
@@ -37,7 +35,6 @@ def step_efficiency(actual: int, minimum: int) -> float | None:
 
 
 def common_order(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence."""
     row = [0] * (len(other) + 1)
     for item in one:
         diagonal = 0

@@ -1,8 +1,4 @@
-"""Separates topic words of a message from small talk: greetings, consent, names and ids, apologies, questions back.
-
-Small talk is known in English and commonly in a few other languages. Elsewhere texts count as having more topic than
-they do.
-"""
+"""Separates topic words from small talk, in English and partly other languages."""
 
 from __future__ import annotations
 
@@ -121,11 +117,10 @@ _TALK_OF_AGENTS = lazily(f"{_OF_BOTH}|{_OF_AGENTS}")
 
 
 def content_tokens(text: str) -> frozenset[str]:
-    """Return the distinct content words of ``text``, in a standard spelling (Unicode NFKC, case folded).
+    """Return the distinct content words of ``text``, normalised (Unicode NFKC, case folded). Linear time.
 
-    A token is a word of at least two characters (letters and digits; an apostrophe inside belongs to it, a final
-    ``'s`` does not), or a single Chinese or kana character. English function words are left out; negations stay
-    (see ``STOPWORDS_VERSION``). Empty for a text without any. Takes linear time.
+    A token has at least two letters or digits, or is a Chinese or kana character. English function words are left out,
+    negations stay (see ``STOPWORDS_VERSION``).
     """
     if text.isascii() and "'" not in text:
         return frozenset(_PLAIN_WORD.findall(text.lower())) - STOPWORDS
@@ -138,9 +133,7 @@ def content_tokens(text: str) -> frozenset[str]:
 
 
 def have_subjects(message: str, answer: str) -> tuple[bool, bool]:
-    """Return whether a message has a topic and its answer has content; the first only if the second holds. "Yes, do
-    it", thanks, an id or a name are no topic; "yes", "done" and a bare number are no content.
-    """
+    """Return whether a message has a topic, and whether its answer has content; the first only if the second holds."""
     if len(answer) <= PLAINLY and not topic_words(answer):
         return False, False
     fewest = 1 if message.endswith(("?", "？", "؟")) else FEWEST
@@ -148,8 +141,8 @@ def have_subjects(message: str, answer: str) -> tuple[bool, bool]:
 
 
 def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
-    """Return whether low similarity is meaningful: both texts have content, the message has its own topic, and the
-    answer neither hands over nor repeats its words. ``unlike``: the two are not similar at all.
+    """Return whether low similarity is meaningful: both texts have content, and the answer neither hands over nor
+    repeats words. ``unlike``: not similar at all.
     """
     # To what agrees to a proposal or asks what to do next, the subject of the answer is the agent's to choose.
     if _CONSENT.match(message) is not None or _WHAT_NEXT.search(message[-PLAINLY:]) is not None:
@@ -161,20 +154,18 @@ def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
 
 
 def say_enough(message: str, answer: str, unlike: bool = False) -> bool:
-    """Return whether message and answer have enough words besides talk."""
+    """Return whether both have enough words besides small talk."""
     asks = len(topic_words(asked(message))) >= (ENOUGH_ASKED if unlike else ENOUGH)
     return asks and len(topic_words(stated(answer))) >= ENOUGH
 
 
 def topic_words(text: str) -> frozenset[str]:
-    """Return the words of a text that name its subject: content words (:func:`content_tokens`) without those of talk,
-    numbers and codes."""
+    """Return the content words (:func:`content_tokens`) without small talk, numbers and codes."""
     return frozenset(filter(str.isalpha, content_tokens(text) - _TALK_WORDS))
 
 
 def asked(message: str) -> str:
-    """Return a user's message without clauses that are consent, thanks or a person's identity. One of more than
-    ``LONGEST`` characters is returned unchanged."""
+    """Return a user's message without small talk. Unchanged above ``LONGEST`` characters."""
     if len(message) > LONGEST:
         return message
     clauses = _CLAUSE_END.split(_without_codes(message))
@@ -182,8 +173,7 @@ def asked(message: str) -> str:
 
 
 def stated(answer: str) -> str:
-    """Return an answer without sentences that are talk: questions back, apologies and refusals, hand-overs and offers
-    of help. One of more than ``LONGEST`` characters is returned unchanged."""
+    """Return an answer without small talk. Unchanged above ``LONGEST`` characters."""
     if len(answer) > LONGEST:
         return answer
     sentences = _SENTENCE.findall(_without_codes(answer))

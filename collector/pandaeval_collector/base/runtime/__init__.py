@@ -1,2 +1,1 @@
-"""Services for every part of the process: threads, child processes, memory, logs, and points at which tests make it
-fail."""
+"""Process services: threads, child processes, memory, logs and fail points for tests."""

@@ -1,14 +1,13 @@
 """The protocol between a collector and its child processes.
 
-Both ends send frames (:mod:`pandaeval_collector.base.runtime.child`), each beginning with its kind:
+Both ends send frames (:mod:`pandaeval_collector.base.runtime.child`) that begin with their kind:
 
 - ``ask, n, name, arguments``: a request, ended by ``done, n, value`` or ``failed, n, error``.
-- ``piece, n, value``: part of an answer. The next part waits for ``more, n, value``, so readers control the pace.
-- ``drop, n``: the request is cancelled; ``done, n`` confirms.
-- ``tell, name, arguments``: a notice without an answer. ``raised, errors``: component errors in a child.
+- ``piece, n, value``: part of an answer, acknowledged by ``more, n, value``.
+- ``drop, n``: cancels the request; ``done, n`` confirms.
+- ``tell, name, arguments``: a notice. ``raised, errors``: component errors.
 
-A child's first incoming frame is its setup. Its first outgoing frame is empty if ready, else the error. Both ends are
-the same program on the same machine. The child's side is :mod:`pandaeval_collector.base.runtime.serving`.
+A child receives its setup first. It answers with an empty frame if ready, else the error.
 """
 
 from __future__ import annotations
@@ -48,12 +47,14 @@ and returns the caller's response. A notice calls ``handler(*arguments)``.
 
 
 class RemoteError(Exception):
-    """The other process met an error that cannot be sent as it is. The text begins with its kind."""
+    """An unserialisable error of the other process. The text begins with its kind."""
 
 
 class ChildEndedError(Exception):
-    """A child ended before it answered. ``over_it``: it was, or may have been, at this very request; ``hung``: it was
-    ended because it took too long; ``why``: ``hung``, or ``signal_9``, or ``exit_1``."""
+    """A child ended before it answered.
+
+    ``over_it``: perhaps at this request. ``why``: ``hung``, ``signal_9`` or ``exit_1``, for example.
+    """
 
     def __init__(self, what: str, pid: int, why: str, over_it: bool) -> None:
         super().__init__(f"{what} ended before it answered (process {pid}, {why.replace('_', ' ')})")
@@ -61,7 +62,7 @@ class ChildEndedError(Exception):
 
 
 class Codec:
-    """Writes messages: any value, and errors as they are. For children that run our code alone."""
+    """Serialises any value and error. Only for children that run our code alone."""
 
     def pack(self, message: Any) -> bytes:
         return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
@@ -70,7 +71,7 @@ class Codec:
         return pickle.loads(body)  # noqa: S301 - from our parent or our child
 
     def error(self, error: Exception) -> Exception | str:
-        """Return an error that the other end can raise: the error, with its traceback as a note, or else a text."""
+        """Return an error for the other end to raise, with its traceback, else a text."""
         error.add_note("".join(traceback.format_exception(error)))
         try:
             if type(self.unpack(self.pack(error))) is type(error):
@@ -81,7 +82,7 @@ class Codec:
 
 
 class JsonCodec(Codec):
-    """Writes messages for children that run much code of others: JSON values, and errors as texts."""
+    """Serialises JSON values, and errors as texts. For children that run third-party code."""
 
     def pack(self, message: Any) -> bytes:
         return json.dumps(message).encode()
@@ -98,8 +99,7 @@ PICKLED = Codec()
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """A request of ours without an answer. ``patience``: for how many seconds the other end may say nothing when it is
-    at this, of CPU time if it computes; ``is_theirs``: it is to speak next."""
+    """A pending request. ``patience``: most silent seconds. ``is_theirs``: the other end is next."""
 
     patience: float
     inbox: asyncio.Queue[tuple[str, Any]] = field(default_factory=asyncio.Queue)
@@ -119,9 +119,11 @@ class Peer:
         on_hang: Callable[[], None] = lambda: None,
         child: Child | None = None,
     ) -> None:
-        """``relay`` is called before each answer and each notice. ``in_turn``: the other end is at one request at a
-        time, in their order. ``on_hang`` is called when the patience with a request is at its end. ``child``: the other
-        end, whose CPU time counts while it waits for a core."""
+        """Set up an end of the pipes.
+
+        ``relay``: called before each answer and notice. ``in_turn``: sequential requests. ``on_hang``: called when
+        patience ends. ``child``: for its CPU time.
+        """
         self._send, self._codec, self.handlers, self._relay = send, codec, handlers, relay
         self._in_turn, self._on_hang, self._child = in_turn, on_hang, child
         self._numbers = itertools.count(1)
@@ -132,12 +134,12 @@ class Peer:
 
     @property
     def busy(self) -> int:
-        """The number of requests that the other end has not answered."""
         return len(self._asked)
 
     async def ask(self, name: str, *arguments: Any, patience: float = math.inf, on_piece: OnPiece | None = None) -> Any:
-        """Return the other end's answer, or raise its error or that of ``on_piece``. ``on_piece`` receives each part;
-        its return value is sent back.
+        """Return the other end's answer, or raise its error.
+
+        ``on_piece`` receives each part; its return value is sent back.
         """
         number = next(self._numbers)
         body = self._codec.pack(("ask", number, name, arguments))
@@ -163,12 +165,10 @@ class Peer:
                 self._watch()
 
     def tell(self, name: str, *arguments: Any) -> None:
-        """Send the other end a notice."""
         self._relay()  # what was raised for an answer that nobody waited for
         self._write("tell", name, arguments)
 
     def take(self, message: Any) -> None:
-        """Handle a message of the other end."""
         match message:
             case ["ask", number, name, arguments]:
                 self._answering[number] = asyncio.create_task(self._answer(number, name, arguments))
@@ -190,7 +190,6 @@ class Peer:
         self._watch(anew=True)
 
     def end(self, error: Callable[[bool], Exception]) -> None:
-        """End all requests, as the other end is gone: ours with an error, made of whether it may have been at it."""
         asked, self._asked = self._asked, {}
         for place, each in enumerate(asked.values()):
             each.inbox.put_nowait(("failed", error(each.is_theirs and not (place and self._in_turn))))
@@ -215,16 +214,12 @@ class Peer:
         self._send(body)
 
     def _confirm(self, number: int, answering: asyncio.Task[None]) -> None:
-        """Forget a request; confirm that it was dropped."""
         del self._answering[number]
         self._pieces.pop(number, None)
         if answering.cancelled():
             self._write("done", number, None)
 
     def _watch(self, anew: bool = False) -> None:
-        """Limit the time of the oldest request that the other end is to speak to, or of the most urgent if the other
-        end answers several at the same time.
-        """
         limits = [each.patience for each in self._asked.values() if each.is_theirs]
         patience = min(limits[: 1 if self._in_turn else None], default=math.inf)
         if self._limit is not None:
@@ -239,7 +234,6 @@ class Peer:
         self._limit = asyncio.get_running_loop().call_later(seconds, self._end_hanging, most_cpu_s)
 
     def _end_hanging(self, most_cpu_s: float) -> None:
-        """Ends the other end, unless it only had too little of the busy machine's CPU time."""
         if self._child is not None and self._child.cpu_s < most_cpu_s and self._child.wants_cpu:
             self._end_after(max(_LEAST_WAIT_S, most_cpu_s - self._child.cpu_s), most_cpu_s)
         else:
@@ -247,7 +241,7 @@ class Peer:
 
 
 class Calls:
-    """Calls a child process, started on first use and after it ends. For a single event loop."""
+    """Calls a child process, restarted on demand. For a single event loop."""
 
     def __init__(
         self,
@@ -264,10 +258,11 @@ class Calls:
         keep: bool = False,
         backoff: Backoff | None = None,
     ) -> None:
-        """``what``: the process's name in messages. ``module``: run with ``setup``. ``count``: called with ``started``,
-        ``not_started`` or ``ended``. ``handlers``: for the child's requests. ``silent``: discard its standard error.
-        ``in_turn``: it handles requests sequentially. ``keep``: restart immediately. ``backoff``: seconds before a
-        restart.
+        """Prepare the calls, without a start.
+
+        ``what``: name in messages. ``module``: run with ``setup``. ``count``: called with ``started``, ``not_started``
+        or ``ended``. ``silent``: discard standard error. ``in_turn``: sequential requests. ``keep``: restart
+        immediately. ``backoff``: seconds before a restart.
         """
         self._what, self._module, self._setup, self._environ = what, module, setup, dict(environ)
         self._count, self._handlers, self._codec = count, handlers or {}, codec
@@ -281,17 +276,15 @@ class Calls:
 
     @property
     def pid(self) -> int | None:
-        """The id of the process, ``None`` while none runs."""
         return None if self._running is None else self._running[0].pid
 
     @property
     def busy(self) -> int:
-        """The number of requests that the process has not answered."""
         return 0 if self._running is None else self._running[1].busy
 
     @property
     def pause(self) -> float:
-        """For how many seconds no process is started, as one ended or did not start."""
+        """Seconds until the next start is allowed, after an end or a failed start."""
         return max(0.0, self._not_before - time.monotonic())
 
     async def start(self) -> None:
@@ -307,8 +300,9 @@ class Calls:
         starting.result()
 
     async def ask(self, name: str, *arguments: Any, patience: float = math.inf, on_piece: OnPiece | None = None) -> Any:
-        """Call as :meth:`Peer.ask`. Kills a process that is silent for ``patience`` seconds on this request. Also
-        raises :class:`ChildStartError` and :class:`ChildEndedError`.
+        """Call as :meth:`Peer.ask`; kills the process after ``patience`` silent seconds.
+
+        Also raises :class:`ChildStartError` and :class:`ChildEndedError`.
         """
         await self.start()
         if self._running is None:
@@ -316,7 +310,6 @@ class Calls:
         return await self._running[1].ask(name, *arguments, patience=patience, on_piece=on_piece)
 
     def tell(self, name: str, *arguments: Any) -> None:
-        """Send the process a notice; does nothing while none runs."""
         if self._running is not None:
             self._running[1].tell(name, *arguments)
 
@@ -378,7 +371,6 @@ class Calls:
         self._begin(self._read(child, peer))
 
     async def _read(self, child: Child, peer: Peer) -> None:
-        """Handle the messages of the process until it ends."""
         while (frame := await child.receive()) is not None:
             try:
                 peer.take(self._codec.unpack(frame))

@@ -1,7 +1,4 @@
-"""Runs a Python module as a child process, with pipes of length-prefixed frames (8 bytes).
-
-Started with ``subprocess`` and ``vfork`` instead of the event loop's fork, which may inherit locked locks.
-"""
+"""Run a Python module as a child process, with pipes of length-prefixed frames (8 bytes)."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 class ChildStartError(UserError):
-    """A process does not start. The text ends with: ``cannot be started: …`` or ``does not start: …``."""
+    """A process does not start."""
 
 
 class Child:
@@ -48,22 +45,21 @@ class Child:
 
     @property
     def cpu_s(self) -> float:
-        """The CPU seconds that the process has used; 0 where the system does not show them."""
+        """CPU seconds used; 0 if unknown."""
         return sum(map(int, _stat(Path(f"/proc/{self.pid}/stat"))[11:13])) / os.sysconf("SC_CLK_TCK")
 
     @property
     def wants_cpu(self) -> bool:
-        """Whether a thread of the process runs or waits for a core; ``False`` where the system does not show it."""
+        """Whether a thread runs or waits for a core; ``False`` if unknown."""
         return any(_stat(each)[:1] == [b"R"] for each in Path(f"/proc/{self.pid}/task").glob("*/stat"))
 
     def send(self, *parts: bytes) -> None:
-        """Send a frame whose body is ``parts``, as fast as the process reads. Does nothing when the process is gone:
-        its output ends then."""
+        """Send a frame of ``parts``. No effect if the process is gone."""
         if not self._into.is_closing():
             self._into.writelines((_LENGTH.pack(sum(map(len, parts))), *parts))
 
     async def receive(self) -> bytes | None:
-        """Return the body of the next frame; ``None`` when there will be none."""
+        """Return the body of the next frame; ``None`` at the end."""
         try:
             (length,) = _LENGTH.unpack(await self.out.readexactly(_LENGTH.size))
             return await self.out.readexactly(length)
@@ -71,7 +67,7 @@ class Child:
             return None
 
     def end_input(self) -> None:
-        """Close the standard input of the process, by which it knows to end."""
+        """Close the process's standard input, which ends it."""
         if not self._into.is_closing():
             self._into.close()
 
@@ -79,18 +75,17 @@ class Child:
         self._process.kill()
 
     async def wait(self) -> int:
-        """Return the process's exit code once it has ended; that of a killed process is negative."""
+        """Wait for the exit code; negative if killed."""
         code = await asyncio.get_running_loop().run_in_executor(None, self._process.wait)
         self.end_input()
         return code
 
 
 class Parent:
-    """The process that started this one, by :func:`start_child`. Whatever is printed goes to standard error."""
+    """The process that started this one, by :func:`start_child`. Prints go to standard error."""
 
     def __init__(self, *, nice: int = 0) -> None:
-        """``nice``: by how much this process lowers its priority. Ignores interrupts, which are sent to all processes
-        of a service at once: the parent handles them. Ends with its parent, even while it is in C code."""
+        """``nice``: priority reduction. Ignores interrupts, which the parent handles. Ends with its parent."""
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # It goes first where memory runs out: it can be started again, while the collector would have to begin anew.
@@ -109,13 +104,11 @@ class Parent:
         return body if body is not None and len(body) == _LENGTH.unpack(head)[0] else None
 
     def send(self, *parts: bytes) -> None:
-        """Send a frame whose body is ``parts``."""
         self._out.writelines((_LENGTH.pack(sum(map(len, parts))), *parts))
         self._out.flush()
 
     def listen(self, take: Callable[[bytes], object]) -> None:
-        """Call ``take`` with every frame from now on, on a thread of its own. The process exits when its input ends:
-        its parent is gone then."""
+        """Call ``take`` with every frame, on a separate thread. The process exits when its input ends."""
 
         def read() -> None:
             while (body := self.receive()) is not None:
@@ -138,8 +131,10 @@ async def start_child(module: str, environ: Mapping[str, str], silent: bool = Fa
 async def start_with(
     setup: bytes, module: str, environ: Mapping[str, str], silent: bool = False
 ) -> tuple[Child, bytes]:
-    """Run :func:`start_child`, sends ``setup``, and return the process with the first frame that it answers. Raises
-    :class:`ChildStartError` where there is none within two minutes; nothing is left of the process then."""
+    """Start a child, send ``setup``, and return it with its first frame.
+
+    Raises :class:`ChildStartError`, also after two minutes.
+    """
     try:
         child = await start_child(module, environ, silent)
     except OSError as error:
@@ -160,7 +155,6 @@ async def start_with(
 
 
 def _stat(path: Path) -> list[bytes]:
-    """Returns the fields of a process or thread from its state on; none if there are none."""
     try:
         return path.read_bytes().rpartition(b")")[2].split()
     except OSError:
@@ -169,15 +163,13 @@ def _stat(path: Path) -> list[bytes]:
 
 class _UpToItsEnd(asyncio.StreamReaderProtocol):
     def eof_received(self) -> bool:
-        """Has uvloop close the pipe at its end, as asyncio's own loop does, instead of at a garbage collection."""
+        """Close the pipe at its end. uvloop would wait for garbage collection."""
         super().eof_received()
         return False
 
 
 class _Lent:
-    """A pipe whose descriptor uvloop closes. uvloop also closes the file object, which would close a reused descriptor
-    of another thread, such as gRPC's poller or a store file.
-    """
+    """A pipe whose descriptor uvloop closes. A second close could hit a reused descriptor."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         with pipe:
@@ -187,11 +179,10 @@ class _Lent:
         return self._descriptor
 
     def close(self) -> None:
-        """Does nothing: uvloop has closed the descriptor."""
+        """No effect: uvloop has closed the descriptor."""
 
 
 def _closed_once(pipe: IO[bytes] | None, loop: asyncio.AbstractEventLoop) -> Any:
-    """Return the pipe for an event loop to read or write, and to close once."""
     assert pipe is not None
     return pipe if isinstance(loop, asyncio.BaseEventLoop) else _Lent(pipe)
 

@@ -1,4 +1,4 @@
-"""The one thread for large requests."""
+"""The thread for large requests."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ _thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-large")
 
 
 async def aside(work: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
-    """Return ``work(*arguments)``, run on the thread for large requests, in order of calls. Raises its errors."""
+    """Return ``work(*arguments)``, run on the thread for large requests in call order. Raises its errors."""
     return await asyncio.get_running_loop().run_in_executor(_thread, work, *arguments)

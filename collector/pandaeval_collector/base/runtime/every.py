@@ -1,4 +1,4 @@
-"""Work that is done again and again beside everything else, and how long to wait before another try."""
+"""Periodic background work and retry delays."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ _FAILED_S = 2.0
 
 
 class Backoff:
-    """Computes waiting times with full jitter: a random time below a ceiling that doubles with every failure, so that
-    many collectors do not come back at the same moment. Seconds."""
+    """Computes delays in seconds with full jitter: random, below a ceiling that doubles with every failure."""
 
     def __init__(self, first: float = 0.5, longest: float = 30.0) -> None:
         self._first, self._longest, self._ceiling = first, longest, first
@@ -28,15 +27,16 @@ class Backoff:
         self._ceiling = self._first
 
     def failed(self, asked: float | None = None) -> float:
-        """Note a failure and return how long to wait now, no less than ``asked``."""
+        """Record a failure and return the delay, at least ``asked``."""
         jitter = random.uniform(0.0, self._ceiling)
         self._ceiling = min(2 * self._ceiling, self._longest)
         return (asked or 0.0) + jitter
 
 
 class Every:
-    """Runs ``work`` now, and ``interval`` or the returned seconds after each end. Exceptions are logged and the next
-    round retries. For a single event loop.
+    """Runs ``work`` now, and ``interval`` or the returned seconds after each end.
+
+    Logs exceptions. For a single event loop.
     """
 
     def __init__(
@@ -48,8 +48,7 @@ class Every:
         last: bool = False,
         grace: float | None = None,
     ) -> None:
-        """``last``: it is done once more when it is stopped. ``grace``: for how many seconds a stop waits before it
-        cancels the round under way; ``None``: to its end."""
+        """``last``: run once more at the stop. ``grace``: seconds until a stop cancels; ``None``: never."""
         self._interval, self._work, self._name, self._last, self._grace = interval, work, name, last, grace
         self._rung = asyncio.Event()
         self.is_last = False
@@ -57,11 +56,10 @@ class Every:
         self._task = asyncio.create_task(self._run(), name=name)
 
     def ring(self) -> None:
-        """Begin the next round now, or as soon as that under way has ended."""
+        """Begin the next round now, or right after the current round."""
         self._rung.set()
 
     async def stop(self) -> None:
-        """End the rounds."""
         self.is_last = True
         self._rung.set()
         _, pending = await asyncio.wait({self._task}, timeout=self._grace)

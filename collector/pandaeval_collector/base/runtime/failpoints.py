@@ -1,12 +1,10 @@
-"""Fail points where a test can kill this process, armed by an environment variable.
+"""Fail points where a test can kill this process.
 
-``PANDAEVAL_FAIL_POINT=after_commit:17`` sends SIGKILL on the 17th ``after_commit``; separate several with commas.
-Unset, a fail point costs a dictionary check.
+``PANDAEVAL_FAIL_POINT=after_commit:17`` sends SIGKILL on the 17th ``after_commit``. Separate several with commas.
 
 In span order: ``after_decode`` ``before_commit`` ``after_commit`` ``after_ack`` ``before_decide`` ``after_decide``
-``after_decision_commit`` ``before_export`` ``after_export``. ``during_resume``: at each chunk loaded at a start.
-``in_worker``: kills a worker after understanding a batch. ``in_deletion``: at each step of a deletion.
-``over_trace=4BF9…:1``: when a trace with this id prefix is understood, in every process.
+``after_decision_commit`` ``before_export`` ``after_export``. Others: ``during_resume``, ``in_worker``, ``in_deletion``,
+and ``over_trace=4BF9…:1`` by trace ID prefix.
 """
 
 from __future__ import annotations
@@ -49,9 +47,7 @@ class _Point:
 
 
 def arm(environ: Mapping[str, str]) -> None:
-    """Set exactly the fail points in ``environ``. Raises ``ValueError`` for an unknown point, so that a proof cannot
-    pass untested.
-    """
+    """Set exactly the fail points in ``environ``. Raises ``ValueError`` for an unknown point."""
     _armed.clear()
     for entry in filter(None, environ.get(VARIABLE, "").split(",")):
         name, _, count = entry.strip().partition(":")
@@ -64,7 +60,7 @@ def arm(environ: Mapping[str, str]) -> None:
 
 
 def reach(name: str) -> None:
-    """Mark a fail point: kills this process if the point is armed and due. Any thread."""
+    """Kill this process if the point is armed and due. Any thread."""
     point = _armed.get(name)
     if point is None:
         return
@@ -76,20 +72,19 @@ def reach(name: str) -> None:
 
 
 def reach_over(name: str, about: str) -> None:
-    """Does what :func:`reach` does, at one of many things: ``about`` says which. Any thread."""
+    """Call :func:`reach` for the item ``about``. Any thread."""
     point = _armed.get(name)
     if point is not None and point.about and about.startswith(point.about):
         reach(name)
 
 
 def lasting(value: str) -> str:
-    """Return the part of :data:`VARIABLE` to arm in the process that follows a process that may have died of it."""
+    """Return the part of :data:`VARIABLE` to arm in a successor process."""
     return ",".join(entry for entry in value.split(",") if entry.strip().startswith("over_trace"))
 
 
 def reach_soon(name: str) -> None:
-    """Does what :func:`reach` does, a few milliseconds later on the running event loop: what was just returned is on
-    its way by then."""
+    """Call :func:`reach` some milliseconds later on the event loop, after the current answer is sent."""
     if name in _armed:
         asyncio.get_running_loop().call_later(_HANDED_OVER_S, reach, name)
 

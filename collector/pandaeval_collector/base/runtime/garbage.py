@@ -1,4 +1,4 @@
-"""Tunes Python's garbage collector and the C library's allocator for long-running processes with many objects."""
+"""Tuning of Python's garbage collector and the C allocator for long-running processes."""
 
 from __future__ import annotations
 
@@ -11,31 +11,23 @@ _THRESHOLDS = 50_000, 20, 100
 
 
 def expect_imports() -> None:
-    """Raise the garbage collector's thresholds during imports, whose objects stay. With the defaults, an eighth of the
-    import time is wasted.
-    """
     gc.set_threshold(*_THRESHOLDS)
 
 
 def spare_the_garbage_collector() -> None:
-    """Freeze start-up objects and raise the garbage collector's thresholds, because batches make many live objects.
-    With the defaults, a twentieth of the time is wasted.
-    """
+    """Freeze start-up objects and raise the garbage collector's thresholds, for batches with many live objects."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
 
 
 def collect_recent() -> None:
-    """Free recent objects that refer to each other. gRPC leaves half a dozen with each call, and by the thresholds
-    above fifty thousand would pile up. Takes some milliseconds."""
+    """Free recent reference cycles, such as those of gRPC calls. Takes some milliseconds."""
     gc.collect(1)
 
 
 def give_memory_back() -> None:
-    """Make glibc return large freed blocks and use few heaps. Otherwise each thread keeps memory after large requests,
-    some 300 MB. No effect without glibc.
-    """
+    """Make glibc return large freed blocks and use few heaps. No effect without glibc."""
     if sys.platform != "linux":
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

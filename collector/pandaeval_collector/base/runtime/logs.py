@@ -1,4 +1,4 @@
-"""Log format of collector processes: a bounded line per record, because much logged text is external."""
+"""Log format of collector processes: one bounded line per record."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ _INDENT = "    "
 
 
 def set_up(level: int) -> None:
-    """Log everything of this process to standard error, from ``level`` on."""
     handler = logging.StreamHandler()
     handler.setFormatter(BoundedFormatter(_FORMAT))
     logging.basicConfig(level=level, handlers=[handler])
 
 
 def set_up_command() -> None:
-    """Format a command's log in the same way, without time and level; the command sets up no logging."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(BoundedFormatter("%(message)s"))
 
 
 class BoundedFormatter(logging.Formatter):
-    """Formats a record as a line with its traceback below; escapes unprintable characters and cuts long text."""
+    """Formats a record as a line with its traceback below, escaped and cut."""
 
     def format(self, record: logging.LogRecord) -> str:
         record.message = record.getMessage()
@@ -41,7 +39,7 @@ class BoundedFormatter(logging.Formatter):
 
 
 def bounded_line(text: str) -> str:
-    """Return the text as a printable line of at most ``MAX_LINE_BYTES`` bytes of UTF-8."""
+    """Return a printable line of at most ``MAX_LINE_BYTES`` bytes of UTF-8."""
     line = one_printable_line(text[:MAX_LINE_BYTES])
     encoded = line.encode()
     if len(text) <= MAX_LINE_BYTES and len(encoded) <= MAX_LINE_BYTES:
@@ -51,7 +49,6 @@ def bounded_line(text: str) -> str:
 
 
 def _below(text: str) -> list[str]:
-    """Return the first and the last lines of a traceback, indented."""
     lines = text.split("\n")
     if len(lines) > _MAX_TRACEBACK_LINES:
         half = _MAX_TRACEBACK_LINES // 2

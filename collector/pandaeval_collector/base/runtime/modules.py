@@ -1,4 +1,4 @@
-"""A Python module of the user's own, by the path of its file or by its dotted name."""
+"""Loads user modules by file path or dotted name."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ _PREFIX = "_pandaeval_own_"
 
 
 class ModuleLoadError(Exception):
-    """A module cannot be imported; the message says why, and what to do."""
+    """A module cannot be imported. The message has the cause and the fix."""
 
 
 def load_module(spec: str) -> ModuleType:
-    """Import a module, once in a process. A path ends with ``.py`` or has a separator in it, and counts from the
-    working directory; anything else is a dotted name, found where this Python finds its packages.
+    """Import a module, once per process, by path (ends with ``.py`` or has a separator) or dotted name.
 
     Raises :class:`ModuleLoadError`.
     """
@@ -37,9 +36,7 @@ def load_module(spec: str) -> ModuleType:
 
 
 def source_digest(written: Any) -> str:
-    """Return 12 hex digits of the source of an object's module, because helpers also affect scores. Raises
-    ``ValueError`` without source.
-    """
+    """Return 12 hex digits of the source of an object's whole module. Raises ``ValueError`` without source."""
     module = sys.modules.get(written.__module__)
     try:
         source = inspect.getsource(module if module is not None else written)

@@ -1,7 +1,4 @@
-"""The child side of :mod:`pandaeval_collector.base.runtime.calls`.
-
-Ends with its parent. It is stateless, may be killed at any time, and is the first victim of memory shortage.
-"""
+"""The stateless child side of :mod:`pandaeval_collector.base.runtime.calls`."""
 
 from __future__ import annotations
 
@@ -22,12 +19,13 @@ Tell = Callable[..., None]
 
 
 class OtherEditionError(RuntimeError):
-    """The program on disk is not the one that started this process."""
+    """The program on disk changed since this process started."""
 
 
 def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
-    """Serve requests sequentially with ``handler(*arguments)``. ``open_``: returns the handlers, or raises the start
-    error. ``nice``: priority reduction.
+    """Serve requests sequentially.
+
+    ``open_``: returns the handlers, or raises the start error. ``nice``: priority reduction.
     """
     parent, codec, requests = Parent(nice=nice), PICKLED, queue.SimpleQueue[Any]()
 
@@ -51,9 +49,7 @@ def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
 
 
 def serve_together(open_: Callable[[Any, Peer], Awaitable[Handlers]], *, nice: int = 0, codec: Codec = PICKLED) -> None:
-    """Serve requests concurrently on an event loop. ``open_``: returns the handlers, which may call the parent, or
-    raises the start error.
-    """
+    """Serve requests concurrently on an event loop. ``open_``: returns the handlers, or raises the start error."""
     parent = Parent(nice=nice)
     asyncio.run(_serve(open_, parent, codec))
 
@@ -70,7 +66,6 @@ async def _serve(open_: Callable[[Any, Peer], Awaitable[Handlers]], parent: Pare
 
 
 def _setup(parent: Parent, codec: Codec) -> Any:
-    """Return the parent's setup, and log as the parent does."""
     first = parent.receive()
     if first is None:
         os._exit(0)

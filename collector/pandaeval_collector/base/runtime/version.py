@@ -1,4 +1,4 @@
-"""Which version runs: for programs, and for people (`pandaeval --version`, the collector's log)."""
+"""The running version."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def installed_version() -> str:
-    """Return the version of the installed package; ``""`` in a checkout that is not installed."""
+    """Return the installed version; ``""`` in a checkout that is not installed."""
     try:
         return version("pandaeval-otel")
     except PackageNotFoundError:
@@ -14,7 +14,6 @@ def installed_version() -> str:
 
 
 def release() -> str:
-    """Return the name and version of the running collector, such as ``pandaeval 0.1.0``."""
     try:
         return f"pandaeval {version('pandaeval-collector')}"
     except PackageNotFoundError:

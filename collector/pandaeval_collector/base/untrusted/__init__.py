@@ -1,1 +1,1 @@
-"""Text that others wrote: secrets in it, characters that a terminal would obey, messages of providers that failed."""
+"""Untrusted text: secrets, terminal control characters, provider errors."""

@@ -1,7 +1,4 @@
-"""Cleans external error texts for logs, jobs and results.
-
-They may quote the request: a key, an address with a password, or the prompt.
-"""
+"""Cleans external error texts, which may quote secrets."""
 
 from __future__ import annotations
 
@@ -55,9 +52,7 @@ _PATTERNS = tuple(
 
 
 def plain_error(text: str) -> str:
-    """Shorten an error to about 300 characters on a single line. Drops stacks; from a trailing object (JSON or Python)
-    keeps the error fields. Unreadable text is unchanged. Never raises.
-    """
+    """Shorten an error to about 300 characters on one line, without stacks. Never raises."""
     before, stack, after = text.partition(_TRACEBACK)
     if stack:
         lines = [line for line in after.splitlines() if line.strip()]
@@ -67,7 +62,7 @@ def plain_error(text: str) -> str:
 
 
 def unwrapped(line: str) -> str:
-    """Replace an object that ends the line by its error text. Never raises."""
+    """Replace a trailing object by its error text. Never raises."""
     before, brace, _ = line.partition("{")
     held, text = None, line[len(before) :]
     for read in (json.loads, ast.literal_eval) if brace and len(text) <= _LONGEST_OBJECT else ():
@@ -81,7 +76,6 @@ def unwrapped(line: str) -> str:
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:
-    """Yield the error texts, outermost first."""
     if not isinstance(value, dict) or depth == 0:
         return
     for key in _SAYS:
@@ -93,8 +87,9 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
 
 
 def told(text: object, known: Iterable[str] = ()) -> str:
-    """Shorten text to :data:`LONGEST` characters on one line, without control characters, secrets by shape, or
-    ``known`` secrets (also URL-escaped). A trailing object is replaced by its error message.
+    """Shorten text to :data:`LONGEST` characters on one line, without secrets and control characters.
+
+    ``known``: secrets without a shape.
     """
     whole = str(text).partition(_TRACEBACK)[0]
     if len(whole) > _LOOKED_AT:
@@ -109,13 +104,11 @@ def told(text: object, known: Iterable[str] = ()) -> str:
 
 
 def explained(error: BaseException, known: Iterable[str] = ()) -> str:
-    """Return the kind of an error and its message, cleaned by :func:`told`."""
     return told(f"{type(error).__name__}: {error}", known)
 
 
 def secrets_in(environ: Mapping[str, str], *names: str | None) -> tuple[str, ...]:
-    """Return values of the environment that nobody is to see: of the variables ``names``, and of all that are named
-    like a secret (``OPENAI_API_KEY``, ``HF_TOKEN``)."""
+    """Return secret environment values: of ``names``, and of variables named like a secret (``HF_TOKEN``)."""
     named = {environ[name] for name in names if name and len(environ.get(name, "")) >= _SHORTEST_NAMED}
     others = {each for name, each in environ.items() if len(each) >= _SHORTEST and _SECRET_VARIABLE.search(name)}
     return tuple({form for each in named | others for form in (each, each.strip()) if len(form) >= _SHORTEST_NAMED})

@@ -1,5 +1,4 @@
-"""Recognises requests that a web page of somebody else sends: by a name that suddenly resolves to this machine (DNS
-rebinding), or from another origin."""
+"""Detects requests of foreign web pages, by DNS rebinding or from another origin."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s\[\]:@/?#\\]+))(?::[0-9]{1,5})?",
 
 
 def is_known_host(host: str, allowed: Collection[str] = ()) -> bool:
-    """Return whether a ``Host`` header cannot be another's: an IP address, ``localhost``, or in ``allowed`` (in
-    lower case)."""
+    """Return whether a ``Host`` header is safe: an IP address, ``localhost``, or in ``allowed`` (lower case)."""
     found = _HOST.fullmatch(host.lower())
     if found is None:
         return False
@@ -29,8 +27,10 @@ def is_known_host(host: str, allowed: Collection[str] = ()) -> bool:
 
 
 def is_own_origin(origins: Sequence[str], host: str, fetch_site: str | None, allowed: Collection[str] = ()) -> bool:
-    """Return whether a request comes from a program, which names no origin, or from a page of the ``host`` asked or of
-    a name in ``allowed``: a proxy may have renamed the host. ``fetch_site``: the header ``Sec-Fetch-Site``."""
+    """Return whether a request comes from a program, a page of ``host``, or ``allowed``.
+
+    ``fetch_site``: header ``Sec-Fetch-Site``.
+    """
     if fetch_site not in (None, "same-origin", "none"):
         return False
     if not origins:
@@ -44,7 +44,7 @@ def is_own_origin(origins: Sequence[str], host: str, fetch_site: str | None, all
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can be meant. A name other than ``localhost`` may be anybody's."""
+    """Return whether the host can only be this machine. ``localhost`` is the only such name."""
     try:
         return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""The keys that providers hand out, by the shapes in ``key_kinds.toml``: one line per kind."""
+"""Provider keys by the shapes in ``key_kinds.toml``."""
 
 from __future__ import annotations
 
@@ -17,5 +17,4 @@ ESCAPES = re.compile(r"(?<=\\)(?:[nrt]|u00[0-9A-Fa-f]{2})|(?<=%)[0-9A-F]{2}|(?<=
 
 
 def kind_of(key: str) -> str:
-    """Return the kind of a key that :data:`KEYS` found."""
     return next(kind for kind, shape in _KINDS.items() if re.match(shape, key, re.ASCII))

@@ -1,8 +1,5 @@
-"""Secrets without a shape of their own, known by the name before them.
-
-Examples are ``password: x``, ``PGPASSWORD=x``, ``"apiKey": "x"``, ``environ["TOKEN"] = "x"``, ``--password x`` and
-``<secret>x</secret>``, in YAML, JSON, environments, code and prose. Text about a name stays: that a password is wrong,
-how many tokens there were, by which key rows are sorted. Each pattern looks at a bounded stretch of text.
+"""Secrets found by the name before them, such as ``password: x``, ``PGPASSWORD=x``, ``"apiKey": "x"`` or
+``<secret>x</secret>``.
 """
 
 from __future__ import annotations
@@ -113,7 +110,7 @@ _BEFORE = 100
 
 
 def without_named(text: str) -> str:
-    """Replace each value behind a secret's name by ``[secret: password]``."""
+    """Replace each value after a secret's name by ``[secret: password]``."""
     kept: list[str] = []
     done = 0
     for name, start, end in _names(text):
@@ -124,8 +121,7 @@ def without_named(text: str) -> str:
 
 
 def _names(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the ending of each name that may be a secret's, in lower case, and its position; an ending that is a
-    secret's only if its value looks like one is marked by ``?``."""
+    """Yield the lower-case ending of each possible secret name, and its position. ``?``: the value decides."""
     lower = text.replace("\u0130", "i").lower()  # the only character whose lower case is longer
     for found in _ENDING.finditer(lower):
         start, ending = found.start(), found[0]
@@ -145,7 +141,6 @@ def _names(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _sureness(ending: str, name: str, outside: str, is_apart: bool) -> str:
-    """Return ``!`` where tokens and keys of a name are secrets, ``?`` if their values have to decide."""
     if ending.startswith("authorization"):
         return "?"
     if ending.startswith("token"):
@@ -158,7 +153,6 @@ def _sureness(ending: str, name: str, outside: str, is_apart: bool) -> str:
 
 
 def _value_behind(text: str, name: str, start: int, end: int) -> re.Match[str] | None:
-    """Return a match of the text after a name: its group leads to the value, and the value ends it."""
     for pattern in _FOLLOWS:
         if (held := pattern.match(text, end)) is not None:
             return held if _may_hold(name, held) else None
@@ -181,8 +175,7 @@ def _may_hold(name: str, held: re.Match[str]) -> bool:
 
 
 def is_secret_name(name: str, value: str) -> bool:
-    """Return whether a field is named like a secret: ``apiKey``, ``PGPASSWORD``, ``Set-Cookie``. Some names count only
-    if the value looks like a secret."""
+    """Return whether a field is named like a secret: ``apiKey``, ``PGPASSWORD``, ``Set-Cookie``."""
     if _COOKIE.search(name):
         return True
     return any(

@@ -26,18 +26,17 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with unsafe characters written out (``\\x1b``, ``\\u202e``); line feeds and tabs stay."""
+    """Return ``text`` with unsafe characters escaped (``\\x1b``, ``\\u202e``), except line feeds and tabs."""
     return _UNSAFE.sub(_escaped, text)
 
 
 def one_printable_line(text: str) -> str:
-    """Write ``text`` like :func:`printable`, on one line: line feeds and tabs are written out too, so that no text
-    passes for a line of ours."""
+    """Escape ``text`` like :func:`printable`, with line feeds and tabs, onto one line."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def printable_json(text: str) -> str:
-    """Write unsafe characters of JSON text as JSON escapes them (``\\u202e``): parsed, it has the same values."""
+    """Escape unsafe characters of JSON text as JSON (``\\u202e``); parsed values stay the same."""
 
     def escaped(found: re.Match[str]) -> str:
         units = found[0].encode("utf-16-be", "surrogatepass")
@@ -47,7 +46,6 @@ def printable_json(text: str) -> str:
 
 
 def is_printable(text: str) -> bool:
-    """Return whether nothing in ``text`` would be written out."""
     return _UNSAFE.search(text) is None
 
 
@@ -56,18 +54,17 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def clean(text: str) -> str:
-    """Return ``text`` like :func:`printable`, but leaves characters that join letters and pictures."""
+    """Escape ``text`` like :func:`printable`, but keep joiners of letters and pictures."""
     return text if text.isascii() and text.isprintable() else _UNREADABLE.sub(_escaped, text)
 
 
 def for_xml(text: str) -> str:
-    """Return ``text`` with every character that XML cannot hold replaced by U+FFFD."""
+    """Replace characters that XML cannot hold by U+FFFD."""
     return _NOT_XML.sub("\ufffd", text)
 
 
 def excerpt(text: str | None, room: int) -> str | None:
-    """Return the beginning of a text, on one line, cut to ``room`` characters before unsafe characters are written
-    out."""
+    """Return the first ``room`` characters of a text, escaped, on one line."""
     if text is None:
         return None
     line = " ".join(text[: 2 * room].split())
@@ -75,6 +72,5 @@ def excerpt(text: str | None, room: int) -> str | None:
 
 
 def as_text(value: Any) -> str:
-    """Write a value as JSON, with sorted keys; a text as it is. Raises ``RecursionError`` for lists within lists
-    hundreds deep."""
+    """Format a value as JSON with sorted keys; texts unchanged. Raises ``RecursionError`` for deeply nested lists."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)

@@ -1,8 +1,4 @@
-"""Finds secrets by provider formats and by preceding names (:mod:`pandaeval_collector.base.untrusted.named_secrets`).
-
-Uses typed patterns, because entropy would match span and call ids, which a judge must distinguish. Replaces with
-``[secret: kind]``. Secrets without a shape or name are not found.
-"""
+"""Finds secrets by provider formats and names, and replaces them with ``[secret: kind]``."""
 
 from __future__ import annotations
 
@@ -119,7 +115,7 @@ _USER_AND_PASSWORD = re.compile(r"[^:\s]{1,200}:.{1,200}")
 
 
 def is_secret_field(name: str, value: object = None) -> bool:
-    """Return whether a field is named like a secret, or holds a secret under the name ``auth``."""
+    """Return whether a field holds a secret, by its name."""
     text = value if isinstance(value, str) else ""
     if name.lower() in ("auth", "_auth"):
         return redact(f"auth: {text}") != f"auth: {text}"
@@ -127,8 +123,7 @@ def is_secret_field(name: str, value: object = None) -> bool:
 
 
 def redact(text: str) -> str:
-    """Replace every secret that has a known shape by its kind; take characters that nobody sees, which could hide
-    one, out first."""
+    """Replace every secret of a known shape by its kind. First removes invisible characters."""
     return _deeply(UNSEEN.sub("", text), 0)
 
 
@@ -152,7 +147,6 @@ def _without_keys(stretch: re.Match[str]) -> str:
 
 
 def _without_encoded(token: str, layer: int) -> str:
-    """Replace base64 of a text with a secret in it as a whole; that text may hold base64 itself."""
     decoded = _decoded(token)
     return token if decoded is None or _deeply(decoded, layer + 1) == decoded else "[secret: encoded]"
 

@@ -1,4 +1,4 @@
-"""Texts without content: blank, punctuation alone, or a token by which machines tell each other something."""
+"""Detects texts without content: blank, punctuation, or control tokens."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _CONTROL = re.compile(
 
 
 def says_something(text: str | None) -> bool:
-    """Return whether a text has content for a reader: it holds a letter, a digit or a pictograph that is no part of a
-    control token."""
+    """Return whether a text has content: a letter, digit or pictograph outside control tokens."""
     if not text:
         return False
     if _WORDS.match(text) is not None:  # nearly all texts end here, in a fraction of the time
@@ -38,12 +37,10 @@ def says_something(text: str | None) -> bool:
 
 
 def say_something(*texts: str | None) -> bool:
-    """Return whether each of the texts has content for a reader."""
     return all(map(says_something, texts))
 
 
 def is_control(text: str | None) -> bool:
-    """Return whether a text holds control tokens and no other content."""
     if not text or _WORDS.match(text) is not None:
         return False
     seen = UNSEEN.sub("", text).strip()

@@ -1,4 +1,4 @@
-"""What the spans of a trace state about it by an attribute of ours."""
+"""Our attributes on the spans of a trace."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from pandaeval_otel.model import Trace
 
 
 def stated(trace: Trace, *names: str) -> list[str]:
-    """Return the bounded value of each attribute from the first span that has it; ``0`` counts, empty text does not.
-    ``""``: none.
-    """
+    """Return each attribute's bounded value from the first span with it, or ``""``. ``0`` counts."""
     held = [span.attributes for span in trace.spans if span.attributes]
     texts = ((str(each[name]) for each in held if each.get(name) is not None) for name in names)
     return [bounded(next(filter(None, said), "")) for said in texts]

@@ -14,12 +14,11 @@ _NO_FILE = "is a pipe or a device and no file; write what it gives into a file f
 
 
 class TooLongError(OSError):
-    """A file holds more than it may."""
+    """A file is too long."""
 
 
 def open_given(path: Path | str) -> BinaryIO:
-    """Open a file to be read. Raises ``OSError`` with a sentence, also for a path that is no file and was not opened
-    for this process by the shell."""
+    """Open a file for reading. Raises ``OSError`` with a sentence, also for special files."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opens a pipe without a writer
     try:
         kind = os.fstat(descriptor).st_mode
@@ -36,8 +35,7 @@ def open_given(path: Path | str) -> BinaryIO:
 
 
 def read_given(path: Path | str, most: int = 256 << 20) -> bytes:
-    """Return the content of a file of at most ``most`` bytes, and read no more: it may be a device, or grow. Raises
-    ``OSError`` as :func:`open_given` does, and :class:`TooLongError`."""
+    """Return a file's content. Raises ``OSError``, and :class:`TooLongError` above ``most`` bytes."""
     with open_given(path) as file:
         held = file.read(most + 1)
     if len(held) > most:

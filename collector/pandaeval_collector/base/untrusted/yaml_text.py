@@ -1,8 +1,4 @@
-"""YAML that people write: its values and their places.
-
-YAML is read with the words of JSON: no dates, no ``12:30`` for 750, no ``010`` for 8, which nobody means in a label, in
-the arguments of a call or in a configuration.
-"""
+"""User-written YAML with JSON's scalars: values and positions."""
 
 from __future__ import annotations
 
@@ -35,14 +31,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Spot(NamedTuple):
-    """A position in a text; both count from 1."""
+    """A position in a text, 1-based."""
 
     line: int
     column: int
 
 
 class BadTextError(Exception):
-    """A text cannot be read. ``spot``: the position of the fault, if it is known."""
+    """A text cannot be read. ``spot``: position of the fault, if known."""
 
     def __init__(self, text: str, spot: Spot | None = None) -> None:
         super().__init__(text)
@@ -51,8 +47,7 @@ class BadTextError(Exception):
 
 @dataclass(slots=True)
 class YamlText:
-    """The content of a text. ``value``: ``None`` for an empty text; ``values_at``, ``keys_at``: the positions of values
-    and of their keys."""
+    """The content of a text. ``value``: ``None`` if empty. ``values_at``, ``keys_at``: positions of values and keys."""
 
     value: Any = None
     values_at: dict[Place, Spot] = field(default_factory=dict)
@@ -60,12 +55,11 @@ class YamlText:
 
     @property
     def lines(self) -> dict[Place, int]:
-        """The line of each key, and of each value without a key."""
         return {place: spot.line for place, spot in (self.values_at | self.keys_at).items()}
 
 
 def dotted(place: Iterable[str | int]) -> str:
-    """Write ``("metrics", "enabled", 1)`` as people do: ``metrics.enabled[1]``."""
+    """Format ``("metrics", "enabled", 1)`` as ``metrics.enabled[1]``."""
     text = ""
     for part in place:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"
@@ -73,8 +67,10 @@ def dotted(place: Iterable[str | int]) -> str:
 
 
 def parse(text: str, most: int = _MOST, deepest: float = math.inf, any_keys: bool = True) -> YamlText:
-    """Read a single-document text. Raises :class:`BadTextError` for the first fault, such as a tag, object or non-JSON
-    value. ``most``: values and keys with aliases expanded. ``deepest``: levels. ``any_keys``: allow number keys.
+    """Read a single-document text.
+
+    Raises :class:`BadTextError` for the first fault. ``most``: values and keys. ``deepest``: levels. ``any_keys``:
+    allow number keys.
     """
     content = YamlText()
     try:
@@ -94,8 +90,7 @@ def parse(text: str, most: int = _MOST, deepest: float = math.inf, any_keys: boo
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads YAML with the words of :data:`WORDS`, and stops where a text gets too large: a few lines of YAML can stand
-    for gigabytes."""
+    """Reads YAML with the scalars of :data:`WORDS`, and stops at a size limit."""
 
     def __init__(self, text: str, most: int, deepest: float, any_keys: bool) -> None:
         super().__init__(text)
@@ -104,7 +99,6 @@ class _Loader(yaml.SafeLoader):
         self._sizes: dict[int, int] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Compose a node as PyYAML does, checks its tag and counts it; an alias counts as the aliased node."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if len(self._open) >= self._deepest:
             raise _fault(event, f"it is nested more than {self._deepest} levels deep")
@@ -125,7 +119,6 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Compose a map as PyYAML does, checks its keys and writes out its merges."""
         node = super().compose_mapping_node(anchor)
         first: dict[str, int] = {}
         for key, _ in node.value:
@@ -150,12 +143,10 @@ def _spot(mark: yaml.Mark) -> Spot:
 
 
 def _fault(at: Any, text: str) -> yaml.MarkedYAMLError:
-    """Make the error for an event or a node."""
     return yaml.MarkedYAMLError(problem=text, problem_mark=at.start_mark)
 
 
 def _value(loader: _Loader, node: yaml.Node, place: Place, content: YamlText) -> Any:
-    """Make a plain value of a node, and note its positions."""
     content.values_at[place] = _spot(node.start_mark)
     if isinstance(node, yaml.SequenceNode):
         return [_value(loader, item, (*place, i), content) for i, item in enumerate(node.value)]

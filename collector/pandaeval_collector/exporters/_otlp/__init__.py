@@ -1,1 +1,1 @@
-"""OTLP output: makes requests, sends them, and interprets the answers."""
+"""OTLP output: requests, transport and answers."""

@@ -1,7 +1,6 @@
-"""Interprets a sink's answer: accepted, retry, permanent, too large or unsupported.
+"""Interprets a sink's answer, after https://opentelemetry.io/docs/specs/otlp/#failures.
 
-Follows https://opentelemetry.io/docs/specs/otlp/#failures, with one addition: if credentials are refused, results stay
-in the outbox and are retried rarely, so a changed token loses no results.
+Refused credentials are retried rarely.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _LONGEST_PAUSE_S = 600.0
 
 
 class RefusedError(Exception):
-    """The sink rejects this request permanently. ``reason``: one word, for counting."""
+    """A permanent rejection. ``reason``: a word, for counting."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -55,7 +54,7 @@ class RefusedError(Exception):
 
 
 class BatchTooLargeError(RefusedError):
-    """The batch is too large; a smaller batch may succeed."""
+    """A smaller batch may succeed."""
 
 
 class NotServedError(RefusedError):
@@ -63,7 +62,6 @@ class NotServedError(RefusedError):
 
 
 def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str, str | bytes]]) -> Exception:
-    """Return the error to raise for a gRPC status that is not OK."""
     pause = None
     for key, value in trailers:
         if pause is None and key == "grpc-status-details-bin" and isinstance(value, bytes):
@@ -85,7 +83,6 @@ def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str
 
 
 def http_error(status: int, headers: Mapping[str, str]) -> Exception:
-    """Return the error to raise for an HTTP status that is not 2xx."""
     text = f"HTTP {status}"
     if status in _RETRY_STATUSES:
         after = headers.get("retry-after", "")
@@ -105,9 +102,7 @@ def http_error(status: int, headers: Mapping[str, str]) -> Exception:
 
 
 def rejected(response: bytes) -> tuple[int, str]:
-    """Return the number of rejected items in an accepted request, and why. All signals share this form. An answer that
-    is no protobuf (some sinks send ``{}``) rejects none.
-    """
+    """Return the number of rejected items in an accepted request, and why."""
     try:
         partial = ExportTraceServiceResponse.FromString(response).partial_success
     except DecodeError:
@@ -120,7 +115,7 @@ def _pause(seconds: float) -> float:
 
 
 class OtlpSink:
-    """State of an OTLP sink. ``name``: of the exporter. A sink without this signal is retried every five minutes."""
+    """State of an OTLP sink. An unsupported signal is retried every five minutes."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._clock = name, clock
@@ -130,12 +125,10 @@ class OtlpSink:
 
     @property
     def off(self) -> bool:
-        """Whether the sink does not support this signal."""
         return self._ask_at is not None
 
     @property
     def left_alone(self) -> bool:
-        """Whether to send nothing to the sink now."""
         return self._ask_at is not None and self._clock() < self._ask_at
 
     def took(self, items: int, response: bytes) -> int:
@@ -151,7 +144,6 @@ class OtlpSink:
         return min(count, items)
 
     def refused(self, items: int, error: RefusedError) -> None:
-        """Record the permanent rejection of ``items`` items."""
         if not isinstance(error, NotServedError):
             self._complain(error.reason, f"{items} items are dropped, the sink will not take them: {told(error)}")
             return

@@ -1,6 +1,4 @@
-"""One exporter per signal: log events and spans from the outbox, and all series at each interval. A sink that was down
-therefore misses no series.
-"""
+"""An exporter per signal: log events and spans from the outbox, all series at each interval."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ def _value(key: str, value: str) -> AnyValue:
 
 
 class SignalExporter:
-    """Sends a signal's items. ``max_items``: maximum per request."""
+    """Sends a signal's items, at most ``max_items`` per request."""
 
     def __init__(self, signal: str, transport: Transport, envelope: Envelope, max_items: int) -> None:
         self.name = f"otlp.{signal}"
@@ -67,9 +65,6 @@ class SignalExporter:
         await self._transport.close()
 
     async def _send_some(self, items: Sequence[T], encode: Callable[[Sequence[T]], Iterable[bytes]]) -> Sent:
-        """Send the first ``items`` in one request, halving while it is too large. ``dropped`` has only
-        ``rejected_by_sink`` if the sink took the request.
-        """
         while True:
             batch = items[: self._max_items]
             request = await asyncio.to_thread(lambda some: self._envelope.request(encode(some)), batch)
@@ -85,7 +80,7 @@ class SignalExporter:
 
 
 class ItemExporter(SignalExporter):
-    """Exports one of the signals ``logs`` and ``traces``. Implements ``Exporter``."""
+    """``Exporter`` of ``logs`` or ``traces``."""
 
     def __init__(self, signal: str, transport: Transport, envelope: Envelope) -> None:
         super().__init__(signal, transport, envelope, _MAX_ROWS)
@@ -105,7 +100,6 @@ class ItemExporter(SignalExporter):
 
 
 def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
-    """Take as many items as fit into one request, at least one."""
     size = 0
     for index, row in enumerate(rows):
         size += len(row.body)
@@ -115,7 +109,7 @@ def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def metrics(points: Iterable[Point], now_ns: int) -> Iterator[bytes]:
-    """Encode one ``Metric`` per instrument. ``points``: those of an instrument in a row."""
+    """Encode a ``Metric`` per instrument from its consecutive ``points``."""
     for instrument, group in itertools.groupby(points, key=lambda point: point.instrument):
         metric = Metric(name=instrument.name, unit=instrument.unit, description=instrument.description)
         match instrument.kind:
@@ -156,7 +150,7 @@ def _data_point(point: Point, now_ns: int) -> Any:
 
 
 class MetricsExporter(SignalExporter):
-    """Exports the scores and the collector's own numbers. Implements ``Repeating``."""
+    """``Repeating`` exporter of scores and the collector's own numbers."""
 
     def __init__(
         self, transport: Transport, envelope: Envelope, series: ZeroFirst, telemetry: Telemetry, interval: float
@@ -174,7 +168,6 @@ class MetricsExporter(SignalExporter):
             await self._send_series(hold=False)  # else it is unknown when values follow their zeros
 
     async def _send_series(self, hold: bool) -> bool:
-        """Send all series page by page. Returns whether any were new and sent as 0."""
         now = time.time()
         pages = self._series.pages(now, hold)
         had_new = False
@@ -196,7 +189,6 @@ class MetricsExporter(SignalExporter):
 
 
 def build(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """Make one exporter for each signal with an endpoint. The exporters are not open yet."""
     trust = Trust(settings.certificate, settings.client_certificate, settings.client_key)
     envelope, interval = Envelope(around.instance_id), settings.metrics_interval
     headers = around.environ.get(settings.headers_env, "") if settings.headers_env else ""

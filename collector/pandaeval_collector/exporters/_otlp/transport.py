@@ -70,8 +70,9 @@ _CURES_IN_THE_CLEAR = (
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """PEM files. ``certificate``: trusted authority, ``None`` for the default. ``client_certificate`` and
-    ``client_key``: for mTLS, both or neither. Read per connection, so renewed files are used.
+    """PEM files, read per connection.
+
+    ``certificate``: trusted authority. ``client_certificate``, ``client_key``: for mTLS.
     """
 
     certificate: str | None = None
@@ -79,12 +80,12 @@ class Trust:
     client_key: str | None = None
 
     def for_grpc(self) -> grpc.ChannelCredentials:
-        """Make gRPC credentials of the files. Raises :class:`OSError` for files that cannot be read."""
+        """Make gRPC credentials. Raises :class:`OSError`."""
         files = (self.certificate, self.client_key, self.client_certificate)
         return grpc.ssl_channel_credentials(*(Path(file).read_bytes() if file else None for file in files))
 
     def for_http(self) -> ssl.SSLContext:
-        """Make a TLS context of the files. Raises :class:`OSError` (which ``ssl.SSLError`` is) for unusable files."""
+        """Make a TLS context. Raises :class:`OSError`, also ``ssl.SSLError``."""
         context = ssl.create_default_context(cafile=self.certificate)
         if self.client_certificate is not None:
             # An empty password, so that an encrypted key is refused instead of asked for on the terminal.
@@ -92,7 +93,7 @@ class Trust:
         return context
 
     def verify(self) -> None:
-        """Raise :class:`ValueError`, naming the files, unless a TLS context can be made of them."""
+        """Raise :class:`ValueError`, naming the files, if unusable."""
         try:
             self.for_http()
         except (OSError, ValueError) as error:
@@ -101,7 +102,7 @@ class Trust:
 
 
 def cure(details: str, secure: bool) -> str:
-    """Return the fix for a failed TLS connection, appended to ``details``; empty for other causes."""
+    """Return the fix for a failed TLS connection, appended to ``details``, or ``""``."""
     said = details.upper().replace(" ", "_")
     for signs, advice in _CURES if secure else _CURES_IN_THE_CLEAR:
         if any(sign in said for sign in signs):
@@ -121,21 +122,21 @@ class SignalTarget:
 
     @property
     def address(self) -> str:
-        """``HOST:PORT``."""
         return _address(self.host, self.port)
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the host is this machine, to which no proxy leads."""
         return is_loopback(self.host)
 
 
 def target(
     endpoint: str, signal: str, protocol: str, insecure: bool, *, headers: str = "", own_path: bool = False
 ) -> SignalTarget:
-    """Read where a signal goes. ``endpoint``: HOST:PORT or a URL. ``own_path``: the endpoint was given for this signal
-    alone, so a path in it is the whole path, as the OpenTelemetry specification says. ``headers``:
-    ``name=value,name=value``, percent-encoded."""
+    """Parse a signal's target.
+
+    ``endpoint``: HOST:PORT or a URL. ``own_path``: it contains the whole path, as OpenTelemetry specifies. ``headers``:
+    ``name=value,name=value``, percent-encoded.
+    """
     is_url = "://" in endpoint
     parts = urlsplit(endpoint if is_url else f"{'http' if insecure else 'https'}://{endpoint}")
     secure = parts.scheme == "https"
@@ -161,8 +162,7 @@ def _address(host: str, port: int) -> str:
 
 
 class Envelope:
-    """Makes OTLP requests of items that are encoded already (log records, spans, metrics): their bytes stay as they
-    are, so what is sent again is byte for byte what was sent before."""
+    """Makes OTLP requests of encoded items, byte for byte the same in retries."""
 
     def __init__(self, instance_id: str) -> None:
         facts = {"service.name": SERVICE_NAME, "service.instance.id": instance_id, "service.version": VERSION}
@@ -170,21 +170,20 @@ class Envelope:
         self._scope = InstrumentationScope(name=OWN_SCOPE, version=VERSION).SerializeToString()
 
     def request(self, items: Iterable[bytes]) -> bytes:
-        """Encode an export request; its form is the same for all three signals."""
         request = Request()
         request.resourced.add(resource=self._resource).scoped.add(scope=self._scope, items=list(items))
         return bytes(request.SerializeToString())
 
 
 class Transport(ABC):
-    """One connection to one sink for one signal, on one event loop: a signal's trouble is not another's."""
+    """A connection to a sink for one signal, on one event loop."""
 
     def __init__(self, target: SignalTarget, trust: Trust | None = None) -> None:
         self._target, self._trust = target, trust or Trust()
 
     @abstractmethod
     async def open(self) -> None:
-        """Prepare the client; it connects at the first request."""
+        """Prepare the client, which connects at the first request."""
 
     @abstractmethod
     async def send(self, request: bytes) -> bytes:
@@ -195,8 +194,7 @@ class Transport(ABC):
         """Close the connection. Safe to call twice."""
 
     async def _renew(self) -> None:
-        """Open a new connection: a connection whose other end has vanished looks alive for a quarter of an hour, and
-        certificates may be new."""
+        """Reconnect: a vanished peer looks alive for long, and certificates may be new."""
         await self.close()
         try:
             await self.open()
@@ -205,8 +203,6 @@ class Transport(ABC):
 
 
 class GrpcTransport(Transport):
-    """Sends one signal over a channel of its own."""
-
     def __init__(self, target: SignalTarget, signal: str, trust: Trust | None = None) -> None:
         super().__init__(target, trust)
         self._method = _METHODS[signal]
@@ -250,7 +246,7 @@ class GrpcTransport(Transport):
 
 
 class HttpTransport(Transport):
-    """Sends one signal by POST. Does not follow redirects: content goes where it was configured to go."""
+    """Sends one signal by POST, without following redirects."""
 
     _client: httpx.AsyncClient | None = None
 

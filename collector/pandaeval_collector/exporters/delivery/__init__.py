@@ -1,4 +1,4 @@
-"""Delivers results to sinks: log events and spans from an outbox, metrics from a table; each exporter has a cursor."""
+"""Delivery to sinks: log events and spans from an outbox, metrics from a table."""
 
 MEMBERS = "members"
 """The outbox signal for decided traces sent to their session's owner."""

@@ -1,4 +1,4 @@
-"""Encodes the results of a decision for the exporters and counts them, once, in the transaction that stores them."""
+"""Encodes a decision's results for exporters and counts them, in the transaction that stores them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _log = logging.getLogger(__name__)
 
 
 class Emitter:
-    """Turns results into outbox and series rows. ``signals``: ``logs`` and ``traces`` in use. Calls ``folded`` with the
-    number of results counted under ``__other__`` beyond the series limit. ``page``: base address for links to results.
-    ``shows_failed``: failing evaluation spans have status ERROR. Single-threaded.
+    """Converts results to outbox and series rows.
+
+    ``signals``: in use. ``folded``: called with the number of results beyond the series limit. ``page``: base address
+    of result links. ``shows_failed``: failing spans have status ERROR. Single-threaded.
     """
 
     def __init__(
@@ -44,9 +45,10 @@ class Emitter:
         judged: Collection[str] = (),
         undecided: Collection[str] = (),
     ) -> None:
-        """Add outbox rows and series increments for ``results`` to ``changes``. ``counted``: result ids whose unit is
-        already in the histogram. ``first``: result ids that only replace interim results. ``later``, ``judged``,
-        ``undecided``: trace ids, see :func:`pandaeval_collector.exporters._evaluation_spans.spans`.
+        """Add outbox rows and series increments for ``results`` to ``changes``.
+
+        ``counted``: result IDs of counted units. ``first``: result IDs that replace interim results. Others: see
+        :func:`pandaeval_collector.exporters._evaluation_spans.spans`.
         """
         encoded = encode_attributes(results, self._page) if self._signals else []
         if "logs" in self._signals:
@@ -58,22 +60,19 @@ class Emitter:
         self.count(results, changes, counted, first)
 
     def add_interim(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Add log records for interim results. Series count each unit once and spans cannot be replaced, so neither is
-        written.
-        """
+        """Add log records of interim results, without series and spans."""
         if "logs" in self._signals:
             encoded = [log_record(each) for each in encode_attributes(results, self._page)]
             changes.outbox.extend(outbox_batches("logs", encoded))
 
     def add_spent(self, rows: Sequence[ListedRow], changes: WriteSet) -> None:
-        """Add series increments for the tokens and costs of new runs."""
         changes.series.extend(series_rows(spent(rows, self._labels)))
         changes.labels.extend(self._labels.take_new())
 
     def count(
         self, results: Sequence[Result], changes: WriteSet, counted: Collection[str] = (), first: Collection[str] = ()
     ) -> None:
-        """Add series increments as :meth:`add`, without outbox rows, for results that are not sent individually."""
+        """Add series increments as :meth:`add`, without outbox rows."""
         labels = self._labels
         before = labels.folded
         changes.series.extend(series_rows(increments(results, counted, labels, first)))

@@ -1,6 +1,4 @@
-"""Runs exporters independently: outbox exporters with a cursor each, and exporters that send their whole state at an
-interval.
-"""
+"""Runs exporters independently, from the outbox or at an interval."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ _FLUSH_S = 5.0
 
 
 class Outlet(ABC):
-    """Runs an exporter. Failures are retried with back-off; state changes are logged."""
+    """Runs an exporter, with back-off after failures. Logs state changes."""
 
     def __init__(self, exporter: Exporter | Repeating, signal: str, telemetry: Telemetry) -> None:
         self._sink, self._backoff, self._is_up = exporter, Backoff(), True
@@ -40,7 +38,7 @@ class Outlet(ABC):
 
     @property
     def state(self) -> int:
-        """Exporter state: 1 up, 0 down, -1 off because the sink rejects this signal."""
+        """1 up, 0 down, -1 off because the sink rejects this signal."""
         if not self._is_up:
             return DOWN
         return OFF if self._sink.off else UP
@@ -62,9 +60,7 @@ class Outlet(ABC):
 
     @abstractmethod
     async def _send(self, last: bool) -> float | None:
-        """Send something. Returns seconds to the next send; ``None`` if more may be ready. ``last``: no other call
-        follows soon.
-        """
+        """Send. Returns seconds to the next send; ``None`` if more may be ready."""
 
     async def _round(self) -> float | None:
         last = self._rounds is not None and self._rounds.is_last
@@ -81,7 +77,6 @@ class Outlet(ABC):
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
-        """Record success of the exporter, or its exception as a component error, except :class:`RetryLaterError`."""
         try:
             yield
         except RetryLaterError:
@@ -96,9 +91,7 @@ class Outlet(ABC):
 
 
 class Outbox(Outlet):
-    """Feeds an exporter from its last item. At-least-once delivery; exactly-once if the exporter stores a position
-    with the cursor, such as a file length. ``source``: its signal, or ``results``.
-    """
+    """Feeds an exporter at least once; exactly once if it stores a position. ``source``: its signal, or ``results``."""
 
     def __init__(self, store: Store, exporter: Exporter, telemetry: Telemetry) -> None:
         super().__init__(exporter, exporter.source, telemetry)
@@ -111,7 +104,6 @@ class Outbox(Outlet):
         self._read = store.reads.results_after if reads_results else functools.partial(store.outbox.after, self.source)
 
     def wake(self) -> None:
-        """Wake the outbox for new items."""
         if self._rounds is not None and self.state:  # an exporter that is down keeps to its waiting time
             self._rounds.ring()
 
@@ -125,7 +117,6 @@ class Outbox(Outlet):
             await self._note(self.seq, begins)
 
     async def _send(self, last: bool) -> float | None:
-        """Deliver one batch."""
         try:
             rows = self._read(self.seq, _BATCH)
         except DamagedError as error:
@@ -157,8 +148,6 @@ class Outbox(Outlet):
 
 
 class Repeater(Outlet):
-    """Runs one :class:`pandaeval_collector.exporters.Repeating`: new results are sent with the next interval."""
-
     def __init__(self, exporter: Repeating, telemetry: Telemetry) -> None:
         super().__init__(exporter, exporter.name.partition(".")[2], telemetry)
         self._exporter = exporter

@@ -1,1 +1,1 @@
-"""Turns due traces into decisions: understands each alone, then files them under sessions in order."""
+"""Turns due traces into decisions: understands each alone, then files them under sessions."""

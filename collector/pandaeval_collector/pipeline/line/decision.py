@@ -1,4 +1,4 @@
-"""The result of a batch, including data only for the worker itself."""
+"""The result of a batch, with data for the worker alone."""
 
 from __future__ import annotations
 
@@ -15,36 +15,29 @@ from pandaeval_otel.model import Trace
 
 @dataclass(slots=True)
 class Conclusion(Decision):
-    """A decision with its results and runs."""
-
     results: list[Result] = field(default_factory=list)
     runs: list[ScoredTrace] = field(default_factory=list)
     left_out: Collection[str] = ()
     """Ids of unselected agent traces that are not among the runs."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle only the part for the main process."""
         return Decision, (self.changes, self.failed, self.grown, self.has_runs)
 
     @property
     def traces(self) -> list[Trace]:
-        """The agents' traces, where they were understood in this process."""
         return [run.trace for run in self.runs if run.trace is not None]
 
     @property
     def told(self) -> list[tuple[str, str | None, str | None]]:
-        """(trace id, session, error with which it ended) of each agent's trace, wherever the trace was understood."""
+        """(trace id, session, final error) of each agent's trace."""
         return [(run.unit.trace_id, run.unit.session_id, run.error) for run in self.runs]
 
     @property
     def not_genai(self) -> int:
-        """The number of decided traces without an agent."""
         return len(self.changes.traces) - len(self.runs) - len(self.failed) - len(self.left_out)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A job's outcome and result; ``None`` if cancelled."""
-
     end: JobEnd
     result: Result | None = None

@@ -1,7 +1,6 @@
 """Evaluates metrics that read other traces of the session.
 
-A digest covers the trace and the traces read with it. It is stored with the trace's facts and is part of the result id.
-If it changes, the metric is evaluated again, and outdated results are retracted.
+A digest of the traces read is part of the result id. If it changes, the metric runs again.
 """
 
 from __future__ import annotations
@@ -43,17 +42,13 @@ _NOT_KEPT = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not stored here, 
 
 @dataclass(slots=True)
 class FiledRun:
-    """A run that is being filed, with all of its results."""
-
     run: ScoredTrace
     results: list[Result]
 
 
 @dataclass(slots=True)
 class Stretch:
-    """Members of a session in order, from position ``first`` to the end. ``since``: index of the first member whose
-    predecessors may have changed.
-    """
+    """Session members from position ``first``. ``since``: first member with possibly changed predecessors."""
 
     session_id: str
     first: int
@@ -62,7 +57,7 @@ class Stretch:
 
     @classmethod
     def of(cls, session_id: str, first: int, members: Iterable[Member], *, whole: bool = False) -> Stretch:
-        """Order the members. ``whole``: some have left, so all predecessors may have changed."""
+        """Order the members. ``whole``: some left, so all predecessors may have changed."""
         ordered = sorted(members, key=lambda member: member.order)
         changed = (index for index, member in enumerate(ordered) if member.changed and not whole)
         return cls(session_id, first, ordered, next(changed, 0))
@@ -70,9 +65,7 @@ class Stretch:
 
 @dataclass(slots=True)
 class DueReading:
-    """A due evaluation with other traces. ``others``: their indices, in order. ``evidence``: digest of all. ``trace``:
-    with spans, if read.
-    """
+    """A due evaluation. ``others``: indices. ``evidence``: digest of all. ``trace``: with spans, if read."""
 
     stretch: Stretch
     member: Member
@@ -82,14 +75,11 @@ class DueReading:
 
     @property
     def read(self) -> list[Member]:
-        """The other traces."""
         return [self.stretch.members[at] for at in self.others]
 
 
 class _Rule:
-    """How a metric reads other traces. ``end``: suffix of the digested text. ``tells_session``: its result is a signal
-    for session metrics.
-    """
+    """How a metric reads other traces. ``tells_session``: feeds session metrics."""
 
     end: tuple[str, ...] = ()
     tells_session = True
@@ -99,18 +89,16 @@ class _Rule:
         self._evaluator, self._store = evaluator, store
 
     def others(self, members: Sequence[Member], index: int) -> Sequence[int] | None:
-        """Return indices of the traces to read with a trace; ``None`` if the metric reads none."""
         raise NotImplementedError
 
     def results(self, reading: DueReading, unit: Unit, run: ScoredTrace | None) -> list[Result] | None:
-        """Evaluate the metric; ``None`` keeps the stored result. ``run``: of the trace, if being filed."""
+        """Evaluate the metric; ``None`` keeps the stored result."""
         raise NotImplementedError
 
     def prepare(self, readings: Sequence[DueReading]) -> None:
-        """Called with all due readings before evaluation."""
+        """Prepare all due readings before evaluation."""
 
     def due(self, stretch: Stretch, fresh: Collection[str]) -> Iterator[DueReading]:
-        """Yield readings of ``fresh`` traces, and of older traces whose input changed."""
         members = stretch.members
         for index in range(0 if self.reads.later else stretch.since, len(members)):
             member = members[index]
@@ -127,8 +115,6 @@ class _Rule:
 
 
 class _Answers(_Rule):
-    """Compares an answer with the agent's newest earlier answers that were complete before the trace began."""
-
     def others(self, members: Sequence[Member], index: int) -> Sequence[int]:
         facts, start_ns, embedder = members[index].facts, members[index].start_ns, self._evaluator.embedder.id
         if not facts.said:
@@ -137,7 +123,6 @@ class _Answers(_Rule):
         return [*islice(backwards, self.most)][::-1]
 
     def prepare(self, readings: Sequence[DueReading]) -> None:
-        """Unpack vectors and words of all answers at once, as numpy takes the same time for a few rows."""
         embedder = self._evaluator.embedder.id
         used = [member for each in readings for member in each.read]
         used += [each.member for each in readings if each.member.facts.embedder == embedder]
@@ -162,8 +147,6 @@ class _Answers(_Rule):
 
 
 class _Before(_Rule):
-    """Evaluates a trace with the content of earlier session traces, if that may change findings."""
-
     end = ("",)
 
     def others(self, members: Sequence[Member], index: int) -> Sequence[int] | None:
@@ -182,9 +165,7 @@ class _Before(_Rule):
 
 
 class _Recovery(_Rule):
-    """Detects recovery: a later trace's successful call repairs an admitted failed call, or answers a call left
-    open.
-    """
+    """Detects later calls that repair a failed call or answer an open call."""
 
     tells_session = False
 
@@ -211,7 +192,6 @@ class _Recovery(_Rule):
 
 
 def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
-    """Read the spans of a decided trace; ``None`` if not kept."""
     member, session_id = reading.member, reading.stretch.session_id
     trace = kept_trace(store.contents(bytes.fromhex(member.trace_id)), member.facts.digest)
     reading.trace = trace if trace is None or trace.session_id == session_id else with_session(trace, session_id)
@@ -219,9 +199,6 @@ def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
 
 
 def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> list[tuple[str, str, Sequence[str]]]:
-    """Return id, metric and named spans of results that fail a trace (score 0, not ``False``, in the store). Of judges
-    only the step named by ``correctness``, also of its session. ``anew``: re-evaluated metrics.
-    """
     found: list[tuple[str, str, Sequence[str]]] = []
     for (about, key), row in store.newest_results([unit.id, unit.session_id or ""]).items():
         level, _, name = key.partition(".")
@@ -234,9 +211,7 @@ def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> lis
 
 
 def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) -> list[Result]:
-    """Explain failures again after a judge's ``result`` on a trace or session. Covers traces whose steps the result or
-    its predecessor blames, and failed traces without a named step. Traces that are not kept are skipped.
-    """
+    """Explain failures again after a judge's ``result``, for blamed traces and failed traces without a step."""
     if result.metric != "correctness":
         return []
     older = store.newest_results([result.unit.id]).get((result.unit.id, f"{result.unit.level}.{result.metric}"))
@@ -259,7 +234,6 @@ def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) ->
 
 
 def _blamed_step(result: Result) -> Mapping[str, Any] | None:
-    """Return the first wrong step in a failing result, or the failed trace alone."""
     if result.success is not False:
         return None
     step: Mapping[str, Any] | None = result.finding.metadata.get("blame")
@@ -267,7 +241,6 @@ def _blamed_step(result: Result) -> Mapping[str, Any] | None:
 
 
 def _kept_again(store: StoreReader, unit: Unit, trace_id: bytes) -> tuple[Unit | None, Trace | None]:
-    """Return a kept trace with its unit. ``unit`` is of the trace or its session."""
     if unit.level == "session":
         row = store.left_behind([trace_id]).get(trace_id)
         if row is None:
@@ -278,7 +251,7 @@ def _kept_again(store: StoreReader, unit: Unit, trace_id: bytes) -> tuple[Unit |
 
 
 class Dependencies:
-    """Evaluates metrics that read other session traces. Reads the store only; single-threaded."""
+    """Evaluates metrics that read other session traces. Only reads the store; single-threaded."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator) -> None:
         self._store, self._evaluator = store, evaluator
@@ -288,7 +261,6 @@ class Dependencies:
             self._rules.append(kind(metric, reads, evaluator, store))
 
     def suffices(self, newest: Sequence[Member], start_ns: int) -> bool:
-        """Return whether ``newest`` members cover everything read with the session's traces since ``start_ns``."""
         later = [member for member in newest if member.start_ns >= start_ns]
         before = len(newest) - len(later)
         agents = {member.facts.agent for member in later if member.facts.said}
@@ -303,9 +275,7 @@ class Dependencies:
         return before > 0
 
     def score(self, stretches: Sequence[Stretch], batch: Mapping[str, FiledRun]) -> list[Result]:
-        """Evaluate due metrics of sessions and mark changed members. Results for traces in the batch are added there;
-        others are returned.
-        """
+        """Evaluate due metrics and mark changed members. Adds results to traces in the batch; returns the others."""
         again: dict[str, tuple[DueReading, list[Result]]] = {}
         more: list[Result] = []
         for stretch in stretches:
@@ -324,9 +294,6 @@ class Dependencies:
         return [*more, *(result for reading, found in again.values() for result in self._explained(reading, found))]
 
     def _first_read(self, stretch: Stretch, member: Member, batch: Mapping[str, FiledRun]) -> list[Result]:
-        """Mark a member first read with its session. Returns results replacing another collector's older revision, if
-        no new results exist.
-        """
         facts = member.facts
         if facts.evidence is not None:
             return []
@@ -338,7 +305,6 @@ class Dependencies:
         return taken_back(self._store, self._evaluator, unit, [], among=names)
 
     def _explained(self, reading: DueReading, results: Sequence[Result]) -> list[Result]:
-        """Return new results of an earlier trace, with explanations and current results."""
         member, evaluator = reading.member, self._evaluator
         unit = unit_again(member, reading.stretch.session_id, member.facts.digest)
         anew = {result.metric for result in results if result.unit.level == "trace"}
@@ -383,7 +349,6 @@ class Dependencies:
 
 
 def signals_of(evaluator: Evaluator, results: Iterable[Result]) -> dict[str, SignalFacts]:
-    """Return trace results as session signals, by metric."""
     signals: dict[str, SignalFacts] = {}
     for result in results:
         if result.unit.level != "trace" or not result.is_verdict or result.finding.metadata.get(APPLIES) is False:

@@ -1,4 +1,4 @@
-"""Follow-up questions after a verdict (``judge.detail: failing``), about a trace and its turn."""
+"""Follow-up questions about a trace and its turn after a verdict (``judge.detail: failing``)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ Place = tuple[str, Sequence[str]]
 def details(
     store: StoreReader, evaluator: Evaluator, verdict: Result, trace_ids: Sequence[str]
 ) -> tuple[list[Result], list[JobRow]]:
-    """Return results without model calls, and jobs for follow-up questions. Empty if the verdict passes and code found
-    no failure. ``trace_ids``: judged traces in order.
-    """
+    """Return results without calls, and jobs; empty if the verdict passes and code found no failure."""
     rows: dict[str, list[Mapping[str, Any]]] = {}
     for (unit, _), row in store.newest_results(trace_ids).items():
         rows.setdefault(unit.partition(":")[0], []).append(orjson.loads(row.body))
@@ -58,7 +56,6 @@ def _first_wrong(verdict: Result) -> Place | None:
 
 
 def _first_failing(trace_ids: Sequence[str], rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Place | None:
-    """Return where code found the first failure."""
     for trace_id in trace_ids:
         for each in rows.get(trace_id, ()):
             if each["metadata"]["success"] is False and each["evaluator"]["kind"] != "llm":
@@ -67,7 +64,6 @@ def _first_failing(trace_ids: Sequence[str], rows: Mapping[str, Sequence[Mapping
 
 
 def _read(store: StoreReader, trace_id: str, verdict: Result, rows: Sequence[Mapping[str, Any]]) -> Trace | None:
-    """Read a trace as closed; ``None`` if its spans or results are gone."""
     own = [each for each in rows if each["level"] == "trace" and each["trigger"] != Trigger.SESSION_CHANGED.value]
     held = store.held(bytes.fromhex(trace_id))
     if not own or held is None:
@@ -78,7 +74,6 @@ def _read(store: StoreReader, trace_id: str, verdict: Result, rows: Sequence[Map
 
 
 def _turn_of(trace: Trace, spans: Sequence[str]) -> int:
-    """Return the index of the turn with the first of ``spans``, else of the last turn."""
     for span_id in spans:
         for index in range(len(trace.turns)):
             if any(span.span_id == span_id for span in of_turn(trace, index).spans):

@@ -1,7 +1,8 @@
-"""A decided trace's data for its session, besides its answer, and its storage format."""
+"""A decided trace's stored data for its session, without the answer."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import Annotated, Any, NotRequired
@@ -10,14 +11,17 @@ import orjson
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
+from pandaeval_otel.model import Trace
+
 _ALWAYS = object()
+_UNKNOWN_SERVICE = "unknown_service"
+_MOST, _MOST_CHARS = 32, 200
+"""Services of a trace, and traces that it links to, that are read; and characters of a service."""
 _Number = Annotated[int, Field(ge=0, lt=1 << 31)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class SignalFacts(TypedDict):
-    """A stored metric result of a trace for its session (:class:`pandaeval_collector.scoring.metric.SessionSignal`)."""
-
     outcome: str
     value: _Share | None
     why: str | None
@@ -31,14 +35,12 @@ class SignalFacts(TypedDict):
 class TraceFacts:
     """Facts about a decided trace for its session.
 
-    ``span_id``: the root. ``captured``: has an output. ``said``: the output has content. ``embedder``: for comparing
-    the answer, ``None`` if there is none. ``evidence``: per metric, the digest of the traces last evaluated together;
-    ``None`` if not compared yet. ``responses``, ``continues``: see :class:`pandaeval_otel.model.Trace`. ``chained``:
-    the session follows from responses. ``pending``: ended in a tool call or guardrail. ``done``: tools that changed
-    state here, and calls of other traces answered here. ``turns``: number of turns. ``judged``: whether the trace is
-    judged. ``rootless``: the root did not end. ``held``: size of the grounding data for later traces, after the answer.
-    ``unsettled``: metrics evaluated with earlier traces' data. ``asked_again``: the user repeated a question.
-    ``asked``: content words of the question. ``utility``: a utility call without session.
+    ``captured``: has an output. ``said``: it has content. ``evidence``: digest of the last read traces by metric.
+    ``responses``, ``continues``: see :class:`pandaeval_otel.model.Trace`. ``chained``: the session follows from
+    responses. ``pending``: ended in a tool call or guardrail. ``done``: changing tools, and answered calls of other
+    traces. ``rootless``: the root did not end. ``held``: size of the grounding data. ``unsettled``: metrics evaluated
+    with earlier traces. ``asked``: content words of the question. ``utility``: utility call without session.
+    ``services``: known services of the spans, if other than ``service``. ``links``: traces that the spans link to.
     """
 
     agent: str
@@ -69,20 +71,30 @@ class TraceFacts:
     asked_again: bool = False
     asked: str = ""
     utility: bool = False
+    services: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
     @property
     def linked(self) -> bool:
-        """Whether a session can follow from the responses that the trace gave or continues."""
         return bool(self.responses or self.continues)
 
+    @property
+    def all_services(self) -> tuple[str, ...]:
+        """The known services of the spans."""
+        return self.services or known_services([self.service])
+
     def pack(self) -> bytes:
-        """Pack the facts: mandatory facts, and others that differ from their default."""
         return orjson.dumps({name: value for name, usual in _stored() if (value := getattr(self, name)) != usual})
+
+
+def known_services(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the first services in alphabetical order, without the SDKs' name for an unknown one."""
+    known = {name[:_MOST_CHARS] for name in names if name and not name.startswith(_UNKNOWN_SERVICE)}
+    return tuple(sorted(known))[:_MOST]
 
 
 @cache
 def _stored() -> list[tuple[str, Any]]:
-    """Return each fact's default, which is not stored. Uncompared sessions are found by ``evidence``."""
     return [
         (fact.name, _ALWAYS if fact.default is MISSING or fact.name == "evidence" else fact.default)
         for fact in fields(TraceFacts)
@@ -90,11 +102,12 @@ def _stored() -> list[tuple[str, Any]]:
 
 
 def unpack(packed: bytes) -> TraceFacts:
-    """Unpack :meth:`TraceFacts.pack`. Unknown facts of newer collectors are dropped. Raises ``ValueError`` for invalid
-    JSON and ``TypeError`` for missing mandatory facts.
+    """Unpack :meth:`TraceFacts.pack`; ignore unknown facts.
+
+    Raises ``ValueError`` for invalid JSON and ``TypeError`` for missing facts.
     """
     facts = {name: value for name, value in orjson.loads(packed).items() if name in TraceFacts.__slots__}
-    for name in ("responses", "done", "unsettled"):
+    for name in ("responses", "done", "unsettled", "services", "links"):
         if name in facts:
             facts[name] = tuple(facts[name])
     return TraceFacts(**facts)
@@ -106,5 +119,15 @@ def _checker() -> TypeAdapter[TraceFacts]:
 
 
 def check(packed: bytes) -> None:
-    """Raise ``ValueError`` for invalid packed facts, which would prevent session scores. Unknown keys are ignored."""
     _checker().validate_json(packed, strict=True)
+
+
+def services_of(trace: Trace) -> tuple[str, ...]:
+    """Return the known services of a trace's spans."""
+    return known_services({span.service for span in trace.spans})
+
+
+def links_of(trace: Trace) -> tuple[str, ...]:
+    """Return the other traces that a trace's spans link to."""
+    linked = dict.fromkeys(id_ for span in trace.spans for id_, _ in span.links if id_ != trace.trace_id)
+    return tuple(linked)[:_MOST]

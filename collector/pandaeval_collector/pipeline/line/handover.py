@@ -1,6 +1,4 @@
-"""Session ownership among collectors: decided traces are sent to the session's owner, which adds them to its
-sessions.
-"""
+"""Sends decided traces to the collector that owns their session."""
 
 from __future__ import annotations
 
@@ -14,6 +12,7 @@ from pydantic import ValidationError
 
 from pandaeval_collector.analysis.rules.grounding.before import before
 from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.session_ids import sent_id
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.pipeline.line.facts import check, unpack
 from pandaeval_collector.pipeline.line.implied_sessions import Places
@@ -30,9 +29,10 @@ _COMPARED = "by an owner before this one"
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A trace decided by another collector. ``row``: its data, under its named session or none. ``left``: it left the
-    session. ``contents``: (is_logs, request) per request, if the owner may need them. ``is_done``: a previous owner
-    finally scored the session.
+    """Another collector's trace.
+
+    ``left``: it left the session. ``contents``: (is_logs, request), if needed. ``is_done``: the session has a final
+    score.
     """
 
     row: SessionTraceRow
@@ -42,9 +42,7 @@ class Handed:
 
 
 def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
-    """Pack a member for sending. ``decided``: just decided; otherwise a judge answered. Includes spans if the owner may
-    need them for judging or comparing.
-    """
+    """Pack a member. ``decided``: just decided, else judged. Includes spans if the owner may need them."""
     facts = unpack(row.body)
     return Member(
         trace_id=row.trace_id,
@@ -58,7 +56,6 @@ def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
 
 
 def unpacked(message: bytes, is_done: bool = False) -> Handed:
-    """Unpack a member. ``is_done``: see :class:`Handed`. Raises ``ValueError`` for invalid messages."""
     member = Member.FromString(message)
     if max(member.start_ns, member.end_ns) >= 1 << 63:
         raise ValueError("its times are none")
@@ -85,30 +82,29 @@ def unpacked(message: bytes, is_done: bool = False) -> Handed:
 
 
 class MemberHandover:
-    """Replaces :class:`SessionPlaces` for sessions of other collectors: keeps their rows and adds messages to the owner
-    to the outbox. Reads the store only; single-threaded.
-    """
+    """Replaces :class:`SessionPlaces` for other collectors' sessions. Only reads the store; single-threaded."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
         self._store, self._evaluator, self._sessions = store, evaluator, sessions
 
     def place(self, runs: Sequence[ScoredTrace]) -> tuple[list[ScoredTrace], Places]:
-        """Keep each run's named session, or none."""
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1]
         older = self._store.left_behind(revised) if revised else {}
         places = Places(before={trace_id.hex(): row for trace_id, row in older.items()})
         return [by_itself(run, self._evaluator) for run in runs], places
 
     def file(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> list[Result]:
-        """Add messages to the owner to ``changes``. Returns all results except those that earlier session traces may
-        change; the owner reports those.
+        """Queue messages in ``changes``.
+
+        Returns the results, except those that the owner reports because earlier traces may change them.
         """
         messages: list[bytes] = []
         for run in runs:
             session_id = run.unit.session_id or ""
             old = places.before.get(run.unit.trace_id)
-            if old is not None and old.session_id not in ("", session_id):
-                messages.append(Member(trace_id=old.trace_id, session_id=old.session_id, left=True).SerializeToString())
+            if old is not None and sent_id(old.session_id) not in ("", session_id):
+                left = Member(trace_id=old.trace_id, session_id=sent_id(old.session_id), left=True)
+                messages.append(left.SerializeToString())
                 changes.moved.append(old.trace_id)
             if not session_id:
                 continue
@@ -125,7 +121,6 @@ class MemberHandover:
         ]
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Send judged results of traces to the owner."""
         rows = self._sessions.retold(results)
         changes.session_traces.extend(rows)
         changes.elsewhere.update(row.session_id for row in rows if row.session_id)
@@ -133,16 +128,14 @@ class MemberHandover:
 
 
 class Adoption:
-    """Adds handed-over traces to their sessions. Reads the store only; single-threaded."""
+    """Adds handed-over traces to their sessions. Only reads the store; single-threaded."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
         self._store, self._sessions = store, sessions
         self._compared = frozenset(metric.name for metric, reads in evaluator.plan.dependent if reads.answers)
 
     def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, int]:
-        """Add the traces to ``changes`` and touch their sessions, unless a previous owner scored them finally. The last
-        message per trace counts. Returns sessions to compare, see :attr:`Decision.grown`.
-        """
+        """Add the traces to ``changes``, unless the session has a final score. Returns sessions to compare."""
         newest = _last_words(handed)
         known = self._store.left_behind(newest)
         grown: dict[str, int] = {}
@@ -165,22 +158,22 @@ class Adoption:
         places.moved += [(row, None) for row in gone]
         grown |= self._sessions.enter(placed, places, changes)
         changes.touched.update(grown)
-        done = {message.row.session_id for message in handed if message.is_done}
-        done -= {message.row.session_id for message in handed if not message.is_done}
+        sent = {message.row.session_id for message in handed if message.is_done}
+        sent -= {message.row.session_id for message in handed if not message.is_done}
+        done = {session_id for session_id in changes.touched if sent_id(session_id) in sent}
         changes.touched -= done
         changes.elsewhere |= done
         return {session_id: start_ns for session_id, start_ns in grown.items() if session_id not in done}
 
     def _leave(self, session_id: str, old: SessionTraceRow | None, grown: dict[str, int]) -> list[SessionTraceRow]:
         """Note that a trace left a session. Returns its row if it was a member."""
-        if self._store.session_is_open(session_id) is not None:
-            grown[session_id] = 0
-        return [old] if old is not None and old.session_id == session_id else []
+        is_member = old is not None and sent_id(old.session_id) == session_id
+        its = old.session_id if old is not None and is_member else session_id
+        if self._store.session_is_open(its) is not None:
+            grown[its] = 0
+        return [old] if old is not None and is_member else []
 
     def _update_signals(self, old: SessionTraceRow, message: Handed, changes: WriteSet) -> None:
-        """Apply a judge's answer about an unchanged trace. Signals from comparing traces are kept, because only this
-        collector has them.
-        """
         facts = unpack(message.row.body)
         ours = self._compared.union(facts.unsettled)
         row = with_signals(old, {name: signal for name, signal in facts.signals.items() if name not in ours})
@@ -199,9 +192,6 @@ def _run_of(message: Handed) -> ScoredTrace:
 
 
 def _last_words(handed: Sequence[Handed]) -> dict[bytes, Handed]:
-    """Return the last message per trace, by id, with spans of an earlier message on the same evidence. A judge's answer
-    has no spans and may arrive with the decision.
-    """
     newest: dict[bytes, Handed] = {}
     for each in handed:
         earlier = newest.get(each.row.trace_id)
@@ -217,8 +207,7 @@ def _digest(handed: Handed) -> str:
 
 
 def _is_same(old: SessionTraceRow, new: SessionTraceRow) -> bool:
-    """Return whether a trace is already a compared member with the same evidence."""
     known, told = unpack(old.body), unpack(new.body)
-    if known.evidence is None or old.session_id != (new.session_id or old.session_id):
+    if known.evidence is None or (new.session_id and sent_id(old.session_id) != new.session_id):
         return False
     return (known.digest, known.revision) == (told.digest, told.revision)

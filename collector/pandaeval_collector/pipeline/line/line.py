@@ -1,6 +1,6 @@
-"""Turns due traces into a decision: files each understood trace under its session and adds results.
+"""Turns due traces into a decision with a :class:`WriteSet` for one transaction.
 
-All changes are returned as a :class:`WriteSet` for a single transaction. Reads the store only; single-threaded.
+It only reads the store; single-threaded.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ _WHYS = {"timeout": Why.TIMEOUT, "worker_hung": Why.TIMEOUT}
 
 
 class Line:
-    """Scores the traces and sessions of one store."""
-
     def __init__(
         self,
         store: StoreReader,
@@ -49,9 +47,10 @@ class Line:
         hands_over: bool = False,
         hints: Hints | None = None,
     ) -> None:
-        """``chains``: finds sessions of traces without a session; default: from the store. ``left_out``: trace ids that
-        session scores ignore; may grow. ``failures``: failure groups, if enabled. ``hands_over``: sessions may belong
-        to another collector. ``hints``: logs setup advice.
+        """``chains``: session finder.
+
+        ``left_out``: trace ids that session scores ignore; may grow. ``failures``: failure groups, if enabled.
+        ``hands_over``: other collectors may own sessions.
         """
         self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
         self._revisions = Revisions(store, self._emitter, evaluator.plan.silent, failures)
@@ -64,13 +63,10 @@ class Line:
         """Understands traces in this process, before they are filed."""
 
     def decide(self, due: Sequence[DueTrace]) -> Conclusion:
-        """Understand and file traces: score them and their sessions."""
         return self.file(due, self.understanding.of(due))
 
     def file(self, due: Sequence[DueTrace], understood: Sequence[Understood]) -> Conclusion:
-        """File traces under their sessions. ``understood``: one per ``due``. May be repeated with the same
-        arguments.
-        """
+        """File traces under their sessions. ``understood``: one per ``due``. Repeatable."""
         decision = Conclusion()
         changes = decision.changes
         pairs = [*zip(due, understood, strict=True)]
@@ -97,9 +93,6 @@ class Line:
         return decision
 
     def _taken_back(self, run: ScoredTrace, results: Sequence[Result]) -> list[Result]:
-        """Return results replacing those of older revisions. If another collector owns the session, it replaces results
-        that depend on earlier traces.
-        """
         gone = taken_back(self._store, self._evaluator, run.unit, results, run.jobs)
         if self._handover is None or run.unit.session_id is None:
             return gone
@@ -107,20 +100,18 @@ class Line:
         return [result for result in gone if result.unit.level != "trace" or result.metric not in owned]
 
     def set_aside(self, due: DueTrace, kind: str, why: str) -> Conclusion:
-        """Quarantine a trace that cannot be understood or filed. Its results contain the reason; it is not retried."""
+        """Quarantine a trace; its results contain the reason."""
         decision = Conclusion(WriteSet(traces=[_row(due, Understood("", failed=(kind, why)))]))
         self._revisions.add(self._aside(due, kind, why, decision), decision)
         return decision
 
     def adopt(self, handed: Sequence[Handed]) -> Conclusion:
-        """Make traces that other collectors decided members of their sessions."""
         decision = Conclusion()
         with self._store.snapshot():
             decision.grown = self._adoption.adopt(handed, decision.changes)
         return decision
 
     def compare(self, grown: Mapping[str, int]) -> Conclusion:
-        """Compare the members that were adopted into ``grown`` sessions with earlier members."""
         decision = Conclusion()
         with self._store.snapshot():
             self._revisions.add(self._sessions.compare(grown, decision.changes), decision)
@@ -130,7 +121,6 @@ class Line:
         return decision
 
     def end_elsewhere(self, session_id: str) -> Conclusion:
-        """Notify the owner of a session that an application ended it."""
         decision = Conclusion()
         if self._handover is not None:
             over = Member(session_id=session_id, session_end=True).SerializeToString()
@@ -138,7 +128,7 @@ class Line:
         return decision
 
     def close_sessions(self, over: Mapping[str, Trigger]) -> Conclusion:
-        """Score sessions for good. ``over``: their ids, each with why it is over."""
+        """Finally score sessions. ``over``: reason by id."""
         decision = Conclusion()
         results: list[Result] = []
         with self._store.snapshot():
@@ -151,9 +141,7 @@ class Line:
         return decision
 
     def score_so_far(self, session_ids: Iterable[str]) -> Conclusion:
-        """Score open sessions provisionally: they stay open and results have ``final`` false. Omits results without a
-        score and calls no judge.
-        """
+        """Provisionally score open sessions (``final`` is false), without judge calls or results without a score."""
         decision = Conclusion()
         with self._store.snapshot():
             measured: list[Result] = []
@@ -168,7 +156,7 @@ class Line:
         return decision
 
     def judged(self, judgements: Sequence[Judgement]) -> Conclusion:
-        """File judges' answers and end their jobs. Drops answers about outdated evidence, which has a newer job."""
+        """File judges' answers and end their jobs. Drops answers about outdated evidence."""
         decision = Conclusion()
         results: list[Result] = []
         for judgement in judgements:
@@ -190,13 +178,12 @@ class Line:
         return decision
 
     def emitted(self, results: Sequence[Result], batch: RunBatch) -> Conclusion:
-        """File a batch of a run and export its results."""
+        """File a run's batch and export its results."""
         decision = Conclusion(WriteSet(runs=[batch]))
         self._emitter.add(results, (), decision.changes)
         return decision
 
     def _now(self, unit: Unit) -> str | None:
-        """Return the current digest of a result's unit; ``None`` if it is gone."""
         if unit.level != "session":
             held = self._store.held(bytes.fromhex(unit.trace_id))
             return None if held is None else held[0]
@@ -210,12 +197,10 @@ class Line:
 
 
 def _listed_first(runs: Sequence[ScoredTrace]) -> list[ListedRow]:
-    """Return the rows of runs that were not decided before."""
     return [run.listed for run in runs if run.listed is not None and run.unit.revision == 1]
 
 
 def _row(due: DueTrace, understood: Understood) -> DecidedTrace:
-    """Make a decided trace's row. A quarantined trace has no digest and is final."""
     failed = understood.failed is not None
     digest, final = ("", True) if failed else (understood.digest, due.capped)
     return DecidedTrace(due.trace_id, due.revision, final, digest, due.known, due.chunks, due.size)

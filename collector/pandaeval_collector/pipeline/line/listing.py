@@ -1,4 +1,4 @@
-"""The list row by which users find an agent's trace."""
+"""The list row of an agent's trace."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _VALUES, _VALUE = 8, 200
 
 
 def shown_facts(trace: Trace) -> dict[str, Any]:
-    """Return a trace's list fields, JSON-ready, with short safe texts. ``at``: start in Unix milliseconds. ``us``:
-    duration in microseconds. ``in``, ``out``: beginnings of input and answer. ``runs``: those of each run of
-    a batch that has an answer. ``others``: results of other evaluators.
+    """Return JSON-ready list fields with safe texts.
+
+    ``at``: start in Unix milliseconds. ``us``: microseconds. ``runs``: of a batch. ``others``: other evaluators'
+    results.
     """
     facts: dict[str, Any] = {
         "id": trace.trace_id,
@@ -60,8 +61,8 @@ def shown_facts(trace: Trace) -> dict[str, Any]:
 
 
 def pairs_of(spans: Iterable[RawSpan], keys: Collection[str]) -> tuple[str, ...]:
-    """Return span and resource attributes with these keys as ``key=value``, at most :data:`_VALUES` values per key.
-    Omits lists and objects.
+    """Return attributes with these keys as ``key=value``, at most :data:`_VALUES` per key, without lists and
+    objects.
     """
     found: dict[str, dict[str, None]] = {}
     for span in spans:
@@ -75,9 +76,7 @@ def pairs_of(spans: Iterable[RawSpan], keys: Collection[str]) -> tuple[str, ...]
 
 
 def cost_of(spans: Iterable[RawSpan], trace: Trace) -> dict[str, Any]:
-    """Return the cost of model calls, JSON-ready. ``usd``: stated US dollars, else list prices; missing if unknown.
-    ``unpriced``: models without a price, excluded from ``usd``.
-    """
+    """Return the cost of model calls. ``usd``: stated or by list price. ``unpriced``: models without a price."""
     stated = {span.span_id: cost for span in spans if (cost := _stated(span)) is not None}
     calls = [span for span in trace.spans if span.kind is Kind.LLM]
     costs, unpriced = [*stated.values()], dict[str, None]()
@@ -100,7 +99,6 @@ def _stated(span: RawSpan) -> float | None:
 
 
 def listed(trace: Trace, attributes: tuple[str, ...] = (), cost: Mapping[str, Any] = _UNKNOWN) -> ListedRow:
-    """Make the row of a trace. ``attributes``: from :func:`pairs_of`; ``cost``: from :func:`cost_of`."""
     facts = {**shown_facts(trace), **cost}
     return ListedRow(
         trace_id=bytes.fromhex(trace.trace_id),

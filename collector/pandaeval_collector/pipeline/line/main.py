@@ -1,7 +1,6 @@
 """A scoring worker: ``python -m pandaeval_collector.pipeline.line.main``.
 
-Understands traces, files them and makes all other decisions. Returns rows to commit and writes nothing, so it may be
-killed at any time.
+It makes all decisions and writes nothing, so it may be killed at any time.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ MOST_HELD = 8
 
 
 class OpensLine(Protocol):
-    """A setup that creates the line in its process. ``telemetry`` counts are reported to the main process."""
+    """A setup that creates the line in its process. ``telemetry`` is reported to the main process."""
 
     def open(self, telemetry: Telemetry) -> Line: ...
 
@@ -43,12 +42,11 @@ class LineServer:
         self._held: dict[int, Sequence[Understood]] = {}
 
     def understand(self, due: Sequence[DueTrace]) -> bytes:
-        """Return the packed outcomes of traces for the filing process."""
         understood = self._understood(due)
         return pickle.dumps([trace.without_spans() for trace in understood], pickle.HIGHEST_PROTOCOL)
 
     def keep_understood(self, due: Sequence[DueTrace]) -> int:
-        """Keep the outcomes of traces; returns their number for :meth:`file`."""
+        """Keep outcomes; return their number for :meth:`file`."""
         number = next(self._numbers)
         self._held[number] = self._understood(due)
         while len(self._held) > MOST_HELD:
@@ -56,7 +54,7 @@ class LineServer:
         return number
 
     def file(self, due: Sequence[DueTrace], held: int | bytes) -> Decision:
-        """File traces under their sessions. May be repeated with the same arguments until it has answered."""
+        """File traces under their sessions. Repeatable until answered."""
         understood: Sequence[Understood]
         understood = self._held[held] if isinstance(held, int) else pickle.loads(held)  # noqa: S301 - from our process
         decision = self._line.file(due, understood)
@@ -65,7 +63,6 @@ class LineServer:
         return decision
 
     def adopt(self, messages: Sequence[tuple[bytes, bool]]) -> Decision:
-        """Make traces that other collectors decided members of their sessions."""
         return self._line.adopt([unpacked(body, is_done) for body, is_done in messages])
 
     def _understood(self, due: Sequence[DueTrace]) -> Sequence[Understood]:
@@ -74,7 +71,7 @@ class LineServer:
         return understood
 
     def handlers(self) -> Handlers:
-        """Return the request handlers by name. Results are packed, because the main process forwards them unread."""
+        """Return the handlers by name. Results are packed; the main process does not read them."""
         line = self._line
         own = (self.understand, self.keep_understood, self.file, self.adopt)
         plain = (line.set_aside, line.compare, line.end_elsewhere, line.close_sessions, line.score_so_far)

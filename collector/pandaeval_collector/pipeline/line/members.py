@@ -1,4 +1,4 @@
-"""A decided trace as a member of its session: what it leaves behind for comparisons and session scores, as a row."""
+"""A decided trace as a stored session member."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from pandaeval_collector.analysis.rules.response_recovery import answered_by, ch
 from pandaeval_collector.analysis.stats.similarity import Direction
 from pandaeval_collector.base.result import Unit
 from pandaeval_collector.base.untrusted.silence import says_something
-from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts, unpack
+from pandaeval_collector.pipeline.line.facts import (
+    SignalFacts,
+    TraceFacts,
+    known_services,
+    links_of,
+    services_of,
+    unpack,
+)
 from pandaeval_collector.scoring.metric import SessionSignal, Texts, TraceSummary
 from pandaeval_collector.store import SessionTraceRow
 from pandaeval_otel.base.names import all_bounded, bounded
@@ -31,14 +38,14 @@ milliseconds.
 
 
 def packed_answer(text: str, vector: bytes, words: str) -> bytes:
-    """Pack the answer of a trace. ``vector``: float32 bytes, empty without a vector; ``words``: its content words."""
+    """Pack an answer. ``vector``: float32 bytes or empty. ``words``: content words."""
     encoded = words.encode()
     return _HEAD.pack(len(vector), len(encoded)) + vector + encoded + text.encode()
 
 
 @dataclass(slots=True)
 class Member:
-    """A trace in its session, new or stored. ``answer`` is packed until compared. ``changed``: must be stored again."""
+    """A trace in its session. ``answer`` is packed until compared. ``changed``: must be stored."""
 
     trace_id: str
     start_ns: int
@@ -50,11 +57,9 @@ class Member:
 
     @property
     def order(self) -> tuple[int, str]:
-        """The key by which the members of a session are ordered."""
         return self.start_ns, self.trace_id
 
     def direction_and_words(self) -> tuple[Direction, frozenset[str]]:
-        """Return the direction of the answer's vector and the content words of the answer."""
         unpacked = self._unpacked
         if unpacked is None:
             unpack_answers([self])
@@ -64,12 +69,11 @@ class Member:
 
     @property
     def text(self) -> str:
-        """The text of the trace's answer."""
         return self.answer[_HEAD.size + sum(_HEAD.unpack_from(self.answer)) : self._end].decode()
 
     @property
     def held(self) -> bytes:
-        """What the trace leaves for the grounding of later traces, packed; empty where nothing was kept."""
+        """Packed grounding data for later traces, or empty."""
         return self.answer[self._end :]
 
     @property
@@ -77,16 +81,13 @@ class Member:
         return len(self.answer) - self.facts.held
 
     def precedes(self, agent: str, start_ns: int, embedder: str) -> bool:
-        """Return whether the answer can be compared with a trace of ``agent`` starting at ``start_ns``."""
+        """Return whether the answer is comparable with a trace of ``agent`` from ``start_ns``."""
         facts = self.facts
         ended = self.end_ns <= start_ns + CLOCK_SLACK_NS and self.start_ns < start_ns
         return ended and facts.agent == agent and facts.embedder == embedder
 
 
 def unpack_answers(members: Sequence[Member]) -> None:
-    """Unpack members' answers for :meth:`Member.direction_and_words`, together because numpy is slow per call. All have
-    the same embedder.
-    """
     packed = [member for member in members if member._unpacked is None]
     if not packed:
         return
@@ -99,14 +100,12 @@ def unpack_answers(members: Sequence[Member]) -> None:
 
 
 def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes = b"") -> Member:
-    """Make a member without signals from a new trace. ``is_judged``: whether the trace is judged. ``held``: grounding
-    data for later traces.
-    """
     root = next((span for span in trace.spans if span.span_id == trace.root_span_id), trace.spans[0])
     text = plain(trace.output) if trace.output else ""
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
     words = texts.words(text)
     answer = packed_answer(trace.output or "", texts.rows[text].tobytes() if points else b"", " ".join(words))
+    services = services_of(trace)
     facts = TraceFacts(
         agent=trace.agent,
         service=trace.service,
@@ -133,13 +132,14 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
         asked_again=asks_again(trace),
         asked=asked_words(trace),
         utility=bool(trace.utility),
+        services=() if services == known_services([trace.service]) else services,
+        links=links_of(trace),
     )
     unpacked = (texts.direction(text), words) if points else None
     return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer + held, _unpacked=unpacked)
 
 
 def remembered(member: Member, unit: Unit) -> Trace:
-    """Rebuild a trace without spans from a member, for comparisons. ``unit``: of its results."""
     facts = member.facts
     return Trace(
         trace_id=member.trace_id,
@@ -164,8 +164,9 @@ def remembered(member: Member, unit: Unit) -> Trace:
 
 
 def own_texts(member: Member, embedder: Embedder, size: int, lost: tuple[str, str] | None) -> Texts:
-    """Return vector and words of a member's answer for metrics. ``size``: of the zero vector if there is none.
-    ``lost``: kind and text of the embedding error, possibly of another process.
+    """Return an answer's vector and words.
+
+    ``size``: of a missing vector. ``lost``: kind and text of the embedding error.
     """
     text = plain(member.text)
     error = None if lost is None else type(lost[0], (Exception,), {})(lost[1])
@@ -181,7 +182,6 @@ def own_texts(member: Member, embedder: Embedder, size: int, lost: tuple[str, st
 
 
 def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
-    """Make the unit of the results of a trace that was decided before and is compared again."""
     facts = member.facts
     agent, service, environment = all_bounded((facts.agent, facts.service, facts.environment or ""))
     return Unit(
@@ -203,18 +203,15 @@ def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
 
 
 def from_row(row: SessionTraceRow) -> Member:
-    """Unpack the row of a trace that was decided before."""
     return Member(row.trace_id.hex(), row.start_ns, row.end_ns, unpack(row.body), row.answer)
 
 
 def to_row(member: Member, session_id: str) -> SessionTraceRow:
-    """Pack a member of a session as it is stored."""
     trace_id, facts = bytes.fromhex(member.trace_id), member.facts.pack()
     return SessionTraceRow(trace_id, session_id, member.start_ns, member.end_ns, facts, member.answer)
 
 
 def summary(member: Member) -> TraceSummary:
-    """Return a member as session metrics see it."""
     facts = member.facts
     stored: Mapping[str, Mapping[str, Any]] = facts.signals
     signals = {
@@ -226,7 +223,6 @@ def summary(member: Member) -> TraceSummary:
 
 
 def with_signals(row: SessionTraceRow, signals: dict[str, SignalFacts]) -> SessionTraceRow:
-    """Return the row with further signals."""
     member = from_row(row)
     member.facts.signals.update(signals)
     return to_row(member, row.session_id)

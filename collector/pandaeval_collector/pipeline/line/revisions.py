@@ -1,6 +1,4 @@
-"""Adds results to a decision: numbers revisions, files failures, encodes and counts. Retracts older results that the
-newest revision lacks.
-"""
+"""Adds numbered results to a decision, and retracts older results that the new revision lacks."""
 
 from __future__ import annotations
 
@@ -18,20 +16,25 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import JobRow, JudgedRow, ResultRow, StoreReader
 from pandaeval_collector.store.live_groups import LiveGroups, filed
 from pandaeval_otel.base.names import bounded
+from pandaeval_otel.model import Trigger
 from pandaeval_otel.wire.labels import MOST_ID
 
 _NOT_SAMPLED = Why.NOT_SAMPLED.value
 _LEVELS = ("trace", "turn")
 _JUDGED = b'"judge":{'
 """Part of the JSON of judged results. It cannot occur in texts, whose quotes are escaped."""
+_EMPTIED = Unscored(
+    Why.INSUFFICIENT_EVIDENCE, "all traces of the session moved to another session", {"taken_back": True}
+)
 _NOTHING_LEFT = Unscored(
     Why.INSUFFICIENT_EVIDENCE, "does not apply any more: it was said before further spans came", {"taken_back": True}
 )
 
 
 class Revisions:
-    """Knows the stored newest results per unit and metric. Reads the store only; single-threaded. ``silent``: keys of
-    metrics that are not exported. ``failures``: failure groups, if enabled.
+    """Knows the newest stored results.
+
+    Only reads the store; single-threaded. ``silent``: keys that are not exported.
     """
 
     def __init__(
@@ -47,8 +50,9 @@ class Revisions:
         *,
         for_good: bool = True,
     ) -> None:
-        """Add ``results`` to ``decision`` with revision numbers, except unchanged newest results. ``first_time``: ids
-        of units known to have no results. ``for_good``: whether all results are final, else none is.
+        """Add changed ``results`` with revision numbers.
+
+        ``first_time``: units without results. ``for_good``: whether all are final.
         """
         kept = [result for result in results if _key(result) not in self._silent]
         newest = self._store.newest_results({unit.id for unit in _units(kept) if _of_trace(unit) not in first_time})
@@ -75,7 +79,6 @@ class Revisions:
         self._emitter.add(decision.results, counted, decision.changes, first, later, judged, undecided)
 
     def _file(self, result: Result, known: ResultRow | None, decision: Conclusion, for_good: bool) -> None:
-        """Add a result that follows ``known``, with its rows."""
         lowest = 1 if known is None else known.revision + 1
         if result.revision < lowest:
             result = replace(result, revision=lowest)
@@ -98,14 +101,10 @@ def _units(results: Sequence[Result]) -> list[Unit]:
 
 
 def _of_trace(unit: Unit) -> str:
-    """Return the id of a turn's trace, or the id of another unit."""
     return unit.trace_id if unit.level == "turn" else unit.id
 
 
 def _row(result: Result, key: str, known: ResultRow | None, for_good: bool) -> ResultRow:
-    """Make a numbered result's row. ``signal``: score 0..1 for lists. Units stay counted or settled in later
-    revisions.
-    """
     finding, signal = result.finding, None
     if isinstance(finding, Score) and finding.label not in NOTED:
         signal = float(finding.metadata.get("calibrated", finding.value))
@@ -147,9 +146,9 @@ def taken_back(
     jobs: Sequence[JobRow] = (),
     among: Collection[str] | None = None,
 ) -> list[Result]:
-    """Return unscored results for metrics of a trace and its turns that have a stored result but none in ``results`` or
-    ``jobs``. ``unit``: newest revision. ``among``: trace metric names to check. Excludes metrics that compare session
-    answers, which may follow later.
+    """Return unscored results for stored results without successor.
+
+    ``among``: trace metric names. Excludes comparisons of answers.
     """
     answered = {(each.unit.id, _key(each)) for each in results if each.why != Why.NOT_SAMPLED}
     for job in jobs:
@@ -165,4 +164,16 @@ def taken_back(
             of_turn = about != unit.id
             its = replace(unit, level="turn", id=about, span_id=about.partition(":")[2]) if of_turn else unit
             found += evaluator.said_of(key, its, _NOTHING_LEFT)
+    return found
+
+
+def emptied(store: StoreReader, evaluator: Evaluator, session_id: str, trigger: Trigger) -> list[Result]:
+    """Return unscored results for each stored result of a session that has no traces any more."""
+    found: list[Result] = []
+    for (_, key), row in store.newest_results([session_id]).items():
+        body = orjson.loads(row.body)
+        if not body["metadata"].get("taken_back"):
+            named = {name: body[name] for name in ("trace_id", "span_id", "agent", "service", "environment")}
+            unit = Unit(level="session", id=session_id, session_id=session_id, trigger=trigger.value, **named)
+            found += evaluator.said_of(key, unit, _EMPTIED)
     return found

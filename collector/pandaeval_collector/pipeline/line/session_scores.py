@@ -1,4 +1,4 @@
-"""Scores sessions by the traces that were decided so far."""
+"""Scores sessions by their decided traces."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import orjson
 
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.pipeline.line.members import Member, from_row, summary, unit_again
+from pandaeval_collector.pipeline.line.revisions import emptied
 from pandaeval_collector.pipeline.line.understanding import SESSION
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.scoring.metric import SessionView
@@ -22,20 +23,19 @@ _OPEN = ":open"
 
 
 class SessionScores:
-    """The scores of the sessions of one store. Reads the store and never writes; one thread."""
+    """Scores the sessions of a store. Only reads it; single-threaded."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator, left_out: Container[str] = frozenset()) -> None:
-        """``left_out``: ids of traces that session scores ignore, but answers are compared with."""
         self._store, self._evaluator, self._left_out = store, evaluator, left_out
 
     def score(self, session_id: str, trigger: Trigger) -> tuple[list[Result], list[JobRow]]:
-        """Evaluate session metrics over the decided traces. A closing session with judged traces also gets judged
-        metrics, as jobs if needed. ``SESSION_CHANGED``: provisional scores of an open session, with separate result
-        ids.
+        """Evaluate session metrics, and judged metrics of a closing session, as jobs if needed.
+
+        ``SESSION_CHANGED``: provisional, with separate ids.
         """
         members = self._scored(session_id)
         if not members:
-            return [], []
+            return emptied(self._store, self._evaluator, session_id, trigger), []
         view = SessionView(session_id, tuple(map(summary, members)))
         results = self._evaluator.session(view, _unit(session_id, members, trigger))
         if trigger is Trigger.SESSION_CHANGED or not any(member.facts.judged for member in members):
@@ -48,14 +48,13 @@ class SessionScores:
         return results + judged, [JobRow(each.id, last, each.metric.key, 0.0, body) for each in questions]
 
     def conversation(self, session_id: str, trigger: Trigger) -> tuple[SessionView, Unit] | None:
-        """Return the current session and the unit of its judged metrics; ``None`` if it is empty."""
+        """Return the session and its judged unit, ``None`` if empty."""
         if members := self._scored(session_id):
             view = SessionView(session_id, tuple(map(summary, members)))
             return view, _conversation(session_id, members, trigger)
         return None
 
     def traces_of(self, unit: Unit) -> list[str]:
-        """Return the judged trace ids of a unit, in order."""
         if unit.level != "session":
             return [unit.trace_id]
         return [member.trace_id for member in self._scored(unit.id) if member.facts.judged]
@@ -66,15 +65,12 @@ class SessionScores:
 
 
 def _conversation(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
-    """Make the unit of judged session metrics, which depend only on the traces."""
     contents = _digest(f"{member.trace_id}:{member.facts.digest};" for member in members)
     return _unit(session_id, members, trigger).with_evidence(contents)
 
 
 def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
-    """Make a session's unit, with its agent's last name. Evidence includes traces and pending signals, so later signals
-    give other ids.
-    """
+    """Make a session's unit. Later signals change its ids."""
     last = members[-1]
     named = (each.facts.agent for each in reversed(members) if each.facts.agent != each.facts.service)
     evidence = _digest(f"{each.trace_id}:{each.facts.digest};{_missing(each)}" for each in members)
@@ -96,7 +92,6 @@ def _digest(parts: Iterable[str]) -> str:
 
 
 def _missing(member: Member) -> str:
-    """Return the digest part for a trace's pending or changing signals; empty for others."""
     text = ""
     for name, signal in sorted(member.facts.signals.items()):
         if signal.get("older"):

@@ -1,4 +1,4 @@
-"""Files traces under their sessions: finds the session of each, and compares its answer with earlier ones."""
+"""Files traces under their sessions, and compares answers with earlier answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PENDING: SignalFacts = {"outcome": "pending", "value": None, "why": None}
 
 
 class SessionPlaces:
-    """Places traces in the sessions of one store. Reads the store and never writes; one thread."""
+    """Places traces in sessions. Only reads the store; single-threaded."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator, chains: Chains | None = None) -> None:
         self._store, self._evaluator = store, evaluator
@@ -33,9 +33,7 @@ class SessionPlaces:
         self._dependencies = Dependencies(store, evaluator)
 
     def place(self, runs: Sequence[ScoredTrace]) -> tuple[list[ScoredTrace], Places]:
-        """Assign ``runs``, ordered by start, to sessions. A run without a session id gets the session of the responses
-        that it continues.
-        """
+        """Assign ``runs``, ordered by start, to their named or continued sessions."""
         places = self._chains.place(runs)
         sessions, evaluator = places.sessions, self._evaluator
         return [
@@ -46,12 +44,13 @@ class SessionPlaces:
         ], places
 
     def file(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> list[Result]:
-        """File runs in their sessions and compare answers with changed predecessors again. Returns all runs' results in
-        order, then new results of earlier traces. ``places``: of these runs.
+        """File runs and repeat affected comparisons.
+
+        Returns the runs' results in order, then new results of earlier traces.
         """
         batch = {run.unit.trace_id: FiledRun(run, [*run.results]) for run in runs}
         added, came, left = self._placed(runs, places, changes)
-        elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
+        elsewhere = {*batch, *(row.trace_id.hex() for row, _ in (*places.moved, *places.renamed))}
         grown = _grown(added, came, left, places)
 
         def stretches() -> Iterator[Stretch]:
@@ -76,8 +75,6 @@ class SessionPlaces:
         return grown
 
     def compare(self, grown: Mapping[str, int], changes: WriteSet) -> list[Result]:
-        """Compare answers added by :meth:`enter` and those with changed predecessors."""
-
         def stretches() -> Iterator[Stretch]:
             for session_id, first, members in self._read(grown, _GROWN):
                 for member in members:
@@ -87,13 +84,11 @@ class SessionPlaces:
         return self._compare(stretches(), {}, changes)
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Store judged results among the signals of their traces."""
         rows = self.retold(results)
         changes.session_traces.extend(rows)
         changes.touched.update(row.session_id for row in rows if row.session_id)
 
     def retold(self, results: Sequence[Result]) -> list[SessionTraceRow]:
-        """Return the rows of traces with judged results among their signals."""
         rows: dict[str, SessionTraceRow] = {}
         for result in results:
             if result.unit.level != "trace" or not result.is_rated:
@@ -106,7 +101,6 @@ class SessionPlaces:
         return [*rows.values()]
 
     def member(self, run: ScoredTrace, places: Places) -> Member:
-        """Make a run a member of its session, with the signals that are known by now."""
         before = places.before.get(run.unit.trace_id)
         older = from_row(before).facts if before is not None and not run.is_handed else None
         waiting = {name: _until_judged(name, older, run.member.facts.digest) for name in run.awaited}
@@ -117,9 +111,6 @@ class SessionPlaces:
     def _placed(
         self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet
     ) -> tuple[dict[str, list[Member]], dict[str, list[Member]], set[str]]:
-        """Return new and moved members by session, and sessions that lost members. Also adds traces that may join a
-        session later, with their responses.
-        """
         added: dict[str, list[Member]] = {}
         came: dict[str, list[Member]] = {}
         left: set[str] = set()
@@ -142,7 +133,13 @@ class SessionPlaces:
                 changes.session_traces.append(to_row(member, ""))
             else:
                 came.setdefault(moved_to, []).append(member)
+        for row, session in places.renamed:
+            member = from_row(row)
+            member.changed = True
+            left.add(row.session_id)
+            came.setdefault(session, []).append(member)
         changes.responses.extend(places.responses)
+        changes.services |= places.services
         return added, came, left - {""}
 
     def _read(
@@ -151,9 +148,7 @@ class SessionPlaces:
         sizes: Sequence[int],
         added: Mapping[str, Sequence[Member]] = MappingProxyType({}),
     ) -> Iterator[tuple[str, int, list[Member]]]:
-        """Yield sessions with the members needed for comparison, and the first member's position. Reads ``sizes``
-        members stepwise, then all, so long sessions are not read per trace. ``added``: new members not yet stored.
-        """
+        """Yield sessions with the members to compare. Reads stepwise, because sessions can be long."""
         near: dict[str, tuple[int, list[Member]]] = {}
         wanted = {session_id for session_id, start_ns in grown.items() if start_ns}
         for newest in sizes:
@@ -170,9 +165,6 @@ class SessionPlaces:
                 yield session_id, 0, [from_row(row) for row in self._store.session_traces(session_id)]
 
     def _compare(self, stretches: Iterable[Stretch], batch: Mapping[str, FiledRun], changes: WriteSet) -> list[Result]:
-        """Evaluate metrics that depend on other traces, and add changed members to ``changes``. Returns results of
-        traces outside the batch.
-        """
         again: list[Result] = []
         for some in _together(stretches):
             again += self._dependencies.score(some, batch)
@@ -186,7 +178,6 @@ class SessionPlaces:
 def _grown(
     added: Mapping[str, Sequence[Member]], came: Mapping[str, object], left: Set[str], places: Places
 ) -> dict[str, int]:
-    """Return changed sessions with the earliest start of new members; 0 for other changes."""
     grown = dict.fromkeys({*added, *came, *left}, 0)
     for session_id in added.keys() - came.keys() - left:
         if not any(member.trace_id in places.before for member in added[session_id]):
@@ -195,7 +186,6 @@ def _grown(
 
 
 def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
-    """Yield stretches that are small enough together."""
     some: list[Stretch] = []
     for stretch in stretches:
         some.append(stretch)
@@ -207,9 +197,7 @@ def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
 
 
 def _until_judged(name: str, older: TraceFacts | None, digest: str) -> SignalFacts:
-    """Return the signal of a metric with a pending judge: the older revision's, if any. It is marked if evidence
-    differs, so the session id differs from the final id.
-    """
+    """Return the older revision's signal while a judge is pending."""
     signal = _PENDING if older is None else older.signals.get(name, _PENDING)
     if older is None or older.digest == digest or signal["outcome"] == "pending":
         return signal

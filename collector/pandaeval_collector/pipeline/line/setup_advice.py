@@ -1,4 +1,4 @@
-"""Logs setup hints once per service: the problem and the fix."""
+"""Logs each setup problem once per service, with a fix."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ _HINTS = {
 
 
 def lacking(trace: Trace) -> dict[str, str]:
-    """Return the setup problems of a trace with their fixes. ``content``: no content captured. ``unread``: text that no
-    dialect reads. ``session``: no session id. ``root``: a single model call whose run is spread over traces.
+    """Return a trace's setup problems.
+
+    ``content``: no content. ``unread``: text without a dialect. ``session``: no session id. ``root``: the run is split
+    into traces.
     """
     lacks: dict[str, str] = {}
     unread = next((note for note in trace.notes if MARK in note), "")
@@ -53,21 +55,19 @@ def lacking(trace: Trace) -> dict[str, str]:
 
 
 def _is_bare(trace: Trace) -> bool:
-    """Return whether no text was captured. No hint if only input or output is missing."""
     messages = (message for span in trace.spans for message in (*(span.input or ()), *(span.output or ())))
     texts = (part for message in messages for part in message.parts if isinstance(part, Text))
     return trace.input is None and trace.output is None and next(texts, None) is None
 
 
 class Hints:
-    """Collects setup problems of decided traces and logs each once. Single-threaded."""
+    """Collects and logs setup problems. Single-threaded."""
 
     def __init__(self, has_judge: bool) -> None:
         self._has_judge = has_judge
         self._told: set[tuple[str, str]] = set()
 
     def look(self, traces: Iterable[tuple[str, Mapping[str, str]]]) -> None:
-        """Log a trace's problems (service and :func:`lacking`), once per service and problem."""
         for service, lacks in traces:
             for kind, text in lacks.items():
                 self._tell(service, kind, text)
@@ -81,7 +81,7 @@ class Hints:
 
 
 def cure(names: Iterable[str]) -> str:
-    """Return how to enable content in the first known instrumentation (scope or dialect)."""
+    """Return how to enable content for the first known scope or dialect."""
     return next(
         text
         for name in (*names, _CONVENTIONS)
@@ -92,5 +92,4 @@ def cure(names: Iterable[str]) -> str:
 
 @cache
 def _switches() -> list[tuple[str, str]]:
-    """Return all dialects' hints on how to switch content on, by the beginnings of the names concerned."""
     return [pair for dialect in dialects() for pair in getattr(dialect, "content_switch", {}).items()]

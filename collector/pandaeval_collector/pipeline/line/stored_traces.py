@@ -20,27 +20,22 @@ _READ_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """A trace made of its chunks. ``trace``: ``None`` where the evidence holds no span."""
-
     evidence: Evidence
     trace: Trace | None
 
 
 def rebuilt(parts: Iterable[Part], closing: Closing | None = None) -> Rebuilt:
-    """Rebuild a trace from its chunks. Raises ``ValueError``, protobuf's ``DecodeError`` or
-    :class:`pandaeval_otel.wire.bounds.TooMuchError`.
-    """
+    """Rebuild a trace. Raises ``ValueError``, ``DecodeError`` or :class:`pandaeval_otel.wire.bounds.TooMuchError`."""
     evidence = gather(parts)
     return Rebuilt(evidence, build_trace(evidence, closing))
 
 
 def closing_of(due: DueTrace) -> Closing:
-    """Return how a due trace came to be closed."""
     return Closing(due.trigger, due.revision, due.late_spans)
 
 
 def stored(store: StoreReader, ids: Collection[int], closing: Closing) -> Rebuilt:
-    """Read the trace that is stored in these chunks. Raises like :func:`rebuilt` and :meth:`StoreReader.chunks`."""
+    """Read a trace. Raises as :func:`rebuilt` and :meth:`StoreReader.chunks`."""
     found = store.chunks(ids)
     return rebuilt([found[id_] for id_ in sorted(found)], closing)
 
@@ -50,7 +45,7 @@ def kept_trace(
     digest: str,
     closing: Closing = Closing(Trigger.SESSION_CHANGED),  # noqa: B008 - it never changes
 ) -> Trace | None:
-    """Rebuild a decided trace from everything stored; ``None`` if its digest is not ``digest``."""
+    """Rebuild a decided trace; ``None`` if its digest differs."""
     try:
         found = rebuilt(parts, closing)
     except MemoryError:
@@ -62,9 +57,7 @@ def kept_trace(
 
 
 def parts_of(store: StoreReader, due: Iterable[DueTrace]) -> Iterator[tuple[DueTrace, Sequence[Part]]]:
-    """Yield stored parts of each trace, in order of arrival, in memory-bounded groups. Raises as
-    :meth:`StoreReader.chunks`.
-    """
+    """Yield stored parts of each trace in memory-bounded groups. Raises as :meth:`StoreReader.chunks`."""
     for group in _groups(due):
         found = store.chunks([id_ for each in group for id_ in each.chunks])
         for each in group:
@@ -72,7 +65,6 @@ def parts_of(store: StoreReader, due: Iterable[DueTrace]) -> Iterator[tuple[DueT
 
 
 def _groups(due: Iterable[DueTrace]) -> Iterator[list[DueTrace]]:
-    """Group traces that are small enough to be read together."""
     group: list[DueTrace] = []
     size = 0
     for each in due:

@@ -1,6 +1,6 @@
-"""Understands a due trace alone: decodes, normalises and scores it.
+"""Decodes, normalises and scores a due trace alone.
 
-Independent of other traces, so it may run in any order and process, and repeatedly.
+Independent of other traces, so it can run in any process and repeatedly.
 """
 
 from __future__ import annotations
@@ -42,14 +42,17 @@ with the first wrong step).
 """
 _CHAINED = "session derived from responses that later traces continue; no span has a session ID"
 _TOLD = "session derived from the history in its traces; no span has a session ID"
+_SHARED = (
+    "another service uses the same session ID, and no trace or span link joins them: this service has its own session"
+)
 
 
 @dataclass(slots=True)
 class ScoredTrace:
-    """An agent's trace for its session and results. ``member``: its session data, without signals. ``is_judged``:
-    whether it is judged. ``suspicious``: likely failed. ``results``: except comparisons. ``awaited``: judged metrics
-    that the session waits for; ``jobs`` evaluate them. ``lost``: kind and text of the embedding error. ``trace``:
-    ``None`` if spans are not needed. Immutable, because filing may repeat.
+    """An agent's trace with results; immutable.
+
+    ``member``: without signals. ``suspicious``: likely failed. ``results``: except comparisons. ``awaited``: judged
+    metrics that the session needs. ``trace``: with spans if needed.
     """
 
     unit: Unit
@@ -70,24 +73,24 @@ class ScoredTrace:
 
 
 def in_session(run: ScoredTrace, session_id: str, evaluator: Evaluator) -> ScoredTrace:
-    """Return the run in a session that its spans do not name. It is judged if that session is sampled."""
+    """Return the run in a session that its spans do not name. The session's sampling decides about judging."""
     unit = replace(run.unit, session_id=session_id)
     return replace(
         _drawn(run, unit, evaluator),
         unit=unit,
-        member=replace(run.member, facts=replace(run.member.facts, chained=True)),
+        member=replace(run.member, facts=replace(run.member.facts, chained=run.unit.session_id is None)),
         trace=run.trace and with_session(run.trace, session_id),
     )
 
 
 def by_itself(run: ScoredTrace, evaluator: Evaluator) -> ScoredTrace:
-    """Return a run without predecessor. It is judged only if it is sampled itself."""
+    """Return a run without predecessor; its own sampling decides."""
     alone = run.unit.session_id is None and is_history(run.member.facts.continues)
     return _drawn(run, run.unit, evaluator) if alone and run.is_judged else run
 
 
 def explained(run: ScoredTrace, results: list[Result], evaluator: Evaluator) -> list[Result]:
-    """Return results of a run after reading its session, with explanations of its failure."""
+    """Return a run's results with explanations, after reading its session."""
     names = evaluator.explaining
     if run.trace is None or not any(each.success is False or each.metric in names for each in results):
         return results
@@ -113,14 +116,20 @@ def _drawn(run: ScoredTrace, unit: Unit, evaluator: Evaluator) -> ScoredTrace:
 
 def with_session(trace: Trace, session_id: str) -> Trace:
     """Return the trace as a member of a session that its spans do not name."""
-    by_history = is_history(trace.continues or session_id)
-    return replace(trace, session_id=session_id, notes=(*trace.notes, _TOLD if by_history else _CHAINED))
+    if trace.session_id is not None:
+        note = _SHARED
+    elif is_history(trace.continues or session_id):
+        note = _TOLD
+    else:
+        note = _CHAINED
+    return replace(trace, session_id=session_id, notes=(*trace.notes, note))
 
 
 @dataclass(slots=True)
 class Understood:
-    """The outcome of a due trace. ``digest``: of its evidence. ``run``: ``None`` without an agent. ``failed``: kind and
-    text of the error.
+    """The outcome of a due trace.
+
+    ``digest``: of its evidence. ``run``: ``None`` without an agent. ``failed``: kind and text of the error.
     """
 
     digest: str
@@ -128,7 +137,6 @@ class Understood:
     failed: tuple[str, str] | None = None
 
     def without_spans(self) -> Understood:
-        """Return a copy for another process, with spans only if needed again."""
         if self.run is None:
             return self
         run = self.run
@@ -138,7 +146,6 @@ class Understood:
 
 
 def unasked(understood: Understood) -> Understood:
-    """Return a copy about which no judge is asked."""
     run = understood.run
     if run is None:
         return understood
@@ -147,15 +154,13 @@ def unasked(understood: Understood) -> Understood:
 
 
 class Understanding:
-    """Reads traces and understands them. One thread."""
+    """Reads and scores traces. One thread."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator) -> None:
         self._store, self._evaluator, self._listed = store, evaluator, evaluator.settings.listed_attributes
 
     def of(self, due: Sequence[DueTrace]) -> list[Understood]:
-        """Return each trace's outcome, in order. Unreadable or slow traces do not affect others. Raises if the store
-        fails.
-        """
+        """Return each trace's outcome in order. Failures are isolated, except store errors."""
         parts, understood = Isolated(due), list[Understood]()
         for part in parts:
             try:
@@ -219,9 +224,6 @@ class Understanding:
         return Understood(built.digest, run)
 
     def _add_questions(self, trace: Trace, run: ScoredTrace) -> None:
-        """Add results of judged metrics that need no judge, and jobs for the others. A session waits for sampled
-        traces, so it is judged whole or not at all.
-        """
         judge = self._evaluator.settings.judge
         if judge is None:
             return
@@ -238,7 +240,6 @@ class Understanding:
 
 
 def jobs_of(trace: Trace, questions: Iterable[Question], delay: float, **more: Any) -> Iterator[JobRow]:
-    """Yield the jobs that ask ``questions`` about a trace or its turns. ``more``: of their bodies."""
     body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans, **more}
     for each in questions:
         alone = each.unit.level == "turn" and (each.metric.part is None or DETAIL not in more)
@@ -248,8 +249,6 @@ def jobs_of(trace: Trace, questions: Iterable[Question], delay: float, **more: A
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """An agent's trace that was read."""
-
     digest: str
     trace: Trace
     is_judged: bool
@@ -260,7 +259,6 @@ class _Built:
 
 
 def _tried(trace_id: str, seconds: float, work: Callable[..., T], *arguments: Any) -> T | Understood:
-    """Return ``work(*arguments)``; an exception only affects this trace."""
     try:
         failpoints.reach_over("over_trace", trace_id)
         return LIMIT.run(seconds, work, *arguments)
@@ -271,7 +269,6 @@ def _tried(trace_id: str, seconds: float, work: Callable[..., T], *arguments: An
 
 
 def _failed(trace_id: str, error: BaseException) -> Understood:
-    """Return the outcome of a trace with ``error``."""
     _log.error("trace %s cannot be understood", trace_id, exc_info=error)
     kind = "timeout" if isinstance(error, OverTimeError) else type(error).__name__
     return Understood("", failed=(kind, str(error)[:300]))

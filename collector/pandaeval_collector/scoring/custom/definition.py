@@ -1,4 +1,4 @@
-"""The definition of a metric that a judge answers: what stands in a YAML file, checked."""
+"""The validated definition of a judged custom metric."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 def scaled(raw: float, scale: tuple[float, float], reason: str = "") -> Score:
-    """Make a score 0..1 from a number on ``scale`` (its worst and its best end), which ``raw`` keeps. Raises
-    ``ValueError`` for a number outside of it."""
+    """Map a number on ``scale`` (worst, best) to a score 0..1; ``raw`` keeps the number.
+
+    Raises ``ValueError`` outside the scale.
+    """
     least, most = scale
     if not least <= raw <= most:
         raise ValueError(f"{raw!r} does not lie in the metric's scale {least:g}-{most:g}")
@@ -33,13 +35,15 @@ def scaled(raw: float, scale: tuple[float, float], reason: str = "") -> Score:
 
 
 def written(scale: tuple[float, float]) -> str:
-    """Write a scale as metrics and results have it: ``"1-5"``, ``""`` for 0..1."""
+    """Format a scale for metrics and results: ``"1-5"``, or ``""`` for 0..1."""
     return "" if scale == UNIT else f"{scale[0]:g}-{scale[1]:g}"
 
 
 class LabelDefinition(BaseModel):
-    """One answer of a qualitative metric. ``score``: 0..1, 1 is best; ``severity``: a result with this label is a
-    failure of this weight, and fails whatever its score; ``meaning``: what the judge is told of it."""
+    """A label of a qualitative metric.
+
+    ``score``: 0..1, 1 is best. ``severity``: makes results fail. ``meaning``: for the judge.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -50,12 +54,11 @@ class LabelDefinition(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _from_score(cls, given: Any) -> Any:
-        """Accept a bare score for a label."""
         return {"score": given} if isinstance(given, int | float) and not isinstance(given, bool) else given
 
 
 class Scale(BaseModel):
-    """The numbers that a quantitative metric may give; ``max`` is best."""
+    """The range of a quantitative metric; ``max`` is best."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -79,10 +82,11 @@ class Scale(BaseModel):
 
 
 class Definition(BaseModel):
-    """A metric that a judge answers. Either ``labels`` (qualitative) or a ``scale`` (quantitative; 0..1 if neither is
-    given). ``criteria``: what makes an answer good, and what single numbers of the scale mean. ``threshold``: in the
-    scale, for labels 0..1; half of the scale if none is given. ``model``: asks this model instead of ``judge.model``.
-    ``version``: instead of a hash of all that the judge is told."""
+    """A judged custom metric, with either ``labels`` or a ``scale`` (default 0..1).
+
+    ``criteria``: when an answer is good. ``threshold``: in the scale, or 0..1 for labels; default: the middle.
+    ``model``: overrides ``judge.model``. ``version``: replaces :attr:`digest`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -116,21 +120,18 @@ class Definition(BaseModel):
 
     @property
     def range(self) -> tuple[float, float]:
-        """The ends of the scale."""
         return (0.0, 1.0) if self.scale is None else (self.scale.min, self.scale.max)
 
     @property
     def least_passing(self) -> float:
-        """The threshold, in the scale."""
         return sum(self.range) / 2 if self.threshold is None else self.threshold
 
     @property
     def asks(self) -> str:
-        """The question, for people."""
         return self.question or f"{self.name.replace('_', ' ').capitalize()}?"
 
     @property
     def digest(self) -> str:
-        """12 hex digits of all that can change a score."""
+        """12 hex digits that cover every field that affects a score."""
         told = self.model_dump(include={"name", "level", "question", "criteria", "labels", "scale"})
         return hashlib.blake2b(orjson.dumps(told), digest_size=6).hexdigest()

@@ -1,4 +1,4 @@
-"""YAML files of metrics that a judge answers: one definition, a list of them, or a list under ``metrics``."""
+"""YAML files of judged metrics: a definition, a list, or a list under ``metrics``."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ _CURES = {
 
 
 def metrics_of(path: str) -> tuple[Metric[Any, Any], ...]:
-    """Read the metrics of a file, once in a process. Raises :class:`ModuleLoadError` with the file, the key and the
-    cure of everything that is wrong with it."""
+    """Read the metrics of a file once per process.
+
+    Raises :class:`ModuleLoadError` that lists every error with file, key and correction.
+    """
     return _read(Path(path).expanduser().resolve())
 
 
@@ -59,7 +61,6 @@ def _read(path: Path) -> tuple[Metric[Any, Any], ...]:
 
 
 def _entries(path: Path) -> list[Any]:
-    """Return the definitions in a file, not validated yet."""
     held = _loaded(path)
     entries = held.get("metrics", [held]) if isinstance(held, dict) else held
     if isinstance(held, dict) and "metrics" in held and len(held) > 1:
@@ -71,7 +72,6 @@ def _entries(path: Path) -> list[Any]:
 
 
 def _keyed(error: ErrorDetails) -> str:
-    """Return a mistake, with its key."""
     key = ".".join(str(part) for part in error["loc"])
     return f"{key}: {_sentence(error)}" if key else _sentence(error)
 

@@ -1,4 +1,4 @@
-"""A function or a class as a metric, by a decorator; and a definition as one that a judge answers."""
+"""Makes metrics from functions, classes and definitions."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _ABOUT = {
 
 
 def judged(**definition: Any) -> Metric[Any, Any]:
-    """Make a metric that a judge answers, from the keys of a definition (:class:`Definition`).
+    """Make a judged metric from the keys of a :class:`Definition`.
 
     >>> judged(name="tone", criteria="The answer is calm and polite.", scale=[1, 5], threshold=3.5).kind
     'llm'
 
-    Raises ``ValueError`` for what is wrong with them.
+    Raises ``ValueError`` for invalid keys.
     """
     return build(Definition.model_validate(definition))
 
 
 def build(definition: Definition) -> Metric[Any, Any]:
-    """Make the metric of a definition. Raises ``ValueError`` for a metric that could not be run."""
+    """Make the metric of a definition. Raises ``ValueError`` if it cannot run."""
     rubric: Rubric[Any] = Rubric(
         name=definition.name if definition.level == "trace" else f"{definition.level}_{definition.name}",
         version=definition.digest,  # never the user's own, which may stay the same: verdicts are remembered under it
@@ -86,7 +86,6 @@ def build(definition: Definition) -> Metric[Any, Any]:
 
 
 def _before_asking(subject: Any, context: object) -> Finding | None:
-    """Return unscored for a trace or a turn that shows neither an answer nor a step; ``None``: a judge is asked."""
     trace = subject if isinstance(subject, Trace) else getattr(subject, "trace", None)
     if not isinstance(trace, Trace):
         return None
@@ -122,7 +121,7 @@ def _verdict(definition: Definition) -> type[Verdict]:
 
 
 def labelled(name: str, labels: Mapping[str, LabelDefinition], reason: str) -> Score:
-    """Make the score of a label. A label with a severity fails, and the result names it."""
+    """Score a label. A label with a severity fails."""
     label = labels[name]
     if label.severity is None:
         return Score(label.score, reason, label=name)
@@ -142,7 +141,7 @@ def metric(
     model: str | None = None,
     rubrics: tuple[Rubric[Any], ...] = (),
 ) -> Made:
-    """Make a metric of the function below it, or of a class with a method ``score``.
+    """Make a metric of a function, or of a class with a method ``score``.
 
     >>> @metric(threshold=0.5)
     ... def brevity(trace):
@@ -151,13 +150,13 @@ def metric(
     >>> brevity.name
     'brevity'
 
-    The function is called with the trace (or what else is of its ``level``) and, where it takes a second argument, with
-    the context; an ``async`` one with the trace and a judge, which makes it a judged metric. It returns a number on
-    ``scale``, a bool, one of ``labels``, a pair of one of these and the reason, or any finding; ``None``: does not
-    apply. What it raises is ``unscored(metric_error)``.
+    The function receives the subject of its ``level`` and, with a second parameter, the context. An ``async`` function
+    receives the subject and a judge, and becomes a judged metric. It returns a number on ``scale``, a bool, a label, a
+    pair of these and a reason, or a finding. ``None`` means not applicable. Exceptions become
+    ``unscored(metric_error)``.
 
-    ``name``: else the function's; ``threshold``: on ``scale``, else its middle; ``question``: else the first line of
-    the docstring; ``version``: else a hash of the source of its module.
+    Defaults: ``name``: the function's name; ``threshold``: the middle of ``scale``; ``question``: the first line of the
+    docstring; ``version``: a hash of the module's source.
     """
 
     outcomes = {name: LabelDefinition.model_validate(outcome) for name, outcome in (labels or {}).items()}
@@ -190,7 +189,6 @@ def metric(
 
 
 def _score_of(given: Any) -> Any:
-    """Return the function, or the method ``score`` of a class."""
     if not inspect.isclass(given):
         return given
     score = getattr(given(), "score", None)
@@ -207,20 +205,19 @@ def _source_digest(given: Any) -> str:
 
 
 def _always_ask(subject: Any, context: Any) -> None:
-    """Has a judge asked about each subject."""
+    """Send each subject to the judge."""
 
 
 def _evaluate(
     score: Callable[..., Any], scale: tuple[float, float], labels: Mapping[str, LabelDefinition]
 ) -> Callable[[Any, Any], Finding | None]:
-    """Make ``evaluate`` of a function that takes the subject alone, or the subject and its context."""
     if len(inspect.signature(score).parameters) < 2:
         return lambda subject, context: finding(score(subject), scale, labels)
     return lambda subject, context: finding(score(subject, context), scale, labels)
 
 
 def finding(said: Any, scale: tuple[float, float], labels: Mapping[str, LabelDefinition]) -> Finding | None:
-    """Turn a function's return value into a finding. Raises ``TypeError`` or ``ValueError`` for other values."""
+    """Convert a return value to a finding. Raises ``TypeError`` or ``ValueError`` for other values."""
     reason = ""
     match said:
         case (said, str(reason)):

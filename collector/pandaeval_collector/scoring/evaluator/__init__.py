@@ -1,4 +1,4 @@
-"""Evaluates traces and sessions: runs the metrics, identifies their results, and prepares questions for judges."""
+"""Evaluates traces and sessions: runs metrics, identifies results, and prepares judge questions."""
 
 from pandaeval_collector.scoring.evaluator.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.judged import PASSING, Question

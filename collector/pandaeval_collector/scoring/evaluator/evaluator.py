@@ -1,8 +1,6 @@
-"""Runs the metrics of a subject: embeds the texts that they need in one batch, calls them, and makes results of their
-findings.
+"""Runs the metrics of a subject, one thread at a time.
 
-One thread calls an evaluator at a time. A metric that raises gives an ``unscored(metric_error)`` result of its own and
-affects no other.
+An exception of a metric becomes ``unscored(metric_error)`` and affects no other result.
 """
 
 from __future__ import annotations
@@ -27,6 +25,7 @@ from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.units import trace_unit, turn_unit
 from pandaeval_collector.scoring.metric import (
+    JudgedSessionMetric,
     JudgedTurnMetric,
     Metric,
     SessionContext,
@@ -46,8 +45,6 @@ RESPONSE = "trace.response"
 
 
 class Evaluator:
-    """Runs the enabled metrics with one embedder."""
-
     def __init__(self, embedder: Embedder, settings: EvaluatorSettings | None = None) -> None:
         self.embedder = embedder
         self.settings = settings or EvaluatorSettings()
@@ -55,7 +52,8 @@ class Evaluator:
         always = [metric for metric in plan.metrics if not plan.waits(metric, in_session=True)]
         self._preparation = Preparation(self.settings, embedder, always)
         self.judged = Judged(plan, self._preparation)
-        self._without_session = plan.without_session()
+        sessions = (*plan.sessions, *plan.judged(JudgedSessionMetric))
+        self._sayable = {**plan.without_session(), **{metric.key: metric for metric in sessions}}
         self.explaining = frozenset(metric.name for metric in plan.explaining)
         """The names of the metrics that explain failures."""
         self.read_again = frozenset(metric.name for metric in plan.unsettled)
@@ -63,13 +61,13 @@ class Evaluator:
         self._by_name = {metric.name: metric for metric in plan.traces}
 
     def threshold(self, metric: Metric[Any, Any]) -> float:
-        """Return the threshold from which a metric's results pass."""
         return self._preparation.of(metric).threshold
 
     def embed(self, traces: Iterable[Trace]) -> Texts:
-        """Embed all texts that the enabled metrics want of these traces. If the embedder fails for a single trace,
-        asking for a vector of its texts raises, so that only the results that need it are
-        ``unscored(metric_error)``."""
+        """Embed the requested texts in one batch.
+
+        If this fails for a trace, only results that need its vectors are ``unscored(metric_error)``.
+        """
         traces = list(traces)
         metrics = (*self.plan.alone, *(metric for metric, reads in self.plan.dependent if reads.answers))
         wanted: list[str] = []
@@ -89,8 +87,7 @@ class Evaluator:
         return Texts(found.rows, found.chunked, id_, bands, known=knows(self.embedder))
 
     def by_itself(self, trace: Trace, texts: Texts, unit: Unit, is_judged: bool) -> list[Result]:
-        """Return all results of a trace and its turns that need neither its session nor a judge. ``is_judged``:
-        whether a judge is asked about the trace."""
+        """Return the results that need neither session nor judge. ``is_judged``: the trace goes to a judge."""
         if trace.utility:
             what = f"a call beside the conversation ({trace.utility}): it answers no user, and counts in no rate"
             return self.said_of(RESPONSE, unit, Assumed(what, {"utility": trace.utility}))
@@ -99,7 +96,7 @@ class Evaluator:
         return self.explained(trace, unit, found)
 
     def trace(self, trace: Trace, texts: Texts, unit: Unit | None = None) -> list[Result]:
-        """Return the results of metrics that look at a single trace. ``unit``: the trace's, if the caller has it."""
+        """Return the results of metrics that read a single trace."""
         unit = unit or trace_unit(trace)
         metrics = self.plan.alone
         if trace.is_step:
@@ -107,8 +104,10 @@ class Evaluator:
         return self._on_trace(metrics, trace, unit, texts, end_tokens=self.settings.end_tokens)
 
     def turns(self, trace: Trace, is_judged: bool) -> list[Result]:
-        """Return the results of each turn that need no judge; none of a step. ``is_judged``: whether a judge is asked
-        about the trace; else the results include judged metrics that code can score (``Metric.by_code``)."""
+        """Return the results of all turns that need no judge; none for a step.
+
+        Unless ``is_judged``, add judged metrics with ``by_code``.
+        """
         coded = [] if trace.fragment or len(trace.tool_calls) < 2 else self.plan.coded
         if is_judged:
             coded = [metric for metric in coded if self.plan.waits(metric, trace.session_id is not None)]
@@ -131,7 +130,6 @@ class Evaluator:
         return results
 
     def _of_turn(self, trace: Trace, index: int, bare: TurnView, coded: Sequence[JudgedTurnMetric]) -> Iterator[Result]:
-        """Yield the results of a turn. ``bare``: the turn without its history."""
         scored = [metric for metric in coded if score_by_code(metric, bare) is not None]
         if not scored and not self.plan.turns:
             return
@@ -151,9 +149,11 @@ class Evaluator:
         stand: Iterable[tuple[str, str, Sequence[str]]] = (),
         with_session: bool = False,
     ) -> list[Result]:
-        """Return the results of a trace and, if a result fails, of metrics that explain why, whose step failing results
-        also name. ``with_session``: they were read with the other traces of the session; else those that these may
-        change are not explained yet; ``stand``: further ones that failed before, see :meth:`blamed`."""
+        """Return the results of a trace; if some fail, add explaining metrics and the blamed step.
+
+        ``with_session``: the results include the session's other traces; else results that the session may change are
+        not explained. ``stand``: earlier failing results, see :meth:`blamed`.
+        """
         others = [result for result in results if result.metric not in self.explaining]
         failing = [result for result in others if result.success is False]
         if not with_session and (trace.session_id is not None or trace.continues or trace.responses):
@@ -167,7 +167,7 @@ class Evaluator:
         return [_with_blame(result, steps[0]) for result in others] + explaining
 
     def blamed(self, trace: Trace, unit: Unit, failing: Iterable[tuple[str, str, Sequence[str]]]) -> list[Result]:
-        """Return the results that explain failing results: of these the id, the metric and the spans that they name."""
+        """Return the results that explain failing results, given by id, metric and spans."""
         wanted = [(self.plan.order.get(metric, 0), id_, metric, spans) for id_, metric, spans in failing if spans]
         if not self.plan.explaining or not wanted or trace.is_step:
             return []
@@ -182,19 +182,17 @@ class Evaluator:
     def set_aside(
         self, unit: Unit, reason: str, why: Why = Why.METRIC_ERROR, metrics: Sequence[TraceMetric] | None = None
     ) -> list[Result]:
-        """Return unscored results of ``metrics``, if not given of all that look at a single trace."""
+        """Return unscored results of ``metrics``; default: all of a single trace."""
         metrics = self.plan.alone if metrics is None else metrics
         return conclude(unit, [(self._preparation.of(each).origin, Unscored(why, reason), 0.0) for each in metrics])
 
     def with_others(
         self, metric: TraceMetric, trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any
     ) -> list[Result]:
-        """Return the result of a dependent metric with ``more`` of the session, see :class:`TraceContext`. The
-        evidence of ``unit`` covers the traces that it comes from. A metric that compares answers needs no spans."""
+        """Return the result of a metric that reads the session; ``more``: fields of :class:`TraceContext`."""
         return self._on_trace([metric], trace, unit, texts, **more)
 
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
-        """Return the names of the metrics whose ``results`` of a trace alone its session may change."""
         if trace.is_step or trace.forced or refusal(trace) is not None:
             return ()
         findings = {result.metric: result.finding for result in results if result.unit.level == "trace"}
@@ -202,9 +200,10 @@ class Evaluator:
         return tuple(name for name, unsettled in pairs if unsettled and unsettled(trace, findings.get(name)))
 
     def said_of(self, key: str, unit: Unit, finding: Finding) -> list[Result]:
-        """Return the result of a metric of traces or turns with a ``finding`` that the line makes for it; none if the
-        metric is disabled, or one that the session answers."""
-        metric = self._without_session.get(key)
+        """Return the result for a ``finding`` that the pipeline made; none if the metric is disabled or the session
+        answers it.
+        """
+        metric = self._sayable.get(key)
         if metric is None:
             return []
         origin = self._preparation.of(metric).origin
@@ -213,12 +212,10 @@ class Evaluator:
         return conclude(unit, [(origin, finding, 0.0)])
 
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
-        """Return the results of the session metrics that ask no model."""
         return self._run(self.plan.sessions, session, unit, self._session_context, None)
 
     def judged_session(self, session: SessionView, unit: Unit, suspicious: bool) -> tuple[list[Result], list[Question]]:
-        """Run the judged metrics of a session that closes: results that need no model, and questions for the
-        others."""
+        """Return results that need no judge, and questions, for a closing session."""
         return self.judged.of_session(session, unit, suspicious, self._session_context)
 
     def _session_context(self, threshold: float) -> SessionContext:
@@ -227,11 +224,10 @@ class Evaluator:
         return SessionContext(threshold, names, settings.weights, settings.extra_signals, judged)
 
     def signal_value(self, result: Result) -> float | None:
-        """Return the value of a trace's result for session metrics: its score, or ``None`` for a result that is open
-        or a suspect, and for a passed result if the metric counts by its failures only.
+        """Return the score of a trace's result for session metrics.
 
-        A metric with a setting for its signal (``loop_signal``) counts with its score if that is ``raw``. If it is
-        ``sure``, a failing result counts with its score and any other as 1.0, or not at all without a calibration.
+        ``None``: open, a suspect, or passed if only failures count. The signal setting ``raw`` always uses the score.
+        With ``sure``, a failing result counts with its score and others as 1.0 (without a calibration, not at all).
         """
         finding, metric = result.finding, self._by_name.get(result.metric)
         if not isinstance(finding, Score) or finding.label in OPEN:
@@ -246,7 +242,6 @@ class Evaluator:
     def _on_trace(
         self, metrics: Sequence[TraceMetric], trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any
     ) -> list[Result]:
-        """Run metrics of traces; ``more``: their context, see :class:`TraceContext`."""
         texts = texts or Texts({}, (), self.embedder.id, self.embedder.bands)
         context = partial(TraceContext, texts, **more)
         return self._run(metrics, trace, unit, context, refusal(trace))
@@ -270,7 +265,6 @@ class Evaluator:
 
 
 def _with_blame(result: Result, step: Any) -> Result:
-    """Return a failing result with the step that broke the run; others as they are."""
     if result.success is not False:
         return result
     return replace(result, finding=replace(result.finding, metadata={**result.finding.metadata, "blame": step}))

@@ -1,5 +1,4 @@
-"""The judged metrics of traces, their turns and sessions: the questions that a model has to answer, and the results of
-its answers."""
+"""Makes questions for the judged metrics, and results of the answers."""
 
 from __future__ import annotations
 
@@ -61,11 +60,10 @@ _NOT_SAMPLED = Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
 
 
 def provenance(finding: Finding, spent: AnswerCost, model: str) -> Mapping[str, Any]:
-    """Return metadata of a result: ``judge``, ``truncated`` if the record was cut, and ``injection_suspected`` if
-    words in it speak to a judge; nothing if no judge was asked. ``model``: named where none answered.
+    """Return the judge's metadata of a result; empty if no judge was called.
 
-    ``judge.cited``: ids of the spans that the verdict names; ``judge.tokens.cached``: those of ``input`` that came from
-    the provider's cache; ``judge.calls``: 0 where the verdict was remembered.
+    ``truncated``: the record was cut. ``judge.cited``: span ids in the verdict. ``judge.tokens.cached``: input tokens
+    from the provider's cache. ``judge.calls``: 0 for a remembered verdict.
     """
     if not spent.pack:
         return {}
@@ -89,7 +87,7 @@ def provenance(finding: Finding, spent: AnswerCost, model: str) -> Mapping[str, 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A judged metric to be asked about one trace, turn or session. ``id``: of the result that the answer will make."""
+    """A judged metric to ask about a subject. ``id``: of the future result."""
 
     id: str
     metric: JudgedMetric[Any, Any]
@@ -101,12 +99,12 @@ class Question:
 
     @property
     def version(self) -> str:
-        """The metric's version, with a suffix if rulings are added to its question."""
+        """The metric's version, with a suffix if rulings apply."""
         return f"{self.metric.version}{self.guidance.mark}"
 
 
 class Judged:
-    """Makes questions and results of the enabled judged metrics; of none without a judge."""
+    """Makes questions and results of the enabled judged metrics; none without a judge."""
 
     def __init__(self, plan: MetricPlan, preparation: Preparation) -> None:
         self._judge, self._preparation, self._plan = preparation.settings.judge, preparation, plan
@@ -122,12 +120,12 @@ class Judged:
         return self._judge
 
     def concerns(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
-        """Return whether traces like this trace are judged at all. ``attributes``: of its spans and their resources."""
+        """Return whether traces with these span and resource ``attributes`` are judged."""
         judge = self._judge
         return judge is not None and judge.selection.concerns(trace.agent, attributes)
 
     def questions(self, trace: Trace, suspicious: bool = False) -> tuple[list[Result], list[Question]]:
-        """Run the judged metrics of a trace: returns results that need no model, and questions for the others."""
+        """Return the results that need no judge, and questions for the others."""
         return self._asked(
             self._of(trace.session_id),
             trace,
@@ -138,7 +136,7 @@ class Judged:
         )
 
     def details(self, subject: Trace | TurnView) -> tuple[list[Result], list[Question]]:
-        """Return the same as :meth:`questions`, for the questions about a trace or turn that wait for a verdict."""
+        """Return :meth:`questions` that wait for a verdict."""
         if isinstance(subject, TurnView):
             of_turn = self._waiting(self._of_turns, subject.trace)
             return self._asked(of_turn, subject, subject.trace, turn_unit(subject), _SELECTED, TurnContext)
@@ -146,20 +144,18 @@ class Judged:
         return self._asked(of_trace, subject, subject, trace_unit(subject), _SELECTED, context)
 
     def details_of_turn(self, trace: Trace, index: int) -> tuple[list[Result], list[Question]]:
-        """Return the same for a turn of a trace, given by its index."""
         return self.details(turn_view(trace, index))
 
     def _waiting(self, metrics: Iterable[J], trace: Trace) -> list[J]:
         return [metric for metric in metrics if self._plan.waits(metric, trace.session_id is not None)]
 
     def selects(self, result: Result) -> bool:
-        """Return whether a result is the verdict that decides about further questions (``judge.detail: failing``)."""
+        """Return whether a result decides about further questions (``judge.detail: failing``)."""
         unit, judge = result.unit, self._judge
         is_first = unit.level == ("trace" if unit.session_id is None else "session")
         return judge is not None and judge.detail == "failing" and result.metric == VERDICT and is_first
 
     def _of(self, session_id: str | None) -> list[JudgedTraceMetric]:
-        """Return the metrics to judge for each trace of this session, or of a trace without a session."""
         by_trace = session_id is None or self._settings.correctness == "trace"
         return [m for m in self._at_once(self._of_traces, session_id) if by_trace or not m.asked_by_session]
 
@@ -167,7 +163,6 @@ class Judged:
         return [metric for metric in metrics if not self._plan.waits(metric, session_id is not None)]
 
     def of_turns(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
-        """Return, for all turns of a trace, the results that need no model, and questions for the others."""
         results: list[Result] = []
         questions: list[Question] = []
         if not self._of_turns or trace.is_step:
@@ -186,14 +181,12 @@ class Judged:
         return results, questions
 
     def without_judge(self, metric: JudgedTurnMetric, view: TurnView) -> Result | None:
-        """Return the result of a judged metric by code alone; ``None`` where code cannot score the turn."""
         score = score_by_code(metric, view)
         if score is None:
             return None
         return conclude(turn_unit(view), [(self._preparation.by_code(metric), score, 0.0)])[0]
 
     def of_turn(self, view: TurnView, suspicious: bool) -> tuple[list[Result], list[Question]]:
-        """Return the results of a turn that need no model, and questions for the others."""
         metrics = self._at_once(self._of_turns, view.trace.session_id)
         choice = self._choice(view.trace, suspicious)
         return self._asked(metrics, view, view.trace, turn_unit(view), choice, TurnContext)
@@ -201,15 +194,13 @@ class Judged:
     def of_session(
         self, session: SessionView, unit: Unit, suspicious: bool, context: Callable[[float], SessionContext]
     ) -> tuple[list[Result], list[Question]]:
-        """Return the results of a session that need no model, and questions for the others."""
         if not self._of_sessions:
             return [], []
         choice = self._settings.selection.choose(unit.id, suspicious)
         return self._asked(self._of_sessions, session, None, unit, choice, context)
 
     def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
-        """Return the questions about the same trace or turn, to the same model, that share a call with this
-        one."""
+        """Return the questions that share a call with this question."""
         if question.metric.part is None:
             return ()
         parts: dict[str, QuestionPart[Any]] = {}
@@ -228,7 +219,6 @@ class Judged:
         choice: Choice,
         context: Callable[[float], Any],
     ) -> tuple[list[Result], list[Question]]:
-        """``trace``: whose own state may refuse a verdict; ``None``: a session is judged."""
         results: list[Result] = []
         questions: list[Question] = []
         if not metrics:
@@ -248,16 +238,16 @@ class Judged:
         return results, questions
 
     def _choice(self, trace: Trace, suspicious: bool) -> Choice:
-        """Draw whether a judge is asked about a trace."""
         if trace.session_id is None and trace.continues:
             return Choice()  # its session is not known yet: it is drawn later
         whole = trace.session_id or next(reversed(trace.responses), trace.trace_id)
         return self._settings.selection.choose(whole, suspicious)
 
     def drawn(self, results: Sequence[Result], unit: Unit, suspicious: bool) -> tuple[list[Result], dict[str, Choice]]:
-        """Draw anew for a trace that was asked about before its session was known; ``unit`` names the session, if
-        there is one. Returns the results that were given without asking, and the choices by metric key. Metrics that
-        are not chosen become ``not_sampled``; those that the session answers have no result any more."""
+        """Repeat the draw for a trace whose session is known now.
+
+        Returns the results without a call, and the choices by metric key. Undrawn metrics become ``not_sampled``.
+        """
         choice = self._settings.selection.choose(unit.session_id or unit.trace_id, suspicious)
         of_trace = self._of(unit.session_id)
         asked: dict[str, JudgedMetric[Any, Any]] = {metric.key: metric for metric in of_trace}
@@ -289,8 +279,11 @@ class Judged:
         spent: AnswerCost | None = None,
         against: Mapping[str, str] | None = None,
     ) -> Result:
-        """Make the result of a question. A failure of the provider or the budget gets an id of its own, so that an
-        answer at a later try is a new result. ``against``: the failure that code found in the run."""
+        """Make the result of a question.
+
+        Provider and budget failures get their own id, so a later answer is a new result. ``against``: the failure that
+        code found.
+        """
         if question.metric.name == VERDICT and isinstance(finding, Score) and "sure" in finding.metadata:
             finding = verdict(finding, self._settings.unclear, against)
         metric, id_, spent = question.metric, question.id, spent or AnswerCost()
@@ -329,7 +322,6 @@ class Judged:
 
 
 def _refused(trace: Trace | None) -> Unscored | None:
-    """Return why no judge is called about a trace; ``None`` if a judge may be called, and for a session."""
     if trace is None:
         return None
     if trace.forced and not trace.fragment:
@@ -338,8 +330,9 @@ def _refused(trace: Trace | None) -> Unscored | None:
 
 
 def verdict(finding: Score, band: tuple[float, float], against: Mapping[str, str] | None) -> Score:
-    """Labels a verdict that decides nothing: ``unclear`` if the judge's certainty is in the ``band``, ``disputed`` if
-    the judge finds a run correct in which code found a failure (``against``). The score stays."""
+    """Label an undecided verdict: ``unclear`` (certainty in ``band``) or ``disputed`` (code found a failure,
+    ``against``).
+    """
     if band[0] <= finding.metadata["sure"] <= band[1]:
         return replace(finding, label=UNCLEAR)
     if finding.label is None and against:
@@ -349,21 +342,20 @@ def verdict(finding: Score, band: tuple[float, float], against: Mapping[str, str
 
 
 def without_verdict(question: Question, subject: Any, missed: Unscored) -> Finding:
-    """Return the finding for a question without a verdict: the score by code, marked as unjudged, else ``missed``."""
+    """Return the finding for a question without a verdict: the score by code, else ``missed``."""
     score = score_by_code(question.metric, subject)
     return missed if score is None else replace(score, metadata={**score.metadata, UNJUDGED: missed.why.value})
 
 
 def score_by_code(metric: Metric[Any, Any], subject: Any) -> Score | None:
-    """Score a judged metric of turns by code alone; return ``None`` where that is not possible."""
+    """Score a judged turn metric by code; ``None`` if impossible."""
     if not isinstance(metric, JudgedTurnMetric) or metric.by_code is None:
         return None
     return attempt(metric, metric.by_code, subject, None)
 
 
 def applies(metric: Metric[Any, Any], subject: Any) -> bool:
-    """Return whether a metric is evaluated for the subject at all; if its check fails, it is evaluated, and fails
-    there."""
+    """Return whether a metric is evaluated. If its check raises, it is evaluated, and fails there."""
     if not isinstance(metric, TurnMetric | JudgedTurnMetric) or metric.applies is None:
         return True
     return attempt(metric, metric.applies, subject, True)

@@ -1,4 +1,4 @@
-"""How one metric runs on one subject, within the time limit of its trace."""
+"""Runs a metric on a subject within the trace's time limit."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _FRAGMENT = Unscored(Why.INCOMPLETE_TRACE, "only a part of a trace over several 
 
 
 def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
-    """Run a metric; return its finding, or ``refusal`` in its place if given; ``None`` when the metric does
-    not apply. A metric that raises gives ``unscored(metric_error)``, one for which there is no time left
-    ``unscored(timeout)``."""
+    """Return a metric's finding, or ``refusal`` if given; ``None`` if not applicable.
+
+    Exceptions become ``metric_error``; no time left is ``timeout``.
+    """
     try:
         if LIMIT.is_over:
             raise OverTimeError
@@ -42,8 +43,6 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
 
 
 def attempt(metric: Metric[Any, Any], call: Callable[[Any], T], subject: Any, otherwise: T) -> T:
-    """Call a function of a metric; return ``otherwise`` where it raises: a metric's bug must cost its own result, and
-    no other's."""
     LIMIT.step(metric.key)
     try:
         return call(subject)
@@ -53,5 +52,5 @@ def attempt(metric: Metric[Any, Any], call: Callable[[Any], T], subject: Any, ot
 
 
 def refusal(trace: Trace) -> Unscored | None:
-    """Return why no metric may score this trace; ``None`` when all may."""
+    """Return why this trace must not be scored; ``None`` if it may."""
     return _FRAGMENT if trace.fragment else None

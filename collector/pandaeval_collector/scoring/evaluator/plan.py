@@ -1,4 +1,4 @@
-"""Which metrics run, by what they are run on."""
+"""Selects the metrics to run, by subject."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ M = TypeVar("M", bound=Metric[Any, Any])
 def running_metrics(
     registry: Mapping[str, Metric[Any, Any]], enabled: Collection[str] | None
 ) -> tuple[tuple[Metric[Any, Any], ...], frozenset[str]]:
-    """Return the metrics to run, in the order of the registry, and the keys of those that run for session metrics
-    only, whose results are neither shown nor exported. ``enabled``: keys of metrics of the ``registry``; ``None``: all.
-    Judged metrics run only if they are enabled: they cost money."""
+    """Return the metrics to run, in registry order, and the keys that only feed session metrics.
+
+    ``enabled``: ``None`` for all except judged metrics.
+    """
     if enabled is None:
         return tuple(registry.values()), frozenset()
     wanted = [metric for key, metric in registry.items() if key in enabled]
@@ -36,11 +37,12 @@ def running_metrics(
 
 
 class MetricPlan:
-    """The metrics that run. ``order``: their places, by name. ``silent``: keys of the metrics whose results are for
-    session metrics alone. ``alone``: metrics of a trace by itself. ``dependent``: metrics that read other traces of the
-    session, and which: those that compare answers first, those that read later traces last. ``unsettled``: metrics that
-    use what the earlier traces of a session held. ``coded``: judged metrics that code can score, also without a
-    judge. ``lacks_signals``: session metrics read judged metrics that wait for a verdict."""
+    """The metrics that run.
+
+    ``order``: positions by name. ``silent``: keys that only feed session metrics. ``alone``: of a single trace.
+    ``dependent``: read other traces, comparisons first, later traces last. ``unsettled``: use earlier traces.
+    ``coded``: judged metrics that code can score. ``lacks_signals``: session metrics wait for a verdict.
+    """
 
     def __init__(self, registry: Mapping[str, Metric[Any, Any]], settings: EvaluatorSettings) -> None:
         wanted, self.silent = running_metrics(registry, settings.enabled)
@@ -65,17 +67,15 @@ class MetricPlan:
         self.lacks_signals = any(metric.name in read and self.waits(metric, True) for metric in wanted)
 
     def waits(self, metric: Metric[Any, Any], in_session: bool) -> bool:
-        """Return whether a question about a trace or turn is asked only after a verdict, of the session or of the
-        trace itself. A metric with a configured threshold never waits."""
+        """Return whether a question waits for a verdict. A metric with a configured threshold never waits."""
         asked = isinstance(metric, JudgedTraceMetric | JudgedTurnMetric) and metric.key not in self._always
         return self._is_selective and asked and ("session" if in_session else "trace") in self._led
 
     def judged(self, level: type[M]) -> list[M]:
-        """Return the judged metrics of a class; none without a judge."""
         return self._of(level) if self._has_judge else []
 
     def without_session(self) -> Mapping[str, Metric[Any, Any]]:
-        """Return the metrics, by key, that have results for traces and turns without a session."""
+        """Return, by key, the metrics for traces and turns without a session."""
         metrics: list[Metric[Any, Any]] = [metric for metric in self.traces if not metric.needs_session]
         metrics += [*self.turns, *self.judged(JudgedTraceMetric)]
         metrics += self.judged(JudgedTurnMetric) or self.coded

@@ -1,5 +1,4 @@
-"""All that the results of a metric share: its threshold, what produced them, and the settings that go into their
-ids."""
+"""The threshold, origin and identity that all results of a metric share."""
 
 from __future__ import annotations
 
@@ -13,15 +12,12 @@ from pandaeval_collector.scoring.metric import JudgedMetric, Metric, SessionMetr
 
 
 class Prepared(NamedTuple):
-    """A metric's threshold, and ``origin``, which all its results share."""
-
     threshold: float
     origin: Origin
 
 
 class Preparation:
-    """Prepares each metric once. ``metrics``: all enabled ones; ``signals``: the trace metrics that sessions may read,
-    by name."""
+    """Prepares each metric once. ``signals``: trace metrics that sessions may read, by name."""
 
     def __init__(self, settings: EvaluatorSettings, embedder: Embedder, metrics: Iterable[Metric[Any, Any]]) -> None:
         self.settings, self.embedder = settings, embedder
@@ -30,7 +26,7 @@ class Preparation:
         self._prepared: dict[str, Prepared] = {}
 
     def of(self, metric: Metric[Any, Any]) -> Prepared:
-        """Return the metric, prepared; of a session each time, as rulings about its signals may change."""
+        """Prepare session metrics each time because rulings can change."""
         prepared = self._prepared.get(metric.key)
         if prepared is None or isinstance(metric, SessionMetric):
             prepared = self._prepared[metric.key] = self._prepare(metric)
@@ -54,13 +50,12 @@ class Preparation:
         return judge.model_of(metric.key)
 
     def by_code(self, metric: Metric[Any, Any]) -> Origin:
-        """Return the common part of a judged metric's results that code made."""
         threshold = self.of(metric).threshold
         identity = Identity(metric.key, metric.version, None, {**metric.settings, "threshold": threshold})
         return Origin(metric.name, identity, EvaluatorInfo("code", metric.version), threshold)
 
     def depends_on(self, metric: Metric[Any, Any], threshold: float) -> Mapping[str, Any]:
-        """Return the settings that a result depends on, which become part of its id."""
+        """Return the settings that become part of the result id."""
         own, judge = {**metric.settings, "threshold": threshold}, self.settings.judge
         if isinstance(metric, SessionMetric):
             return own | self.settings.identity(metric.name, *metric.signals) | self._identity_of_signals(metric)
@@ -69,7 +64,6 @@ class Preparation:
         return own | self.settings.identity(metric.name)
 
     def _identity_of_signals(self, metric: SessionMetric) -> dict[str, Any]:
-        """Return the identity of the results of the trace metrics that a session metric reads, and of no others."""
         read = [self.signals[name] for name in metric.signals or self.signals if name in self.signals]
         identity: dict[str, Any] = {"signals": sorted(signal.name for signal in read), "embedder": self.embedder.id}
         if (judge := self.settings.judge) is not None:

@@ -19,13 +19,12 @@ VERDICT = "correctness"
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """Which model judges which traces, and what is redacted before. ``models``: overrides of ``model`` by metric key;
-    ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
-    ``pii``: whether secrets and personal data are redacted; ``custom``: the user's functions that redact more, each
-    ``module:function``; ``correctness``: whether it is asked about sessions alone or about each of their traces too;
-    ``unclear``: bounds of the certainty with which its verdict is unclear;
-    ``parameters``: litellm's arguments of each call; ``rulings``: returns those of the agents' owners, as
-    they are now; ``detail``: which runs the questions about traces and turns are asked of."""
+    """The judge, the traces that it judges, and redaction.
+
+    ``models``: by metric key, else ``model``. ``delay``: seconds from completion. ``custom``: redaction functions as
+    ``module:function``. ``unclear``: bounds of the unclear certainty. ``parameters``: litellm arguments. ``rulings``:
+    returns the current rulings. ``detail``: runs that get further questions.
+    """
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -44,17 +43,14 @@ class JudgeSettings:
         return self.models.get(key, self.model)
 
     def guidance(self, metric: JudgedMetric[Any, Any], agent: str, keys: Collection[str]) -> Guidance:
-        """Return the rulings for a metric's question about a run of an agent. ``keys``: the metrics that the question
-        answers."""
+        """Return the rulings for a question that answers the metrics ``keys``."""
         return guidance(self.rulings(), keys, metric.asks, agent)
 
     @property
     def answer_parameters(self) -> str:
-        """The parameters of calls that may change an answer, as a text; ``""`` without any."""
         return answer_parameters(self.parameters)
 
     def identity(self, name: str) -> dict[str, Any]:
-        """Return the settings that identify the results of the judged metric ``name``."""
         identity: dict[str, Any] = {"prompt": PROMPT_VERSION, "secrets": self.secrets}
         if name == VERDICT:
             identity["unclear"] = [*map(float, self.unclear)]
@@ -65,7 +61,6 @@ class JudgeSettings:
         return identity
 
     def identity_of_signals(self, keys: Collection[str]) -> dict[str, Any]:
-        """Return the settings that identify session results which rest on the judged trace metrics ``keys``."""
         if not keys:
             return {}
         identity: dict[str, Any] = {"judge": sorted({self.model_of(key) for key in keys})}
@@ -78,8 +73,11 @@ class JudgeSettings:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorSettings:
-    """The settings of scoring. ``enabled``: metric keys, or ``None`` for all; ``thresholds``: by key; ``modules``: the
-    user's own metrics, by path or dotted name."""
+    """The settings of scoring.
+
+    ``enabled``: metric keys, ``None`` for all. ``thresholds``: by key. ``modules``: custom metrics by path or dotted
+    name.
+    """
 
     enabled: Collection[str] | None = None
     """Whether the enabled metrics were named one by one, so that each is wanted."""
@@ -102,14 +100,13 @@ class EvaluatorSettings:
     """How many seconds one trace may take, beside what its bytes take."""
 
     def identity(self, *names: str) -> dict[str, Any]:
-        """Return the settings that identify results of a metric. ``names``: its own, and those of its signals."""
+        """Return the settings that identify results. ``names``: of the metric and its signals."""
         identity: dict[str, Any] = {"fragments": False}
         if self.end_tokens and "response" in names:
             identity["end_tokens"] = sorted(self.end_tokens)
         return identity
 
     def identity_of_signals(self) -> dict[str, Any]:
-        """Return the settings that identify the results of session metrics."""
         return {
             "weights": dict(self.weights),
             "extra_signals": sorted(self.extra_signals),

@@ -1,4 +1,4 @@
-"""The units that results are about: traces, turns, and traces that cannot be read."""
+"""The units of results: traces, turns and unreadable traces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pandaeval_otel.model import Trace
 
 
 def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
-    """Make the unit of a trace: its evaluated span is the outermost agent's."""
+    """Make the unit of a trace. Its evaluated span is the outermost agent's."""
     case, trial = stated(trace, semconv.PANDAEVAL_CASE_ID, semconv.PANDAEVAL_TRIAL)
     roots = [span for span in trace.spans if span.span_id == trace.root_span_id]
     return Unit(
@@ -39,7 +39,7 @@ def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
 
 
 def turn_unit(view: TurnView) -> Unit:
-    """Make the unit of a turn: its evaluated span is the span that answers."""
+    """Make the unit of a turn. Its evaluated span is the answering span."""
     unit = trace_unit(view.trace)
     span_id = view.span_id
     unit.level, unit.id, unit.span_id = "turn", f"{unit.trace_id}:{span_id}", span_id
@@ -48,7 +48,7 @@ def turn_unit(view: TurnView) -> Unit:
 
 
 def unread(due: DueTrace) -> Unit:
-    """Make the unit of a trace that cannot be read: its evidence is made of the ids of the received spans."""
+    """Make the unit of an unreadable trace, with the received span ids as evidence."""
     known = hashlib.blake2b(b"".join(sorted(due.known)), digest_size=16).hexdigest()
     return Unit(
         level="trace",

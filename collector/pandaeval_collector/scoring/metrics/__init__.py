@@ -1,1 +1,1 @@
-"""The metrics, one file each, in a folder named after their subject."""
+"""The metrics, one module each, in a folder per level."""

@@ -1,1 +1,1 @@
-"""The HTTP API: what was scored, for pages and programs."""
+"""The HTTP API of results, for pages and programs."""

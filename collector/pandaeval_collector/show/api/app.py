@@ -1,4 +1,4 @@
-"""The API's application, mounted at ``/api/v1`` of a collector, or alone over a data directory."""
+"""The API application, mounted at ``/api/v1`` of a collector or alone over a data directory."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.runs.manager import EvaluationRuns
+from pandaeval_collector.show.api.comparing import comparing_routes
 from pandaeval_collector.show.api.costs import cost_routes
 from pandaeval_collector.show.api.deleting import deleting_routes
 from pandaeval_collector.show.api.incidents import incident_routes
@@ -31,8 +32,10 @@ from pandaeval_collector.store.schedules import Schedules
 
 
 def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None = None) -> FastAPI:
-    """Return the application; its OpenAPI document is at ``openapi.json``. ``runs``: the collector's, for
-    operations that change something; ``None`` where there are none."""
+    """Return the application, with OpenAPI at ``openapi.json``.
+
+    ``runs``: for operations that change data, or ``None``.
+    """
     app = FastAPI(
         title="pandaeval",
         version=version,
@@ -52,6 +55,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
     overview_routes(app, reads, names, work, changing)
     incident_routes(app, reads, names, work)
     cost_routes(app, reads)
+    comparing_routes(app, reads, names)
     labelling(app, reads, work)
     deleting_routes(app, reads, work)
     question_routes(app, reads)
@@ -68,7 +72,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[ASGIApp]:
-    """Open the application over a data directory, for reading. Raises ``UserError`` if there is no readable store."""
+    """Open the read-only application over a data directory. Raises ``UserError`` without a readable store."""
     reads = Reads(Finder(folder))
     try:
         reads.finder.change()

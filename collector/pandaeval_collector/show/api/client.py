@@ -1,4 +1,4 @@
-"""Asks a collector's HTTP API: over the network, or within this process."""
+"""A client of the HTTP API, over the network or in process."""
 
 from __future__ import annotations
 
@@ -25,19 +25,18 @@ TOKEN_ENV = "PANDAEVAL_TOKEN"  # noqa: S105 - a variable's name
 
 
 class AskError(UserError):
-    """A request that was not answered: why, and what to do, on one line."""
+    """A failed request, with cause and fix on one line."""
 
 
 class Asker:
-    """A client of one collector's API. Close it at the end. On one event loop."""
+    """A client of a collector's API, on one event loop. Close it at the end."""
 
     def __init__(self, client: httpx.AsyncClient, where: str) -> None:
         self._client, self._where = client, where
 
     @classmethod
     def over_http(cls, url: str) -> Asker:
-        """Return a client over the network. ``url``: such as ``http://127.0.0.1:4328``. Raises :class:`AskError` for a
-        text that is no address."""
+        """Return a network client for a URL such as ``http://127.0.0.1:4328``. Raises :class:`AskError`."""
         host = _host(url)
         token = os.environ.get(TOKEN_ENV, "").strip()
         headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -54,24 +53,20 @@ class Asker:
 
     @classmethod
     def within(cls, api: ASGIApp) -> Asker:
-        """Return a client within this process. ``api``: the application that is mounted at ``/api/v1``."""
         transport = httpx.ASGITransport(api)
         return cls(httpx.AsyncClient(transport=transport, base_url="http://localhost"), "this process")
 
     async def get(self, path: str, **parameters: Any) -> Any:
-        """Return the JSON of the answer; parameters that are ``None`` are left out. Raises :class:`AskError`."""
+        """Return the answer's JSON, without parameters that are ``None``. Raises :class:`AskError`."""
         return await self._asked("GET", path, params={k: v for k, v in parameters.items() if v is not None})
 
     async def post(self, path: str, body: Any = None) -> Any:
-        """Ask for a change and return the answer's JSON."""
         return await self._asked("POST", path, json=body or {}, timeout=_LONG_S)
 
     async def delete(self, path: str) -> None:
-        """Ask for a removal. Raises :class:`AskError`."""
         await self._asked("DELETE", path, headers={"content-type": "application/json"})
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.aclose()
 
     async def _asked(self, method: str, path: str, **given: Any) -> Any:

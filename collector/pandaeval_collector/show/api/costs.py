@@ -1,4 +1,4 @@
-"""The operation on costs: tokens and US dollars of runs and of their verdicts, by session, user, agent or day."""
+"""The operation on costs of runs and verdicts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ Most = Annotated[int, Query(ge=1, le=500, description="Most rows.")]
 
 
 class CostRow(BaseModel):
-    """Costs of runs and their verdicts together. ``name``: of the session, user, agent or day (UTC); null if the runs
-    state none."""
+    """Costs of runs and their verdicts. ``name``: of the session, user, agent or day (UTC), or null."""
 
     name: str | None
     runs: int
@@ -33,15 +32,13 @@ class CostRow(BaseModel):
 
 
 class Costs(BaseModel):
-    """Costs within a window, highest first; of days, the newest first."""
+    """Costs within a window, highest first, or newest day first."""
 
     by: Subject
     costs: list[CostRow]
 
 
 def cost_routes(app: FastAPI, reads: Reads) -> None:
-    """Add the operation on costs."""
-
     @reads.operation(app, "/costs", "Cost of runs and verdicts by agent, user, session or day")
     def costs(wanted: Filters, window: Window = "7d", by: By = "agent", limit: Most = 100) -> Costs:
         rows = read_costs(reads.finder, within(wanted, window, int(time.time() * 1e3)), by, limit)

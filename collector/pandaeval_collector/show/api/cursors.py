@@ -1,4 +1,4 @@
-"""Cursors: the end of a page of a list, as a text that programs give back."""
+"""Opaque cursors of pages."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from pydantic import Field, FiniteFloat, Strict, TypeAdapter
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.store.listed_pages import Position
 
-CursorText = Annotated[str | None, Query(alias="cursor", max_length=200, description="`next` of the previous page.")]
+CursorText = Annotated[
+    str | None, Query(alias="cursor", max_length=200, description="Value of `next` of the previous page.")
+]
 _Number = Annotated[int, Strict(), Field(gt=-(1 << 63), lt=1 << 63)]
 _POSITION: TypeAdapter[Position] = TypeAdapter(tuple[FiniteFloat, _Number])
-Limit = Annotated[int, Query(ge=1, le=500, description="Most items of a page.")]
+Limit = Annotated[int, Query(ge=1, le=500, description="Largest number of items on a page.")]
 
 
 def cursor_of(position: Position | None) -> str | None:
-    """Return a position as an opaque text; ``None`` after the last page."""
     if position is None:
         return None
     return base64.urlsafe_b64encode(orjson.dumps(position)).decode().rstrip("=")
 
 
 def position_of(cursor: str | None) -> Position | None:
-    """Return the position in a cursor. Raises :class:`ProblemError` (400) for a text that is no cursor."""
+    """Decode a cursor. Raises :class:`ProblemError` (400)."""
     if cursor is None:
         return None
     try:
@@ -36,6 +37,6 @@ def position_of(cursor: str | None) -> Position | None:
 
 
 def number_of(cursor: str | None) -> int | None:
-    """Return the number in a cursor of a list that is ordered by it. Raises :class:`ProblemError`."""
+    """Decode a cursor with a number. Raises :class:`ProblemError`."""
     position = position_of(cursor)
     return None if position is None else position[1]

@@ -1,4 +1,4 @@
-"""The operation that deletes the data of a user, a session, a trace or of old days."""
+"""The operation that deletes data by user, session, trace or age."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ class Deletion(BaseModel):
 
     @property
     def selector(self) -> tuple[str, str]:
-        """Returns the kind of the selector and its value as the store takes it."""
         [kind] = self.model_fields_set.intersection(_KINDS)
         value = getattr(self, kind)
         if isinstance(value, date):
@@ -52,8 +51,11 @@ class Deletion(BaseModel):
 
 
 class Deleted(BaseModel):
-    """The data that a deletion covers. ``rows``: stored rows by their content; ``sinks``: exporters that may have sent
-    copies, and Kafka topics that hold the spans; ``complete``: whether the collector has finished."""
+    """The extent of a deletion.
+
+    ``rows``: stored rows by content. ``sinks``: exporters and Kafka topics that may hold copies. ``complete``: whether
+    it has finished.
+    """
 
     rows: dict[str, int]
     sinks: list[str]
@@ -61,7 +63,6 @@ class Deleted(BaseModel):
 
 
 def deleting_routes(app: FastAPI, reads: Reads, work: Work) -> None:
-    """Adds the operation, where a collector runs."""
     if (store := work.store) is None:
         return
 

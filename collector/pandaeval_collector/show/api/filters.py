@@ -1,9 +1,9 @@
-"""The filters that lists share, as types of parameters and as query parameters of the API."""
+"""Shared filters of lists as query parameters."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import Depends, Query
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from pandaeval_collector.base.filters import FILTERS, MOST_PAIRS, MOST_TEXT, OUTCOMES, PAIR, STATUSES, Filter, meaning
+from pandaeval_collector.base.filters import (
+    FILTERS,
+    MOST_PAIRS,
+    MOST_TEXT,
+    OUTCOMES,
+    PAIR,
+    STATUSES,
+    Filter,
+    meaning,
+    of_runs,
+)
 from pandaeval_collector.store.listed import Wanted
 
 _TYPES: dict[str, Any] = {
@@ -30,35 +40,41 @@ Window = Annotated[Literal["1h", "6h", "24h", "7d", "all"], Query(description="T
 _REACH_MS = {"1h": 3_600_000, "6h": 21_600_000, "24h": 86_400_000, "7d": 604_800_000}
 
 
-def filter_types(described: Callable[..., Any]) -> dict[str, tuple[Any, list[str] | None]]:
-    """Return the type and the default of each filter by its name. ``described``: makes the type's metadata of a
-    description, such as pydantic's ``Field``."""
-    return {filter_.name: _annotation(filter_, described) for filter_ in FILTERS}
+def filter_types(
+    described: Callable[..., Any], filters: Iterable[Filter] = FILTERS, prefix: str = ""
+) -> dict[str, tuple[Any, list[str] | None]]:
+    """Return type and default by filter name.
+
+    ``described``: makes metadata of a description, such as pydantic's ``Field``. ``prefix``: of names in requests.
+    """
+    types: dict[str, tuple[Any, list[str] | None]] = {}
+    for each in filters:
+        told = described(description=meaning(each.name), alias=prefix + each.name if prefix else None)
+        types[each.name] = _ANNOTATED[_TYPES[each.kind], told], [] if each.kind == "pairs" else None
+    return types
 
 
-def _annotation(filter_: Filter, described: Callable[..., Any]) -> tuple[Any, list[str] | None]:
-    annotation = _ANNOTATED[_TYPES[filter_.kind], described(description=meaning(filter_.name))]
-    return annotation, [] if filter_.kind == "pairs" else None
+def taken(filters: Iterable[Filter] = FILTERS, prefix: str = "") -> Callable[..., Wanted]:
+    """Return :func:`wanted_of` with filters as parameters, so that FastAPI takes them from the query. ``prefix``: of
+    their names there."""
 
+    def made(**given: Any) -> Wanted:
+        return wanted_of(**given)
 
-def _takes_filters(make: Callable[..., Wanted]) -> Callable[..., Wanted]:
-    """Give a function the filters as parameters, so that FastAPI takes them from the query."""
     parameters = []
-    for name, (annotation, default) in filter_types(Query).items():
+    for name, (annotation, default) in filter_types(Query, filters, prefix).items():
         parameters.append(inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation))
-    make.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return make
+    made.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return made
 
 
-@_takes_filters
 def wanted_of(**given: Any) -> Wanted:
-    """Return the store's form of the filters, given by their names."""
     since, until = _milliseconds(given.pop("since", None)), _milliseconds(given.pop("until", None))
     return Wanted(since, until, **given | {"attribute": tuple(given.get("attribute") or ())})
 
 
 def within(wanted: Wanted, window: str, now_ms: int) -> Wanted:
-    """Return ``wanted`` limited to traces of the ``window`` that ends now."""
+    """Limit ``wanted`` to the ``window`` that ends now."""
     reach = _REACH_MS.get(window)
     if reach is None:
         return wanted
@@ -73,21 +89,23 @@ def _milliseconds(time: datetime | None) -> int | None:
     return int(time.timestamp() * 1000)
 
 
-Filters = Annotated[Wanted, Depends(wanted_of)]
+Filters = Annotated[Wanted, Depends(taken())]
 """A parameter of an operation that lists."""
 
 
 class FilterFields(BaseModel):
-    """Which traces, as the lists take it. What is left out excludes nothing."""
+    """Filters of traces, as in lists. Omitted fields exclude nothing."""
 
     model_config = ConfigDict(extra="forbid")
 
     def wanted(self) -> Wanted:
-        """Return the filters in the store's form."""
         return wanted_of(**self.model_dump())
 
 
 if TYPE_CHECKING:  # the class is made at run time, which no checker can follow
     RunFilters = FilterFields
+    GroupFilters = FilterFields
 else:
-    RunFilters = create_model("RunFilters", __base__=FilterFields, __doc__=FilterFields.__doc__, **filter_types(Field))
+    _OPTIONS = {"__base__": FilterFields, "__doc__": FilterFields.__doc__}
+    RunFilters = create_model("RunFilters", **_OPTIONS, **filter_types(Field))
+    GroupFilters = create_model("GroupFilters", **_OPTIONS, **filter_types(Field, of_runs()))

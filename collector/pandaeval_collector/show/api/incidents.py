@@ -1,4 +1,4 @@
-"""Operations on incidents: list them by cause, show one incident with its runs, and set its state."""
+"""Operations on incidents: list, show and set their state."""
 
 from __future__ import annotations
 
@@ -50,9 +50,11 @@ _HOUR_MS = 3_600_000
 
 
 class Incidents(BaseModel):
-    """What failed within a window, by cause, what asks for attention first. ``step``: milliseconds of each of the bars
-    ``runs`` and ``failed``, from ``since`` on; ``total``: how many incidents of that state there are; ``states``: how
-    many of each."""
+    """Incidents of a window, most urgent first.
+
+    ``step``: milliseconds per bar of ``runs`` and ``failed``, from ``since``. ``total``: incidents of that state.
+    ``states``: number by state.
+    """
 
     since: Milliseconds
     until: Milliseconds
@@ -66,7 +68,7 @@ class Incidents(BaseModel):
 
 
 class NewTriage(BaseModel):
-    """What somebody says of an incident."""
+    """A person's state of an incident."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -78,8 +80,10 @@ class NewTriage(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class FailureWindow:
-    """The failures of a window. ``begun``: the part of ``span`` that has runs; ``incidents``: with their triage, most
-    urgent first; ``runs``: runs over time."""
+    """The failures of a window.
+
+    ``begun``: part of ``span`` with runs. ``incidents``: with triage, most urgent first. ``runs``: over time.
+    """
 
     wanted: Wanted
     span: TimeSpan
@@ -88,7 +92,7 @@ class FailureWindow:
     runs: Sequence[AgentBucket]
 
     def named(self, incident_id: str) -> tuple[Incident, Triage]:
-        """Return the incident with an ID. Raises :class:`ProblemError` if there is none."""
+        """Return an incident by id. Raises :class:`ProblemError`."""
         for incident, triage in self.incidents:
             if incident_id == incident.id or incident_id in incident.ids:
                 return incident, triage
@@ -96,8 +100,6 @@ class FailureWindow:
 
 
 class IncidentReads:
-    """Answers the operations that read incidents."""
-
     def __init__(self, finder: Finder, names: Names) -> None:
         self._finder, self._names = finder, names
 
@@ -110,7 +112,6 @@ class IncidentReads:
         measured: Measured = False,
         limit: Limit = 50,
     ) -> Incidents:
-        """Return the incidents of a window."""
         found = self._window(wanted, window)
         severe = [entry for entry in found.incidents if at_least(entry[0].severity, severity or "low")]
         counts = Counter(triage.state for _, triage in severe)
@@ -135,7 +136,6 @@ class IncidentReads:
         )
 
     def shown(self, incident_id: str, wanted: Filters, window: Window = "all") -> IncidentDetail:
-        """Return an incident with its newest runs."""
         found = self._window(wanted, window)
         incident, triage = found.named(incident_id)
         span, seq = found.span, incident.newest.seq
@@ -156,7 +156,7 @@ class IncidentReads:
         )
 
     def check(self, ids: Sequence[str]) -> None:
-        """Raise :class:`ProblemError` if no incident has any of the IDs, or had it when its state was set."""
+        """Raise :class:`ProblemError` if no incident has or had any of the ids."""
         failed, groups, given = read_failures(self._finder, Wanted())
         if unknown := set(ids) - known_ids(failed, groups) - given.keys():
             raise ProblemError(404, f"there is no incident {min(unknown)}")
@@ -183,7 +183,6 @@ class IncidentReads:
         return parts
 
     def _examples(self, incident: Incident) -> list[TraceRow]:
-        """Return the newest runs of an incident. A verdict on a session gives the run that it blames."""
         newest = sorted(incident.at, key=lambda no: -incident.at[no])[:_MOST_EXAMPLES]
         runs = self._finder.listed(newest)
         verdicts = self._finder.bodies([incident.seqs[no] for no in newest if no < 0])
@@ -204,7 +203,7 @@ class IncidentReads:
 
 
 def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
-    """Add the operations on incidents. Without a store in ``work`` their state cannot be set."""
+    """Add the operations on incidents. Setting a state needs a store in ``work``."""
     read = IncidentReads(reads.finder, names)
     reads.operation(app, "/incidents", "Incidents of a time window, by cause and over time")(read.listed)
     summary = "An incident with its runs over time, by agent, version and model"

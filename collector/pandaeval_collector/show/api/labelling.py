@@ -1,4 +1,4 @@
-"""Operations on people's verdicts. They are kept apart from results, and change no score."""
+"""Operations on human verdicts, which change no score."""
 
 from __future__ import annotations
 
@@ -27,27 +27,26 @@ MetricKey = Annotated[str | None, Query(max_length=500, description="About this 
 
 
 class GivenAnnotation(BaseModel):
-    """Which verdict of a person is meant: on a trace or a session, under one metric."""
+    """The key of a human verdict: trace or session, and metric."""
 
     model_config = ConfigDict(extra="forbid")
 
-    trace_id: Annotated[str | None, Field(max_length=64, description="32 hex digits; null for a session.")] = None
-    session_id: Annotated[str | None, Field(max_length=10_000, description="Null for a trace.")] = None
-    metric: Annotated[str, Field(min_length=1, max_length=200, description="Such as trace.task_completion.")]
+    trace_id: Annotated[str | None, Field(max_length=64, description="The trace; null for a session.")] = None
+    session_id: Annotated[str | None, Field(max_length=10_000, description="The session; null for a trace.")] = None
+    metric: Annotated[str, Field(min_length=1, max_length=200, description="Name, such as trace.task_completion.")]
     annotator: Annotated[str, Field(max_length=MOST_ID, description="Name of the person.")] = ""
 
 
 class NewAnnotation(GivenAnnotation):
-    """A person's verdict: whether it passes (``passed``), how good it is (``score``), or both. A later one of the same
-    annotator takes the place of the earlier."""
+    """A human verdict with ``passed``, ``score``, or both. It replaces the annotator's earlier verdict."""
 
-    passed: Annotated[bool | None, Field(description="Right (true) or wrong (false).")] = None
-    score: Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description="1 is best.")] = None
+    passed: Annotated[bool | None, Field(description="Whether the run passes.")] = None
+    score: Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description="Score of the person.")] = None
     comment: Annotated[str, Field(max_length=MOST_COMMENT)] = ""
 
 
 class Annotation(NewAnnotation):
-    """A verdict as it is kept."""
+    """A stored verdict."""
 
     at: Milliseconds
 
@@ -57,7 +56,7 @@ class Annotations(ItemPage[Annotation]):
 
 
 def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
-    """Add the operations on verdicts: listing, and as far as ``work`` has them adding and taking back."""
+    """Add the operations on verdicts: list, and with ``work``, add and withdraw."""
     names = MetricNames((metric.level, metric.name) for metric in registry(work.modules).values())
 
     @reads.operation(app, "/annotations", "People's verdicts, newest first", tagged=False)

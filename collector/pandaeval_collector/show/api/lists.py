@@ -1,4 +1,4 @@
-"""Operations that list and show traces, sessions and results."""
+"""Operations on traces, sessions and results."""
 
 from __future__ import annotations
 
@@ -26,19 +26,15 @@ from pandaeval_collector.store.finding import Finder
 
 
 class ListReads:
-    """Answers the operations on traces, sessions and results."""
-
     def __init__(self, finder: Finder, names: Names, work: Work) -> None:
         self._finder, self._names, self._work = finder, names, work
 
     def traces(self, wanted: Filters, cursor: CursorText = None, limit: Limit = 50, order: Order = "worst") -> Traces:
-        """Return a page of traces."""
         after, worst_first = position_of(cursor), order == "worst"
         page = self._finder.traces(self._names.wanted(wanted), worst_first=worst_first, after=after, limit=limit)
         return Traces(items=[*map(TraceRow.of, page.rows)], next=cursor_of(page.next))
 
     def trace(self, trace_id: str) -> TraceDetail:
-        """Return a trace with its content, as far as its spans are kept."""
         id_ = self._names.trace(trace_id)
         row = self._finder.trace(id_)
         if row is None:
@@ -49,12 +45,10 @@ class ListReads:
         return TraceDetail.of(row, understood=plain(describe(trace)), detail=plain(detail(trace, ROOM)))
 
     def sessions(self, wanted: Filters, cursor: CursorText = None, limit: Limit = 50) -> Sessions:
-        """Return a page of sessions."""
         page = self._finder.sessions(self._names.wanted(wanted), after=position_of(cursor), limit=limit)
         return Sessions(items=[*map(SessionRow.of, page.rows)], next=cursor_of(page.next))
 
     def session(self, session_id: str) -> SessionDetail:
-        """Return a session with its traces."""
         session_id = self._names.session(session_id)
         found = self._finder.session(session_id)
         if found is None:
@@ -65,13 +59,11 @@ class ListReads:
         return SessionDetail.of(row, open=is_open, members=[*map(TraceRow.of, members)])
 
     def results(self, wanted: Filters, cursor: CursorText = None, limit: Limit = 100) -> Results:
-        """Return a page of results."""
         page = self._finder.results(self._names.wanted(wanted), before=number_of(cursor), limit=limit)
         return Results(items=list(page.rows), next=cursor_of(page.next))
 
 
 def list_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
-    """Add the operations on traces, sessions and results."""
     read = ListReads(reads.finder, names, work)
     reads.operation(app, "/traces", "Agents' traces, worst or newest first")(read.traces)
     reads.operation(app, "/traces/{trace_id:path}", "A trace with its spans, as they were read", large=True)(read.trace)

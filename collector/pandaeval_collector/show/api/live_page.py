@@ -1,4 +1,4 @@
-"""The live page, a single file that draws itself from the API, and the runbook, to which alerts link."""
+"""The live page, drawn from the API, and the runbook of alerts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ _RUNBOOK_HEAD = (
 
 
 def page_app() -> ASGIApp:
-    """Return the page as an application. Its policy allows its own script and requests to its own collector, and no
-    page may frame it. The listener passes on GET and HEAD alone."""
+    """Return the page as an application. Its policy allows only its own script and collector, and no framing."""
     html, policy = live_shell()
     headers = {
         "content-security-policy": f"{policy}; frame-ancestors 'none'",
@@ -35,13 +34,13 @@ def page_app() -> ASGIApp:
 
 
 async def runbook(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with the page on alerts: for each alert a heading with an anchor, and the cure."""
+    """Answer with the runbook: a heading with an anchor per alert, and the fix."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     await HTMLResponse(runbook_page(), headers={"content-security-policy": policy})(scope, receive, send)
 
 
 def runbook_page() -> str:
-    """Return the sections of ``runbook.md`` as HTML. docs/operate/runbook.md is the same file."""
+    """Return ``runbook.md`` (also docs/operate/runbook.md) as HTML."""
     text = Path(__file__).with_name("runbook.md").read_text(encoding="utf-8")
     _, *parts = _SECTION.split(text)
     sections = zip(parts[::2], parts[1::2], strict=True)
@@ -49,7 +48,6 @@ def runbook_page() -> str:
 
 
 def _advice(text: str) -> str:
-    """Return a list of the runbook as paragraphs, with its bold words and code."""
     items = [" ".join(item.split()) for item in text.strip().removeprefix("- ").split("\n- ")]
     html = "".join(f"<p>{escape(item)}</p>" for item in items)
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", html))

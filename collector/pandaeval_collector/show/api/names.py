@@ -1,8 +1,4 @@
-"""Resolves names and IDs as people write them: bare metric names, and IDs by their beginnings.
-
-An unknown name is refused with the name that was probably meant, because a query that matches nothing would return an
-empty list.
-"""
+"""Resolves metric names and id prefixes. For unknown names, it suggests the closest name."""
 
 from __future__ import annotations
 
@@ -24,14 +20,12 @@ _NO_ATTRIBUTE = "no trace has a listed attribute (store.listed_attributes)"
 
 
 class Names:
-    """Resolves names and IDs against those in one store. Any thread."""
-
     def __init__(self, finder: Finder, modules: tuple[str, ...]) -> None:
-        """``modules``: those of the user's own metrics."""
+        """``modules``: of custom metrics."""
         self._finder, self._modules = finder, modules
 
     def wanted(self, wanted: Wanted) -> Wanted:
-        """Return the filters with names and IDs in full. Raises :class:`ProblemError` for unknown names."""
+        """Return the filters with full names and ids. Raises :class:`ProblemError`."""
         self._check("agent", wanted.agent)
         self._check("service", wanted.service)
         self._check("environment", wanted.environment)
@@ -46,7 +40,7 @@ class Names:
         return wanted
 
     def metric(self, name: str) -> str:
-        """Return the key of the metric with this name. Raises :class:`ProblemError` if there is none, or several."""
+        """Return the only metric key with this name. Raises :class:`ProblemError`."""
         keys = self._metrics.select(name)
         if len(keys) > 1:
             raise ProblemError(422, f"metric: {name} is the name of several metrics; write {' or '.join(keys)}")
@@ -55,7 +49,7 @@ class Names:
         return keys[0]
 
     def trace(self, text: str) -> bytes:
-        """Return the trace ID that begins with ``text``. Raises :class:`ProblemError` if there is none, or several."""
+        """Return the only trace id with the prefix ``text``. Raises :class:`ProblemError`."""
         digits = text.strip().lower()
         if not _HEX.fullmatch(digits):
             raise ProblemError(400, "a trace ID has 32 hexadecimal digits; a unique prefix is enough")
@@ -67,7 +61,7 @@ class Names:
         return bytes.fromhex(trace_id)
 
     def session(self, text: str) -> str:
-        """Return the session ID that is ``text``, else the ID that begins with it. Raises :class:`ProblemError`."""
+        """Return the session id ``text``, or the only id with this prefix. Raises :class:`ProblemError`."""
         session_id = self._session(text)
         if session_id is None:
             raise ProblemError(404, NO_SESSION)
@@ -89,7 +83,7 @@ class Names:
 
 
 def unknown(kind: str, name: str, known: Iterable[str], none: str = "no trace is stored yet") -> str:
-    """Return the sentence for an unknown name, with its closest among ``known``. ``none``: the text if none is."""
+    """Return the error for an unknown name, with its closest in ``known``. ``none``: if none is close."""
     known = [*known]
     advice = none
     if known:
@@ -102,8 +96,7 @@ def unknown(kind: str, name: str, known: Iterable[str], none: str = "no trace is
 
 
 def one_of(text: str, ids: Iterable[str]) -> str | None:
-    """Return the ID that equals ``text``, else the only ID; ``None`` for none. Raises :class:`ProblemError` for
-    several."""
+    """Return the id ``text``, else the only id, else ``None``. Raises :class:`ProblemError` for several."""
     ids = [*ids]
     if text in ids:
         return text

@@ -1,15 +1,17 @@
-"""Operations on rates by metric and agent, and on the metrics of this collector."""
+"""Operations on rates by metric and agent, and on metrics."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated
 
 import orjson
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from pydantic import BaseModel
 
 from pandaeval_collector.analysis.stats.corrected_rate import CorrectedRate
+from pandaeval_collector.base.filters import MOST_TEXT
 from pandaeval_collector.base.result import metric_of
 from pandaeval_collector.labels.rates import AgentRate, pass_rates
 from pandaeval_collector.show.api.filters import Filters, Window, within
@@ -42,11 +44,18 @@ _NAMES = {
     "environment": "deployment.environment.name",
 }
 """The attributes of a series that name a rate."""
+AttributeKey = Annotated[str, Query(max_length=MOST_TEXT, description="Such as service.version.")]
 _PASSED = {"true": True, "false": False}
 
 
+class AttributeValues(BaseModel):
+    """At most 200 values of an attribute."""
+
+    values: list[str]
+
+
 class Rates(BaseModel):
-    """Rates of a window, most failures first; and those of all judged runs that people's labels correct."""
+    """Rates of a window, most failures first, and corrected rates of all judged runs."""
 
     rates: list[WindowRate]
     unscored: list[Missing]
@@ -54,7 +63,7 @@ class Rates(BaseModel):
 
 
 def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: Callable[[], list[str]]) -> None:
-    """Add the operations on rates and metrics. ``can``: lists the API's operations that change something."""
+    """Add the operations on rates and metrics. ``can``: lists operations that change data."""
 
     @app.get("/overview", response_model=Overview, summary="Rates by metric and agent, and pending work")
     async def whole(request: Request) -> Response:
@@ -69,6 +78,10 @@ def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: C
         shares = [Missing(**entry) for entry in unscored]
         return Rates(rates=found, unscored=shares, corrected=_corrected(reads.finder))
 
+    @reads.operation(app, "/attributes", "Values of an attribute by which traces are found, newest first")
+    def attributes(key: AttributeKey) -> AttributeValues:
+        return AttributeValues(values=reads.finder.attribute_values(key))
+
     @reads.operation(app, "/metrics", "The metrics of this collector")
     def metrics() -> Metrics:
         fields = [name for name in MetricShape.model_fields if name != "threshold"]
@@ -79,7 +92,7 @@ def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: C
 
 
 def rates_of(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
-    """Return the rates that series of ``pandaeval.evaluations`` count, most failures first."""
+    """Return the rates of the series ``pandaeval.evaluations``, most failures first."""
     tallies: dict[tuple[str, ...], OutcomeCounts] = {}
     for given, times in series:
         named = tuple(given.get(attribute, "") for attribute in _NAMES.values())
@@ -95,7 +108,7 @@ def rates_of(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
 
 
 def window_rates(counted: Iterable[tuple[str, str | None, str, int]]) -> list[WindowRate]:
-    """Return the rates of :func:`read_rates`, most failures first, with those of all agents."""
+    """Return the rates of :func:`read_rates`, most failures first, with totals."""
     tallies: dict[tuple[str, str | None], OutcomeCounts] = {}
     for metric, agent, verdict, times in counted:
         of_all = () if metric.startswith("session.") else (None,)  # a session may have several agents

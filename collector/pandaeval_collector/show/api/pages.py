@@ -1,4 +1,4 @@
-"""Operations for the live page, in the form in which its scripts draw."""
+"""Operations for the live page."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ PageContent = Annotated[
 
 
 class PageIndex(BaseModel):
-    """Sessions or traces of a window for the page. ``traces`` and ``failed``: how many there are of all that is wanted,
-    null where a text or a result is looked for; ``newest``: grows with every result."""
+    """Sessions or traces of a window.
+
+    ``traces``, ``failed``: totals, null for a search by text or result. ``newest``: grows with every result.
+    """
 
     index: PageContent
     traces: int | None
@@ -44,21 +46,19 @@ class PageIndex(BaseModel):
 
 
 class PageSession(BaseModel):
-    """A session with its traces, the worst 300, for the page."""
+    """A session with its worst 300 traces."""
 
     index: PageContent
 
 
 class PageTrace(BaseModel):
-    """A trace for the page. ``detail``: its results and, if its spans are kept, conversation and spans."""
+    """A trace for the page. ``detail``: results and, if spans are kept, conversation and spans."""
 
     index: PageContent
     detail: PageContent
 
 
 class PageReads:
-    """Answers the page's operations."""
-
     def __init__(self, finder: Finder, names: Names, work: Work) -> None:
         self._finder, self._names, self._work = finder, names, work
 
@@ -71,7 +71,6 @@ class PageReads:
         cursor: CursorText = None,
         limit: Limit = 50,
     ) -> PageIndex:
-        """Return the rows of a list, with counts of all that is wanted."""
         wanted = within(self._names.wanted(wanted), window, int(time.time() * 1000))
         index, after = LiveIndex(), position_of(cursor)
         if of == "traces":
@@ -89,7 +88,6 @@ class PageReads:
         )
 
     def session(self, id: SessionId) -> PageSession:
-        """Return a session with its worst traces."""
         session_id = self._names.session(id)
         found = self._finder.session(session_id, _MOST_TRACES)
         if found is None:
@@ -99,7 +97,6 @@ class PageReads:
         return PageSession(index=self._made(index))
 
     def trace(self, trace_id: str) -> PageTrace:
-        """Return a trace with the results of its session."""
         id_ = self._names.trace(trace_id)
         row = self._finder.trace(id_)
         if row is None:
@@ -117,7 +114,6 @@ class PageReads:
 
 
 def page_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
-    """Add the page's operations."""
     read = PageReads(reads.finder, names, work)
     reads.operation(app, "/page/index", "Sessions or traces of a window, as the page lists them")(read.index)
     reads.operation(app, "/page/session", "A session, as the page shows it")(read.session)

@@ -1,4 +1,4 @@
-"""Errors of the API: a JSON object with the status, what is wrong and, where there is one, the cure (RFC 9457)."""
+"""API errors as problem objects (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_SESSION = "no session with a scored trace has this ID"
 
 
 class ProblemBody(BaseModel):
-    """What is wrong with a request. ``title``: the kind of problem; ``detail``: what is wrong and what to do."""
+    """An error. ``title``: kind of problem. ``detail``: cause and fix."""
 
     status: int
     title: str
@@ -47,8 +47,6 @@ WRITES: dict[int | str, dict[str, Any]] = {
 
 
 def answer_problems(app: FastAPI) -> None:
-    """Make the application answer every error as a problem."""
-
     async def answer(_: Request, error: Any) -> JSONResponse:
         match error:
             case ProblemError():

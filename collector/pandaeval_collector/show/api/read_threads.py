@@ -1,5 +1,4 @@
-"""Reads for the API: on a few threads of their own, at most so many at a time, and not at all where the asker has the
-newest answer already."""
+"""Limited reads on threads, skipped if the client has the newest answer."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ _LARGE_WAITING = 16
 
 
 class Reads:
-    """Runs reads of the store on threads. The object itself belongs to one event loop."""
+    """Runs store reads on threads, for one event loop."""
 
     def __init__(self, finder: Finder) -> None:
         self.finder = finder
@@ -40,14 +39,16 @@ class Reads:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="pandaeval-api")
 
     async def run(self, read: Callable[[], T]) -> T:
-        """Run ``read`` on a thread; return its result, and raise its errors."""
+        """Run ``read`` on a thread; return its result or raise its error."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 
     def operation(
         self, app: FastAPI, path: str, summary: str, *, large: bool = False, tagged: bool = True
     ) -> Callable[[Callable[..., BaseModel]], object]:
-        """Return a decorator that answers GET requests at ``path`` with a function's result. The function is called on
-        a thread with the request's parameters. ``tagged``: see :meth:`answer`, else :meth:`fresh`."""
+        """Return a decorator that answers GET at ``path`` with a function, on a thread.
+
+        ``tagged``: see :meth:`answer`, else :meth:`fresh`.
+        """
 
         def added(read: Callable[..., BaseModel]) -> object:
             async def answer(request: Request, **given: Any) -> Response:
@@ -65,10 +66,11 @@ class Reads:
     async def answer(
         self, request: Request, read: Callable[[], BaseModel], beside: object = "", large: bool = False
     ) -> Response:
-        """Return the result of ``read`` as JSON, with an entity tag of the store's state and the question; 304
-        without a read if the client has that. Equal questions share one rendering while it is made. ``beside``:
-        what the answer tells besides, which changes without the store. ``large``: the answer may be large, so that one
-        such answer is made at a time."""
+        """Return the result as JSON with an entity tag, or 304.
+
+        Equal concurrent requests share an answer. ``beside``: data that changes without the store. ``large``: make one
+        such answer at a time.
+        """
         state = await self.run(self.finder.change)
         path = f"{request.url.path}?{request.url.query}"
         asked = hashlib.blake2b(f"{state} {path} {beside}".encode(), digest_size=12).hexdigest()
@@ -94,12 +96,11 @@ class Reads:
             self.large_waiting -= 1
 
     async def fresh(self, read: Callable[[], BaseModel]) -> Response:
-        """Return the result of ``read`` as JSON, marked as not to be cached."""
+        """Return the result as uncacheable JSON."""
         body = await self.run(lambda: _json(read))
         return Response(body, headers={"cache-control": "no-store"}, media_type="application/json")
 
     def close(self) -> None:
-        """End the threads and close their connections."""
         self._threads.shutdown(cancel_futures=True)
         self.finder.close()
 

@@ -1,4 +1,4 @@
-"""Operations on the judge's questions to the agent's owner, and on rulings, which answer them."""
+"""Operations on questions to the agent's owner, and on rulings that answer them."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ class ExampleRun(BaseModel):
 
 
 class OpenQuestion(BaseModel):
-    """A question to the agent's owner. ``wordings``: the same question in other words; ``runs``: how many verdicts
-    depend on it; ``examples``: the newest of these runs."""
+    """A question to the agent's owner.
+
+    ``wordings``: other wordings. ``runs``: dependent verdicts. ``examples``: newest runs.
+    """
 
     id: str
     question: str
@@ -58,26 +60,26 @@ class OpenQuestion(BaseModel):
 
 
 class OpenQuestions(BaseModel):
-    """The open questions, those of most runs first."""
+    """The open questions, most runs first."""
 
     items: list[OpenQuestion]
 
 
 class RulingList(BaseModel):
-    """The rulings in the file. ``path``: where the file is."""
+    """The rulings in the file ``path``."""
 
     path: str
     items: list[Ruling]
 
 
 class RulingTrial(BaseModel):
-    """A ruling to try on the runs that depend on a question, and on some labelled and decided runs."""
+    """A ruling to try on dependent, labelled and decided runs."""
 
     model_config = ConfigDict(extra="forbid")
 
-    text: Annotated[str, Field(min_length=1, max_length=MOST_CHARS, description="The sentence that the judge reads.")]
+    text: Annotated[str, Field(min_length=1, max_length=MOST_CHARS, description="Sentence that the judge reads.")]
     question: Annotated[str, Field(max_length=40, description="ID of the question; empty: all questions.")] = ""
-    agent: Annotated[str, Field(max_length=200, description="Only for this agent; empty: all agents.")] = ""
+    agent: Annotated[str, Field(max_length=200, description="Name of the agent; empty: all agents.")] = ""
     author: Name = "people"
     budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
     dry_run: Annotated[bool, Field(description="Only estimate calls, tokens and cost.")] = False
@@ -90,13 +92,13 @@ class NewRuling(BaseModel):
 
     run: Annotated[str, Field(max_length=64, description="ID of the run that tried the ruling.")] = ""
     text: Annotated[str, Field(max_length=MOST_CHARS)] = ""
-    agent: Annotated[str, Field(max_length=200, description="Only for this agent; empty: all agents.")] = ""
-    question: Annotated[str, Field(max_length=400, description="The question that it answers.")] = ""
+    agent: Annotated[str, Field(max_length=200, description="Name of the agent; empty: all agents.")] = ""
+    question: Annotated[str, Field(max_length=400, description="Question that the ruling answers.")] = ""
     author: Name = "people"
 
 
 class KeptRuling(BaseModel):
-    """A ruling that is in force. ``again``: how many units are judged again, from the answers of the run."""
+    """A ruling in force. ``again``: units that are judged again from the run's answers."""
 
     ruling: Ruling
     again: int
@@ -104,8 +106,6 @@ class KeptRuling(BaseModel):
 
 @dataclass(slots=True)
 class _Group:
-    """Verdicts whose questions have the same meaning."""
-
     wordings: Counter[str] = field(default_factory=Counter)
     verdicts: list[StandingVerdict] = field(default_factory=list)
 
@@ -114,7 +114,6 @@ class _Group:
         return self.wordings.most_common(1)[0][0]
 
     def shown(self) -> OpenQuestion:
-        """Return the group as the API returns it."""
         first, *others = [text for text, _ in self.wordings.most_common()]
         return OpenQuestion(
             id=_id(first),
@@ -147,7 +146,6 @@ def _alike(first: str, second: str) -> bool:
 
 
 def grouped(verdicts: Sequence[StandingVerdict]) -> list[_Group]:
-    """Group verdicts by their open question, those of most runs first."""
     groups: list[_Group] = []
     for text, times in Counter(each.question for each in verdicts if each.question).most_common(_MOST_QUESTIONS):
         group = next((each for each in groups if _alike(each.question, text)), None)
@@ -159,16 +157,13 @@ def grouped(verdicts: Sequence[StandingVerdict]) -> list[_Group]:
 
 
 def question_routes(app: FastAPI, reads: Reads) -> None:
-    """Add the operation that lists open questions."""
-
     @reads.operation(app, "/questions", "Open questions to the agent's owner, those of most runs first")
     def questions() -> OpenQuestions:
         return OpenQuestions(items=[group.shown() for group in grouped(read_verdicts(reads.finder))])
 
 
 class RulingWork:
-    """Answers the operations on rulings. Text of spans becomes no ruling: only these operations and people write the
-    file."""
+    """Answers the operations on rulings. Only these operations and people write the file."""
 
     def __init__(self, reads: Reads, stored: RunTable, runs: EvaluationRuns) -> None:
         self._reads, self._stored, self._runs = reads, stored, runs
@@ -178,11 +173,9 @@ class RulingWork:
         return rulings_path(self._runs.config)
 
     def listed(self) -> RulingList:
-        """Return the rulings of the file."""
         return RulingList(path=str(self._path), items=read_rulings(self._path))
 
     async def attempt(self, asked: RulingTrial, response: Response) -> RunShape | DryRun:
-        """Start the run that tries a ruling, or estimate it."""
         with _refusing():
             spec = await self._reads.run(lambda: _trial(asked, read_verdicts(self._reads.finder)))
             if asked.dry_run:
@@ -191,7 +184,7 @@ class RulingWork:
             return RunShape.of(await self._runs.submit(spec))
 
     async def keep(self, asked: NewRuling) -> KeptRuling:
-        """Write a ruling into the file, and judge again the units of the run that tried it."""
+        """Write a ruling, and judge its trial's units again."""
         if not asked.run:
             return KeptRuling(ruling=self._add(asked.model_dump(exclude={"run"})), again=0)
         run = await self._reads.run(lambda: self._stored.find(asked.run))
@@ -203,7 +196,6 @@ class RulingWork:
         return KeptRuling(ruling=ruling, again=again)
 
     async def remove(self, ruling_id: str) -> None:
-        """Remove a ruling from the file."""
         with _refusing():
             held = read_rulings(self._path)
             kept = [each for each in held if each.id != ruling_id]
@@ -220,7 +212,6 @@ class RulingWork:
 
 
 def ruling_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRuns) -> None:
-    """Add the operations on rulings, for a collector that works on runs."""
     work = RulingWork(reads, stored, runs)
     reads.operation(app, "/rulings", "Rulings of the agents' owners", tagged=False)(work.listed)
     summary = "Try a ruling, or estimate"
@@ -241,7 +232,6 @@ def _refusing() -> Iterator[None]:
 
 
 def _trial(asked: RulingTrial, verdicts: Sequence[StandingVerdict]) -> RunSpec:
-    """Return the run that tries a ruling. Raises ``ProblemError`` if no run depends on the question."""
     groups = [each for each in grouped(verdicts) if not asked.question or asked.question in map(_id, each.wordings)]
     of_agent = [each for each in verdicts if asked.agent in ("", each.agent)]
     open_ = [each for group in groups for each in group.verdicts if each in of_agent]
@@ -262,7 +252,6 @@ def _trial(asked: RulingTrial, verdicts: Sequence[StandingVerdict]) -> RunSpec:
 
 
 def _ruling(given: Mapping[str, Any]) -> Ruling:
-    """Make a ruling of today. Raises ``UserError`` for a ruling without a sentence."""
     if not str(given.get("text", "")).strip():
         raise UserError("text: write the sentence that the judge should follow")
     today = datetime.datetime.now(datetime.UTC).date()

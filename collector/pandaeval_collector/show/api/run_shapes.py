@@ -1,4 +1,4 @@
-"""What the API takes and answers about evaluation runs and schedules, as pydantic models."""
+"""Models of evaluation runs and schedules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
 
 class RunBody(BaseModel):
-    """An evaluation run: which traces, which metrics, who judges."""
+    """An evaluation run: traces, metrics and judge."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -42,32 +42,30 @@ class RunBody(BaseModel):
         min_length=1, max_length=100, description="Metric names, such as trace.task_completion."
     )
     filters: RunFilters = Field(default_factory=RunFilters)
-    model: Text | None = Field(
-        default=None, description="Judge model, one of those in the configuration; null: the default."
-    )
-    sample: Share = Field(default=1.0, description="Share of the sessions; the same sessions each time.")
+    model: Text | None = Field(default=None, description="Judge model from the configuration; null: the default model.")
+    sample: Share = Field(default=1.0, description="Share of the sessions that are scored.")
     signal_weights: dict[str, Weight] = Field(
         default_factory=dict,
         description="Weights of signals in session metrics, in addition to the configured weights.",
     )
     emit: bool = Field(default=False, description="Export the results like live results, tagged with the run ID.")
-    name: Text = Field(default="", description="Name in lists.")
+    name: Text = Field(default="", description="Name of the run in lists.")
     budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = Field(
         default=None,
-        description="Start no further batch (8 traces, or a session) after this many US dollars. Judged metrics need "
-        "it, or judge.daily_usd. Models without a list price count as free.",
+        description="Limit of the cost in US dollars. Judged metrics need this limit or judge.daily_usd. Models "
+        "without a list price count as free.",
     )
     dry_run: bool = Field(default=False, description="Only estimate calls, tokens and cost.")
 
     def spec(self, config: Config) -> RunSpec:
-        """Return the run as it is stored. Raises ``UserError`` for names that are no metrics."""
+        """Return the run as stored. Raises ``UserError`` for unknown metrics."""
         same = {name: getattr(self, name) for name in _SAME}
         metrics, wanted = metric_keys(config, self.metrics), self.filters.wanted()
         return RunSpec(metrics=metrics, wanted=wanted, weights=self.signal_weights, **same)
 
 
 class ScheduleBody(BaseModel):
-    """A run again and again, of what is new or changed since the last one."""
+    """A repeated run over new or changed traces."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -76,8 +74,11 @@ class ScheduleBody(BaseModel):
 
 
 class RunShape(BaseModel):
-    """A run. ``traces``: how many it is about (final once ``planned``), of which ``done`` and ``failed``; ``calls``,
-    ``tokens``, ``cost_usd``: of judges, by now."""
+    """A run.
+
+    ``traces``: number (final if ``planned``), of which ``done`` and ``failed``. ``calls``, ``tokens``, ``cost_usd``: of
+    judges, so far.
+    """
 
     id: str
     name: str
@@ -104,13 +105,11 @@ class RunShape(BaseModel):
 
     @classmethod
     def of(cls, run: RunRow, **more: Any) -> Self:
-        """Return a stored run in this form. ``more``: further fields."""
         about = {"planned": run.planned >= run.upto, "traces": run.total, "schedule": run.schedule or None}
         return cls.model_validate(asdict(run) | about | _asked(run.body) | more)
 
 
 def _asked(body: bytes) -> dict[str, Any]:
-    """Return the order of a stored run, by the names of :class:`RunBody`."""
     spec = RunSpec.from_json(body)
     return {
         **{name: getattr(spec, name) for name in _SAME},
@@ -121,21 +120,20 @@ def _asked(body: bytes) -> dict[str, Any]:
 
 
 class FailedItem(BaseModel):
-    """A trace that failed, and why."""
+    """A failed trace with the reason."""
 
     trace_id: str
     why: str
 
 
 class RunDetail(RunShape):
-    """A run, how many results it has by metric and outcome, and some of the traces that failed."""
+    """A run with result counts by metric and outcome, and some failed traces."""
 
     results: dict[str, dict[str, int]]
     failures: list[FailedItem]
 
     @classmethod
     def read(cls, runs: RunTable, run: RunRow) -> Self:
-        """Return a run with the counts of its results and some of its failures."""
         results: dict[str, dict[str, int]] = {}
         for (metric, outcome), count in runs.counts(run.no).items():
             results.setdefault(metric, {})[outcome] = count
@@ -148,19 +146,22 @@ class RunList(ItemPage[RunShape]):
 
 
 class RunResults(ItemPage[Result]):
-    """A page of results, in the order in which they came."""
+    """A page of results in order of arrival."""
 
 
 @dataclass(frozen=True)
 class DryRun(CostEstimate):
-    """What a run would take. ``counted``: traces whose calls were counted, the others are taken to be like them;
-    ``remembered``: questions that were answered before and cost nothing; ``cost_usd``: null without a known price."""
+    """The estimated cost of a run.
+
+    ``counted``: traces with counted calls, extrapolated to all. ``remembered``: cached answers. ``cost_usd``: null if
+    unknown.
+    """
 
     dry_run: Literal[True] = True
 
 
 class ScheduleShape(BaseModel):
-    """A schedule, and when it fires next."""
+    """A schedule with its next time."""
 
     id: str
     cron: str
@@ -172,7 +173,6 @@ class ScheduleShape(BaseModel):
 
     @classmethod
     def read(cls, stored: Schedules, schedule: ScheduleRow) -> Self:
-        """Return a schedule in this form."""
         last, due = stored.newest_run(schedule.id), next_time(schedule.cron, schedule.fired_at)
         about = {"next_at": due, "last_run": last and last.id, "run": _asked(schedule.body)}
         return cls.model_validate(asdict(schedule) | about)
@@ -194,7 +194,7 @@ class ChangedScore(BaseModel):
 
 
 class ComparedMetric(BaseModel):
-    """One metric in both, see `pandaeval runs compare`."""
+    """A metric in both runs, see `pandaeval runs compare`."""
 
     metric: str
     pairs: int
@@ -220,7 +220,6 @@ class Comparison(BaseModel):
 
     @classmethod
     def read(cls, runs: RunTable, first: RunRow, second: RunRow | None, found: Sequence[MetricComparison]) -> Self:
-        """Return the comparison of two runs in this form; ``second`` is ``None`` for the live results."""
         metrics = []
         for each in found:
             changes = []

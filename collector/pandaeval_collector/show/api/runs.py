@@ -38,7 +38,7 @@ Id = Annotated[str, Query(max_length=64, description="ID of a run.")]
 
 
 def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names) -> None:
-    """Add the operations that read runs, whether or not a collector works on them."""
+    """Add the operations that read runs, also without a collector."""
 
     @reads.operation(app, "/runs", "Runs, newest first", tagged=False)
     def list_(cursor: CursorText = None, limit: Limit = 50) -> RunList:
@@ -71,7 +71,7 @@ def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names)
 
 
 def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRuns, names: Names) -> None:
-    """Add the operations that start and change runs, for a collector that works on runs."""
+    """Add the operations that change runs."""
 
     @app.post(
         "/runs",
@@ -110,8 +110,6 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
 
 
 def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: EvaluationRuns) -> None:
-    """Add the operations on schedules."""
-
     @reads.operation(app, "/schedules", "Schedules of evaluation runs", tagged=False)
     def list_() -> ScheduleList:
         return ScheduleList(items=[ScheduleShape.read(stored, each) for each in stored.all()])
@@ -144,7 +142,7 @@ def _no_schedule(schedule_id: str) -> ProblemError:
 
 
 def _refused(error: UserError) -> ProblemError:
-    """Return the answer to a run that cannot be done (422), not on a request over HTTP (400), or not now (429)."""
+    """Return 422 for an impossible run, 400 for one not allowed over HTTP, 429 for a full queue."""
     status = 422
     if isinstance(error, FullError):
         status = 429

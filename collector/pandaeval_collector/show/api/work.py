@@ -1,4 +1,4 @@
-"""What the API knows of the collector whose store it reads."""
+"""The collector's state for the API."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from pandaeval_collector.store import StoreAccess
 
 @dataclass(frozen=True, slots=True)
 class PageWork:
-    """Settings of the page. ``links``: addresses in other programs by their names, with ``{trace_id}`` and the like;
-    ``grpc_port``: the port of OTLP/gRPC."""
+    """Settings of the page.
+
+    ``links``: URL templates by name, with ``{trace_id}`` and similar. ``grpc_port``: of OTLP/gRPC.
+    """
 
     links: Mapping[str, str]
     grpc_port: int | None = None
@@ -25,10 +27,10 @@ async def _no_errors() -> Mapping[tuple[str, str], int]:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A running collector, for the API. ``store``: for job counts, costs and labels; ``None`` without a collector.
-    ``component_errors``: per component kind and name since the start. ``metrics``: all, with thresholds. ``modules``:
-    of custom metrics (:mod:`pandaeval_collector.scoring.registry`). ``judge``: model. ``daily_usd``: daily limit.
-    ``page``: page settings or ``None``.
+    """A running collector.
+
+    ``store``: ``None`` without a collector. ``component_errors``: by kind and name. ``modules``: custom metrics.
+    ``judge``: model. ``daily_usd``: limit.
     """
 
     store: StoreAccess | None = None

@@ -1,6 +1,4 @@
-"""CSRF protection: refuses writes that a foreign web page could have sent. Browsers send forms and plain text
-cross-site, but not JSON, and reveal the origin.
-"""
+"""CSRF protection: only JSON from our own origin may write."""
 
 from __future__ import annotations
 
@@ -20,12 +18,13 @@ _BODY_S = 30.0
 
 
 class _RefusedError(Exception):
-    """A request that is refused, with status and sentence."""
+    """A refused request, with status and text."""
 
 
 class OwnWrites:
-    """Passes on reads, and writes with a JSON body up to ``most_bytes`` from our origin or ``allowed`` names. ``told``:
-    the refusal.
+    """Passes reads, and JSON writes up to ``most_bytes`` from our origin or ``allowed`` names.
+
+    ``told``: text of refusals.
     """
 
     def __init__(

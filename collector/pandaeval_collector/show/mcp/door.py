@@ -1,4 +1,4 @@
-"""``/mcp`` on the collector's HTTP listener: streamable HTTP without sessions, made when the first request comes."""
+"""``/mcp`` on the HTTP listener: streamable HTTP without sessions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NO_STREAM = "use POST: this server has no sessions and sends no events"
 
 
 class McpDoor:
-    """The ASGI application at ``/mcp``. On one event loop, with which it ends."""
+    """The ASGI application at ``/mcp``, on one event loop."""
 
     def __init__(self, api: ASGIApp, page: str | None) -> None:
-        """``api``: the application at ``/api/v1``; ``page``: where people reach the collector."""
+        """``api``: the application at ``/api/v1``. ``page``: the collector's public address."""
         self._api, self._page = api, page
         self._app: ASGIApp | None = None
         self._running: asyncio.Task[None] | None = None
@@ -48,14 +48,13 @@ class McpDoor:
             return self._app
 
     async def _run(self, manager: StreamableHTTPSessionManager, up: asyncio.Future[None]) -> None:
-        """Run the manager in a task that outlives requests: the manager's tasks end with the task that enters it."""
+        """Run the manager in a task that outlives requests."""
         async with manager.run():
             up.set_result(None)
             await asyncio.Event().wait()
 
 
 def _made(api: ASGIApp, page: str | None) -> StreamableHTTPSessionManager:
-    """Return the manager. Imports the SDK, which is large; raises ``ImportError`` where it is missing."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from pandaeval_collector.show.api.client import Asker

@@ -1,5 +1,4 @@
-"""Answers for a coding agent: content of traces in them is without secrets, marked as data, and no more than there is
-room for."""
+"""Redacted, bounded answers for coding agents, with trace content marked as data."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ _FRAME = tokens(_SENTENCE) + 40
 
 
 def fenced(lines: Sequence[str], rest: str = "", *more: str) -> str:
-    """Return an answer with as many of the lines as fit; if some do not, ``rest`` explains how to get them. ``more``:
-    sentences of ours below them."""
+    """Return the lines that fit; ``rest`` explains how to get others. ``more``: our own sentences below."""
     told = [each for each in more if each]
     room = MOST_TOKENS - _FRAME - tokens(rest) - sum(tokens(each) + 1 for each in told) - 20
     shown: list[str] = []

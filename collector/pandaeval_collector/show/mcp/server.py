@@ -1,4 +1,4 @@
-"""The MCP server: the tools, as the SDK offers them. Imports the SDK, which is large."""
+"""The MCP server. Imports the large SDK."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INSTRUCTIONS = (
 
 
 def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
-    """Return a server whose tools ask ``asker``. ``page``: where people reach the collector; ``None``: nowhere."""
+    """Return a server with tools over ``asker``. ``page``: public address or ``None``."""
     for name in ("mcp", "httpx"):  # at INFO they log every question, with what is searched for
         logging.getLogger(name).setLevel(logging.WARNING)
     version = installed_version() or "0"
@@ -47,8 +47,7 @@ def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
 
 
 def _told(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:
-    """Wrap a tool: it returns the errors that a caller can cure to the caller, fenced as they may name
-    values from spans; all others stay inside."""
+    """Return errors that a caller can fix, fenced; others stay internal."""
 
     @functools.wraps(tool)
     async def call(*args: P.args, **kwargs: P.kwargs) -> str:

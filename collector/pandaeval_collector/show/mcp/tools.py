@@ -1,4 +1,4 @@
-"""The tools: each one asks the API and answers in few words. Their docstrings are what agents read of them."""
+"""The MCP tools. Agents read their docstrings."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from pydantic import Field
 
 from pandaeval_collector.base.filters import MOST_TEXT, in_place_of, meaning
 from pandaeval_collector.show import API
 from pandaeval_collector.show.api.client import Asker, AskError
-from pandaeval_collector.show.api.filters import RunFilters, filter_types
+from pandaeval_collector.show.api.filters import GroupFilters, filter_types
 from pandaeval_collector.show.mcp.fence import fenced
 from pandaeval_collector.show.view import lines as written
-from pandaeval_collector.show.view.rates import OutcomeCounts, compared, handled_line, rate_lines
+from pandaeval_collector.show.view.compared import compared_lines
+from pandaeval_collector.show.view.rates import handled_line, rate_lines
 from pandaeval_collector.store.triage import Standing
 
 Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Last hours to include; null: all.")]
@@ -31,8 +32,7 @@ _FILTERS: dict[str, Any] = {**filter_types(Field), "hours": (Hours, None)}
 
 
 def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that gives a tool these filters, each null by default, in place of its parameter ``filters``,
-    which receives them as the API takes them."""
+    """Return a decorator that replaces the parameter ``filters`` by these filters, null by default."""
 
     def as_api(**given: Any) -> dict[str, Any]:
         asked = {**dict.fromkeys(names), **given}
@@ -44,10 +44,7 @@ def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 class Tools:
-    """The tools over one collector. On one event loop."""
-
     def __init__(self, asker: Asker, page: str | None) -> None:
-        """``page``: where people reach the collector, such as ``http://127.0.0.1:4328``; ``None``: nowhere."""
         self._asker, self._page = asker, page
         self._has_page: bool | None = None
 
@@ -136,42 +133,29 @@ class Tools:
 
     async def compare_versions(
         self,
-        a: RunFilters,
-        b: RunFilters,
+        a: GroupFilters,
+        b: GroupFilters,
         metric: Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("metric"))] = None,
     ) -> str:
-        """The share of runs that failed, at all or by one metric, in two groups: two versions of an agent, or the times
-        before and after a change. With the 95 % interval of the difference."""
-        one, other = await self._counted(a, metric), await self._counted(b, metric)
-        lines = [compared((one.failed, one.judged), (other.failed, other.judged))]
-        if one.open or other.open:
-            lines.append(f"of verdicts in a: {one.decided}; in b: {other.decided}")
-        return await self._answer(lines, "/")
+        """Two groups of runs: two versions of an agent, two models, or the times before and after a change. Pass rates
+        with their 95 % intervals and p-values, new, growing and gone incidents, latency and cost."""
+        sides = {"a": a.model_dump(mode="json"), "b": b.model_dump(mode="json")}
+        asked = {f"{side}.{name}": value for side, group in sides.items() for name, value in group.items()}
+        found = await self._asker.get("/compare", metric=metric, **asked)
+        query = urlencode({name: value for name, value in asked.items() if value}, doseq=True)
+        return await self._answer([*compared_lines(found)], f"/comparison?{query}", "Give a metric.")
 
     async def _trace(self, trace_id: str) -> Any:
         return await self._asker.get(f"/traces/{quote(trace_id.strip(), safe='')}")
 
-    async def _counted(self, group: RunFilters, metric: str | None) -> OutcomeCounts:
-        """Count the runs of a group that failed and those that did not: of all, or of those that the metric decides,
-        with those that it leaves open."""
-        if metric is None:
-            found = await self._asker.get("/incidents", **group.model_dump(mode="json"), limit=1)
-            return OutcomeCounts(passed=sum(found["runs"]) - sum(found["failed"]), failed=sum(found["failed"]))
-        rates = await self._rates({**group.model_dump(mode="json"), "metric": metric})
-        return next((OutcomeCounts.of(rate) for rate in rates if rate["agent"] is None), OutcomeCounts())
-
     async def _rates(self, filters: dict[str, Any]) -> list[Any]:
-        """Return the rates of the wanted runs: of all agents, and of each agent that is wanted."""
         agent, rates = filters["agent"], (await self._asker.get("/rates", **filters))["rates"]
         return [rate for rate in rates if agent is None or rate["agent"] in (None, agent)]
 
     async def _answer(self, lines: Sequence[str], place: str, rest: str = "", *more: str) -> str:
-        """Return the lines as far as they fit, with the address of a ``place`` of the page. On a thread: looking for
-        secrets takes a while."""
         return await asyncio.to_thread(fenced, lines, rest, *more, await self._link(place))
 
     async def _link(self, place: str) -> str:
-        """Return a sentence with the address of a place of the page, such as ``/trace/…``; empty without a page."""
         if self._page is None:
             return ""
         if self._has_page is None:
@@ -183,7 +167,6 @@ class Tools:
 
 
 def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:
-    """Yield the tools over a collector. ``page``: where people reach it."""
     tools = Tools(asker, page)
     for name, method in vars(Tools).items():
         if inspect.isfunction(method) and not name.startswith("_"):
@@ -191,7 +174,6 @@ def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:
 
 
 def _since(hours: float | None) -> str | None:
-    """Return the time so many hours ago as RFC 3339; ``None`` for no limit."""
     try:
         return None if hours is None else (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
     except OverflowError:

@@ -1,2 +1,1 @@
-"""The HTML report: one self-contained file that shows what went wrong, where, how sure that is, and what could not be
-scored. It holds what ``--format json`` and ``inspect`` say, and asks no network for anything."""
+"""The HTML report: a self-contained file with failures, their certainty, and missing scores."""

@@ -1,5 +1,4 @@
-"""What was understood of a trace, for programs; and as its page needs it: the conversation, and the spans as rows of a
-waterfall, parents before children."""
+"""A trace for programs and for its page, with conversation and waterfall rows."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ Row = dict[str, Any]
 
 
 def describe(trace: Trace) -> dict[str, Any]:
-    """Return the JSON object of a trace for programs. ``None`` (null) means "not captured"."""
+    """Return a trace's JSON object. ``None``: not captured."""
     return {
         "trace_id": trace.trace_id,
         "session_id": trace.session_id,
@@ -67,8 +66,7 @@ def describe(trace: Trace) -> dict[str, Any]:
 
 
 def in_order(trace: Trace) -> list[tuple[int, Span, bool]]:
-    """Return (depth, span, looped) of all spans, parents before children and siblings by start; depth 0 is the
-    outermost. Spans in a loop of parents come last, with ``looped`` true."""
+    """Return (depth, span, looped) of all spans, parents first, siblings by start. Spans in a parent loop come last."""
     children: dict[str, list[int]] = {}
     ids = {span.span_id: index for index, span in enumerate(trace.spans)}
     for index, span in enumerate(trace.spans):
@@ -90,17 +88,18 @@ def in_order(trace: Trace) -> list[tuple[int, Span, bool]]:
 
 
 def stored_trace(parts: Sequence[Part]) -> Trace | None:
-    """Return the trace that is stored in these parts; ``None`` without any. Raises decoding errors."""
+    """Return the trace in these parts, else ``None``. Raises decoding errors."""
     return rebuilt(parts).trace if parts else None
 
 
 def detail(trace: Trace, room: int) -> dict[str, Any]:
-    """Return a trace as JSON-ready data. ``room``: characters for all texts of the trace together.
+    """Return a trace as JSON-ready data.
 
-    ``spans``: rows with ``id``, ``up`` (row of the parent, -1 for none), ``depth``, ``kind``, ``name``, ``at`` and
-    ``us`` (start since the trace's, and duration, in microseconds) and what else is known; texts are positions in
-    ``texts``. ``turns``: what was asked and answered, as such positions, and the span that answers. ``calls``: span id
-    of each tool call, in order.
+    ``room``: characters of all texts.
+
+    ``spans``: rows with ``id``, ``up`` (parent's row, -1 for none), ``depth``, ``kind``, ``name``, ``at`` and ``us``
+    (relative start and duration in microseconds). Texts are positions in ``texts``. ``turns``: input, answer and
+    answering span. ``calls``: span ids of tool calls in order.
     """
     texts = TextPool(room)
     turns = [
@@ -142,8 +141,7 @@ def _rows(trace: Trace, texts: TextPool) -> list[Row]:
 
 
 def _kept(spans: Sequence[Span]) -> set[str]:
-    """Return the ids of the spans to show, at most about :data:`MAX_SPANS`: errors, agents and tools before model
-    calls before steps, each with all spans above it."""
+    """Return the ids of at most :data:`MAX_SPANS` important spans with their parents."""
     if len(spans) <= MAX_SPANS:
         return {span.span_id for span in spans}
     by_id = {span.span_id: span for span in spans}
@@ -202,7 +200,6 @@ def _captured(value: Captured | None, texts: TextPool) -> int | None:
 
 
 def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
-    """Yield the speaker of each part of a message, and the position of its text."""
     role = clean(message.role[:30])
     for part in message.parts:
         match part:
@@ -222,6 +219,5 @@ def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
 
 
 def content(trace: Trace | None, room: int, results: Iterable[ShownResult]) -> dict[str, Any]:
-    """Return the :func:`detail` of a trace, if its spans are kept, and its results in full."""
     shown = {} if trace is None else detail(trace, room)
     return {**shown, "results": [result.full for result in results]}

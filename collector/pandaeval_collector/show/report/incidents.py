@@ -1,4 +1,4 @@
-"""Makes incidents of what failed within a window: one for each cause, the gravest, newest and rising first."""
+"""Incidents of a window, by cause: most severe, newest and rising first."""
 
 from __future__ import annotations
 
@@ -30,19 +30,17 @@ _RISES, _LEAST = 2.0, 3
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """A time from ``since`` until ``until``, Unix milliseconds."""
+    """An interval ``since``–``until`` in Unix milliseconds."""
 
     since: int
     until: int
 
     @property
     def step(self) -> int:
-        """The milliseconds that one bar of the chart covers."""
         return max(1000, math.ceil((self.until - self.since) / BARS / 1000) * 1000)
 
     def spark(self, times: Iterable[int], parts: int = SPARKS, width: float | None = None) -> list[int]:
-        """Return how many of ``times`` lie in each of so many parts of the span, of equal or of the given width; what
-        lies outside, at the ends."""
+        """Count ``times`` by part of the span; outliers count at the ends."""
         width = width or self._width / parts
         counts = Counter(min(parts - 1, max(0, int((at - self.since) // width))) for at in times)
         return [counts[part] for part in range(parts)]
@@ -58,10 +56,11 @@ class TimeSpan:
 
 @dataclass(slots=True)
 class Incident:
-    """All failures of one cause in a window. ``id``: the group of its first failure, else made of the cause; ``at``:
-    when each of its runs began, by the number of the run; ``seqs``: of the results on them; ``steps``: the steps that
-    it is about, with the id of the trace; ``newest``: its newest failure; ``first_ever``: when it was first seen,
-    perhaps before the window; ``also``: metric and label of what else is found at the same steps."""
+    """All failures of a cause in a window.
+
+    ``id``: first failure's group, else from the cause. ``at``: start of each run. ``first_ever``: perhaps before the
+    window. ``also``: other metrics and labels at the same steps.
+    """
 
     id: str
     metric: str
@@ -79,11 +78,10 @@ class Incident:
 
     @property
     def ids(self) -> list[str]:
-        """The ids by which people speak of it: its groups, else its own."""
         return [*self.groups] or [self.id]
 
     def add(self, failed: FailedResult, first_ever: int) -> None:
-        """Add a failure, newer than those before. ``first_ever``: when its group was first seen."""
+        """Add a newer failure. ``first_ever``: when its group was first seen."""
         self.first_ever, self.newest = min(self.first_ever, first_ever), failed
         self.at[failed.no], self.seqs[failed.no] = failed.at, failed.seq
         self.steps[failed.trace_id or str(failed.no), failed.step if failed.no > 0 else _WHOLE] = None
@@ -92,15 +90,13 @@ class Incident:
             self.groups[failed.group] = None
 
     def covers(self, other: Incident) -> bool:
-        """Whether it is about all steps that another one is about."""
         for run, step in other.steps:
             if (run, _WHOLE) not in self.steps and not (step and (run, step) in self.steps):
                 return False
         return True
 
     def take(self, other: Incident) -> None:
-        """Take in an incident that it covers. The more severe incident gives the name; a verdict on a session keeps its
-        own."""
+        """Absorb a covered incident. The more severe incident names it; a session verdict keeps its name."""
         if gravity([other.label], other.severity) < gravity([self.label], self.severity):
             self.severity, other.severity = other.severity, self.severity
             if self.newest.no > 0:
@@ -112,13 +108,14 @@ class Incident:
         self.also |= {(other.metric, other.label): None} | other.also
 
     def triage(self, given: Mapping[str, Triage]) -> Triage:
-        """Return people's state of it, by their states of each id: of several the most demanding state."""
+        """Return the most demanding state of its ids."""
         triages = [given.get(id_, Triage()).now(self.at.values()) for id_ in self.ids]
         return min(triages, key=lambda triage: STATES.index(triage.state))
 
     def trend(self, span: TimeSpan) -> str:
-        """Return ``begun`` if the incident is unknown before the last quarter of the window, ``rising`` if it is more
-        frequent there than before, else ``""``."""
+        """Return ``begun`` if it began in the last quarter of the window, ``rising`` if it is more frequent there, else
+        ``""``.
+        """
         if self.first_ever >= span.last_quarter:
             return "begun"
         late = sum(at >= span.last_quarter for at in self.at.values())
@@ -128,16 +125,15 @@ class Incident:
         return ""
 
     def rank(self, span: TimeSpan, state: State = "new") -> tuple[bool, bool, int, bool, int, int]:
-        """Return a key to sort by, most urgent first, settled incidents last."""
         grave = gravity([self.label, *(label for _, label in self.also)], self.severity)
         return (state in SETTLED, *grave, not self.trend(span), -len(self.at), -self.newest.at)
 
 
 def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupRow]) -> list[Incident]:
-    """Group failures by cause, in no order. ``failed``: oldest first; ``groups``: known groups of failures by id.
-    Groups of several agents with the same words are one incident, and so are findings about the same steps: a loop and
-    its repeated call, a verdict on a session and the made-up value in the run that it names. What a judge says of a
-    session without a cause is left out beside a verdict that names one."""
+    """Group failures by cause, unordered.
+
+    ``failed``: oldest first. Merges groups with the same words and findings about the same steps.
+    """
     failed = [*failed]
     explained = {failure.no for failure in failed if failure.no < 0 and failure.group}
     by_cause: dict[tuple[str, ...], Incident] = {}
@@ -153,7 +149,7 @@ def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupR
 
 
 def known_ids(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupRow]) -> set[str]:
-    """Return all ids that incidents of these failures have in any window."""
+    """Return all ids of these failures' incidents in any window."""
     return {*groups, *(_id(failure, _cause(failure, groups.get(failure.group))) for failure in failed)}
 
 
@@ -180,7 +176,6 @@ def _first_ms(failure: FailedResult, group: FailureGroupRow | None) -> int:
 
 
 def _by_steps(incidents: Iterable[Incident]) -> list[Incident]:
-    """Return the incidents without those that are only about steps of another incident."""
     kept: list[Incident] = []
     hosts: dict[tuple[str, str], Incident] = {}
     for incident in sorted(incidents, key=lambda incident: (incident.newest.no > 0, -len(incident.steps))):
@@ -204,10 +199,12 @@ def _host(incident: Incident, hosts: Mapping[tuple[str, str], Incident]) -> Inci
 
 
 class IncidentRow(BaseModel):
-    """Failures of a single cause within a window. ``ids``: its names when its state is given, with ``grouped``
-    those of its results (`metadata.failure_group.id`); ``also``: metric
-    and label of what else was found at the same steps; ``trend``: `begun`, `rising` or empty; ``first_at``: since when
-    it is known, before the window perhaps; ``spark``: its runs over the window; the rest is of its newest failure."""
+    """An incident within a window.
+
+    ``ids``: names for its state. ``grouped``: those in results (`metadata.failure_group.id`). ``also``: other metrics
+    and labels at the same steps. ``trend``: `begun`, `rising` or empty. ``first_at``: first seen, perhaps earlier.
+    ``spark``: runs over the window. Other fields: newest failure.
+    """
 
     id: str
     ids: list[str]
@@ -231,8 +228,7 @@ class IncidentRow(BaseModel):
     def of(
         cls, incident: Incident, span: TimeSpan, triage: Triage, trend: str, body: Mapping[str, Any], **more: Any
     ) -> Self:
-        """Return the incident in this form. ``body``: its newest result, empty where there is none; ``more``: further
-        fields."""
+        """Convert an incident. ``body``: its newest result or empty. ``more``: further fields."""
         return cls(
             id=incident.id,
             ids=incident.ids,
@@ -256,8 +252,7 @@ class IncidentRow(BaseModel):
 
 
 class IncidentPart(BaseModel):
-    """The runs of an agent, a version or a model within the window, how many of them are of the incident, and those
-    over time."""
+    """Runs of an agent, version or model within the window, and the incident's share over time."""
 
     kind: str
     name: str
@@ -267,9 +262,10 @@ class IncidentPart(BaseModel):
 
 
 class IncidentDetail(IncidentRow):
-    """An incident with its runs over time, by what they are of, and the newest of them. ``step``: milliseconds of each
-    of the bars ``all`` (of all runs) and ``failed``, from ``since`` on; ``history``: all states that people gave it,
-    newest first."""
+    """An incident with its runs over time and by part.
+
+    ``step``: milliseconds per bar of ``all`` and ``failed``, from ``since``. ``history``: all states, newest first.
+    """
 
     since: Milliseconds
     until: Milliseconds
@@ -282,8 +278,11 @@ class IncidentDetail(IncidentRow):
 
 
 class PageAgent(BaseModel):
-    """An agent within a window. ``spark``: its runs over time; ``bad``: those that failed; ``us`` and ``us95``: median
-    and 95th percentile of the latency; ``tokens`` and ``usd``: medians by run; null where they were not read."""
+    """An agent within a window.
+
+    ``spark``: runs over time. ``bad``: failed runs. ``us``, ``us95``: median and 95th percentile latency. ``tokens``,
+    ``usd``: medians per run, or null.
+    """
 
     agent: str
     runs: int
@@ -297,7 +296,6 @@ class PageAgent(BaseModel):
 
 
 def over_time(buckets: Sequence[AgentBucket]) -> tuple[list[int], list[int]]:
-    """Return how many runs began in each bar of the chart, and how many of them failed."""
     runs, failed = [0] * BARS, [0] * BARS
     for bucket in buckets:
         bar = min(BARS - 1, max(0, bucket.bucket))
@@ -307,7 +305,7 @@ def over_time(buckets: Sequence[AgentBucket]) -> tuple[list[int], list[int]]:
 
 
 def by_agent(buckets: Sequence[AgentBucket], measured: Mapping[str, Sequence[Measures]]) -> list[PageAgent]:
-    """Return a row for each agent, most failures first. ``measured``: of each agent's runs."""
+    """Return rows by agent, most failures first. ``measured``: of each agent's runs."""
     rows: dict[str, PageAgent] = {}
     for bucket in buckets:
         row = rows.get(bucket.agent)
@@ -333,10 +331,16 @@ def _agent_row(agent: str, runs: Sequence[Measures]) -> PageAgent:
         tokens=None,
         usd=None,
     )
-    if runs:
-        latencies = sorted(us for us, _, _ in runs)
-        row.us, row.us95 = int(median(latencies)), latencies[math.ceil(0.95 * len(latencies)) - 1]
-        row.tokens = int(median(tokens for _, tokens, _ in runs))
-    if costs := [usd for _, _, usd in runs if usd is not None]:
-        row.usd = median(costs)
+    row.us, row.us95, row.tokens, row.usd = medians(runs)
     return row
+
+
+def medians(runs: Sequence[Measures]) -> tuple[int | None, int | None, int | None, float | None]:
+    """Return median and 95th percentile of the latency in microseconds, and the medians of tokens and cost; ``None`` if
+    unknown."""
+    latencies, costs = sorted(us for us, _, _ in runs), [usd for _, _, usd in runs if usd is not None]
+    usd = median(costs) if costs else None
+    if not runs:
+        return None, None, None, usd
+    at95 = latencies[math.ceil(0.95 * len(latencies)) - 1]
+    return int(median(latencies)), at95, int(median(tokens for _, tokens, _ in runs)), usd

@@ -1,5 +1,7 @@
-"""The index of the page: sessions and traces in the order of their list, with their results, and the metrics that gave
-them. The report's file has the same and more (:mod:`pandaeval_lab.report.page`)."""
+"""The index of the page: sessions, traces, results and metrics.
+
+The report's file extends it (:mod:`pandaeval_lab.report.page`).
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,10 @@ from pandaeval_collector.store.listed_pages import Listed, ListedSession
 
 @dataclass(slots=True)
 class LiveIndex:
-    """Builds one index of rows of the store: call :meth:`unit` or :meth:`trace` in the order in which they are to
-    be shown, then :meth:`made`. ``members``: the ids of all traces of sessions, by session."""
+    """Builds an index: call :meth:`unit` or :meth:`trace` in display order, then :meth:`made`.
+
+    ``members``: trace ids by session.
+    """
 
     members: Mapping[str, Sequence[str]] = field(default_factory=dict)
     _traces: list[dict[str, Any]] = field(default_factory=list)
@@ -33,8 +37,7 @@ class LiveIndex:
     def trace(
         self, row: Listed, brief: bool = False, of_session: Iterable[Mapping[str, Any]] = ()
     ) -> list[ShownResult]:
-        """Add a trace by itself, and return its results. ``brief``: for a list; ``of_session``: results of its
-        session."""
+        """Add a trace and return its results. ``brief``: for a list. ``of_session``: session results."""
         self._order.append(["t", len(self._traces)])
         results = self._trace(row, brief)
         if row.session is not None:
@@ -42,7 +45,7 @@ class LiveIndex:
         return results
 
     def unit(self, unit: ListedSession, rows: Iterable[Listed]) -> None:
-        """Add a session with some of its traces, or the trace that belongs to none."""
+        """Add a session with some traces, or a trace without session."""
         if unit.id is None:
             for row in rows:
                 self.trace(row, brief=True)
@@ -66,9 +69,11 @@ class LiveIndex:
         self._order.append(["s", at])
 
     def made(self, judge: str | None, modules: tuple[str, ...]) -> dict[str, Any]:
-        """Return the index, JSON-ready; traces and sessions refer to each other by position. ``order``: a session as
-        ``["s", position]``, a trace by itself as ``["t", position]``.
-        ``judge``: the model that is configured; ``modules``: the user's own metrics, as :func:`registry` takes them."""
+        """Return the JSON-ready index.
+
+        ``order``: ``["s", position]`` for a session, ``["t", position]`` for a trace. ``judge``: configured model.
+        ``modules``: for :func:`registry`.
+        """
         return {
             "metrics": metrics_of(self._results, modules),
             "sessions": self._sessions,
@@ -78,7 +83,6 @@ class LiveIndex:
         }
 
     def tallies(self) -> dict[str, OutcomeCounts]:
-        """Count the results by metric."""
         tallies: dict[str, OutcomeCounts] = {}
         for result in self._results:
             short = result.short
@@ -89,7 +93,6 @@ class LiveIndex:
         return tallies
 
     def _session(self, session_id: str, told: Iterable[Mapping[str, Any]] = ()) -> int:
-        """Add results about the session with this id, as ``told``, and return its position."""
         if session_id not in self._at:
             self._at[session_id] = len(self._sessions)
             known = {"members": [*self.members[session_id]]} if session_id in self.members else {}
@@ -111,13 +114,12 @@ class LiveIndex:
 
 
 def facts_of(row: Listed) -> dict[str, Any]:
-    """Return the list entry of a stored trace, with the session that it belongs to now."""
     facts = {key: held for key, held in row.facts.items() if key != "session"}
     return facts if row.session is None else {**facts, "session": row.session}
 
 
 def session_result(result: ShownResult) -> dict[str, Any]:
-    """Return a session's result in full; for a result without any judge's part, also its meaning in words."""
+    """Return a full session result, explained in words without a judge."""
     whole = {**result.short, **result.full}
     if not is_inline(result.full.get("metadata")) or "label" not in result.short:
         return whole
@@ -126,8 +128,7 @@ def session_result(result: ShownResult) -> dict[str, Any]:
 
 
 def metrics_of(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[str, Any]:
-    """Return each metric that gave a result, and those known that did not (``asked: false``). ``scored_by``: how many
-    scores code or a judge gave; some of a judged metric's need no judge."""
+    """Return metrics with results, and known others (``asked: false``). ``scored_by``: scores by code and by judge."""
     thresholds: dict[str, Any] = {}
     judges: defaultdict[str, set[str]] = defaultdict(set)
     scored_by: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -155,7 +156,6 @@ def metrics_of(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict
 
 
 def _state(badness: float) -> float | str:
-    """Return a trace's place on the heat scale: below 0.5 if it failed, else from 0.5; ``none`` without a score."""
     if badness < NOT_FAILED:
         return min(0.49, badness)
     return "none" if badness >= NOT_FAILED + NO_SCORE else max(0.5, badness - NOT_FAILED)

@@ -1,10 +1,7 @@
-"""Text from traces, made fit to be shown: nothing that reorders or hides what stands beside it, nothing without end;
-and the page that shows it.
+"""Safe, bounded text of traces, and the page that shows it.
 
-The page without its data is one HTML text with everything in it, for a report's file and for the live page.
-Both are drawn by the scripts of ``assets/common``; each has the source of its data, its first page and its lists beside
-them (``assets/file``, ``assets/live``). The content security policy allows these scripts and style sheets by their
-digests and nothing else, so text from a trace can neither run nor load anything.
+The page is one HTML file with scripts of ``assets/common`` and ``assets/file`` or ``assets/live``. The content security
+policy allows only these scripts and styles by digest.
 """
 
 from __future__ import annotations
@@ -33,12 +30,12 @@ Cut = str | dict[str, Any]
 
 
 def clean_json(document: bytes) -> bytes:
-    """Return a JSON document whose texts and names are safe to show. ``document``: as orjson writes it."""
+    """Make the texts of an orjson document safe to show."""
     return _UNSAFE_JSON.sub(_written_out, document.decode()).encode()
 
 
 def plain(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON-ready copy, without characters that hide or reorder their neighbours."""
+    """Return a JSON-ready copy without characters that hide or reorder text."""
     held: dict[str, Any] = orjson.loads(clean_json(orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)))
     return held
 
@@ -51,7 +48,7 @@ def _written_out(match: re.Match[str]) -> str:
 
 
 def cut(text: str, room: int) -> Cut:
-    """Return the clean ``text`` if it has at most ``room`` characters, else its beginning (two thirds) and its end."""
+    """Return clean ``text`` within ``room`` characters: its beginning (two thirds) and its end."""
     if len(text) <= room:
         return clean(text)
     head = room - room // 3
@@ -59,7 +56,6 @@ def cut(text: str, room: int) -> Cut:
 
 
 def written(value: Any) -> str:
-    """Return a captured value as text for people: text unchanged, all else as indented JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -69,7 +65,7 @@ def written(value: Any) -> str:
 
 
 def pruned(value: Any, room: int = 600, depth: int = 0) -> Any:
-    """Return a value as JSON of bounded size: long texts, long lists and deep nesting are cut, and marked so."""
+    """Return a value as bounded JSON, with marked cuts."""
     match value:
         case None | bool() | float():
             return value
@@ -95,7 +91,7 @@ def pruned(value: Any, room: int = 600, depth: int = 0) -> Any:
 
 
 class TextPool:
-    """Keeps the texts of one trace, each once, within ``room`` characters, of which the first texts take most."""
+    """Keeps a trace's distinct texts within ``room`` characters, most for the first."""
 
     def __init__(self, room: int) -> None:
         self._each, self._left = max(200, room // 4), room
@@ -103,7 +99,6 @@ class TextPool:
         self.kept: list[Cut] = []
 
     def add(self, text: str) -> int:
-        """Add a text, and return its position in :attr:`kept`."""
         known = self._known.get(text)
         if known is None:
             known = self._known[text] = len(self.kept)
@@ -113,7 +108,6 @@ class TextPool:
         return known
 
     def add_optional(self, text: str | None) -> int | None:
-        """Add a text if there is any, and return its position."""
         return None if text is None else self.add(text)
 
 
@@ -125,7 +119,6 @@ _LOADING = (
 
 @cache
 def live_shell() -> tuple[str, str]:
-    """Return the live page, and its content security policy, which lets it send requests to its own server."""
     icon = '\n<link rel="icon" href="data:,">'  # else browsers ask for one
     return filled_shell("live", _LOADING, head=icon, allowed=" connect-src 'self';")
 
@@ -133,8 +126,10 @@ def live_shell() -> tuple[str, str]:
 def filled_shell(
     kind: str, loading: tuple[str, str], *, data: str = "", head: str = "", allowed: str = ""
 ) -> tuple[str, str]:
-    """Return the page of ``assets/<kind>`` and its content security policy. ``loading``: its text while it opens,
-    and without scripts; ``data``: elements before its scripts; ``allowed``: more for the policy."""
+    """Return the page of ``assets/<kind>`` and its policy.
+
+    ``loading``: text while it loads. ``data``: elements before the scripts. ``allowed``: policy additions.
+    """
     library, licence = _asset("common/vendor/uPlot.iife.min.js"), _asset("common/vendor/uPlot.LICENSE.txt")
     data += f"<!-- {licence} -->\n<script>{library}</script>"
     styles = "".join(_asset(name) for name in ("common/vendor/uPlot.min.css", *_names("css", kind)))
@@ -151,7 +146,6 @@ def filled_shell(
 
 
 def _names(ending: str, kind: str) -> list[str]:
-    """Return the paths of all scripts or style sheets of a page; their order does not matter (scripts only define)."""
     folders = (files(__package__).joinpath("assets", folder) for folder in ("common", kind))
     return [
         f"{folder.name}/{name}"
@@ -165,5 +159,4 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Return the digest of an inline element's text in the form of a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

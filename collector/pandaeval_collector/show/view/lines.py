@@ -1,5 +1,4 @@
-"""What the API answers in lines, for a coding agent and for the terminal: content of traces in them is without
-secrets."""
+"""Redacted text lines for coding agents and terminals."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ Row = Mapping[str, Any]
 
 
 def incident_line(row: Row) -> str:
-    """Return a line on an incident: severity, label, runs, first and last time, and what people say of it."""
+    """Return a line on an incident: severity, label, runs, times and state."""
     labels = dict.fromkeys([row["label"], *(label for _, label in row["also"])])
     what = said(" and ".join(label.replace("_", " ") for label in labels), 120)
     agents = ", ".join(f'"{said(agent, 80)}"' for agent in row["agents"])
@@ -32,13 +31,13 @@ def incident_line(row: Row) -> str:
 
 
 def question_line(row: Row) -> str:
-    """Return a line on an open question: ID, runs, agents and text."""
+    """Return a line on an open question: id, runs, agents and text."""
     agents = ", ".join(said(agent, 80) for agent in row["agents"])
     return f"{row['id']} ({many(row['runs'], 'run')}, {agents}): {said(row['question'], 400)}"
 
 
 def step_lines(row: Row) -> Iterator[str]:
-    """Yield the steps of a trace as a tree, with reasons below the steps that failed results blame."""
+    """Yield a trace's steps as a tree, with reasons below blamed steps."""
     detail = row["detail"]
     if detail is None:
         yield "its spans are no longer stored, so there are no steps to show"
@@ -54,7 +53,6 @@ def step_lines(row: Row) -> Iterator[str]:
 
 
 def other_lines(others: Iterable[Row], where: str = "") -> Iterator[str]:
-    """Yield a line on each result of another evaluator. ``where``: words that follow it."""
     for other in others:
         score = "" if other["score"] is None else f" {other['score']:g}"
         label = f" {said(other['label'], 60)}" if other["label"] else ""
@@ -62,7 +60,6 @@ def other_lines(others: Iterable[Row], where: str = "") -> Iterator[str]:
 
 
 def others_of_session(row: Row) -> Iterator[str]:
-    """Yield a line on each result of another evaluator on the traces of a session."""
     for member in row["members"]:
         yield from other_lines(member["evaluations"], f" (trace {member['trace_id']})")
 
@@ -79,20 +76,17 @@ def _reasons_by_step(results: Iterable[Row]) -> dict[str, list[str]]:
 
 
 def _candidates(result: Row) -> list[Row]:
-    """Return the steps that may have broken the run, the first step first."""
     steps = result["metadata"].get("candidates")
     return steps if isinstance(steps, list) else []
 
 
 def _blame(result: Row, step: Row) -> str:
-    """Return the words on a blamed step: ``trace.blame: first wrong step: found by grounding``."""
     sure = result["metadata"].get("step") == step
     why = said("; ".join(step["reasons"]), 160)
     return f"trace.blame: {'first wrong step' if sure else 'possible cause'}: {why}"
 
 
 def _step(number: int, span: Row, texts: Sequence[str]) -> str:
-    """Return a step on one line."""
     line = f"{'  ' * span['depth']}{number}. {span['kind']} {said(span['name'], 80)}"
     for name in ("agent", "model", "tool"):
         if span.get(name):
@@ -115,8 +109,7 @@ def _text(span: Row, key: str, texts: Sequence[str]) -> str:
 
 
 def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterator[str]:
-    """Yield what is known of whether a run did its job: by a judge, else by rules, and by people. ``own``: results of
-    its session."""
+    """Yield verdicts on a run by judge, else rules, and by people. ``own``: session results."""
     judged = [result for result in (*own, *row["results"]) if result["metric"] == "correctness"]
     if not any(result["outcome"] == "scored" for result in judged):
         yield f"not judged; by rules {many(len(failing(row['results'])), 'finding')}: {headline(row, 300)}"
@@ -134,7 +127,7 @@ def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterat
 
 
 def session_line(row: Row) -> str:
-    """Return a line on a session: its traces, the worst trace, and its own results that failed."""
+    """Return a line on a session, its worst trace and its failed results."""
     name = "no session"
     if row["session_id"] is not None:
         name = f'session "{said(row["session_id"], 120)}"'
@@ -146,14 +139,13 @@ def session_line(row: Row) -> str:
 
 
 def trace_line(row: Row, metric: str | None = None) -> str:
-    """Return a line on a trace, with its result of ``metric`` if that is given, else its worst."""
+    """Return a line on a trace with its result of ``metric``, else its worst."""
     about = f'agent "{said(row["agent"], 80)}" at {moment(row["started_at"])}'
     return f"trace {row['trace_id']} of {about}: {headline(row, 200, metric)}"
 
 
 def session_headline(row: Row, most: int) -> str:
-    """Return the finding on a session: the error of its worst trace, its own failed result, else the finding on that
-    trace."""
+    """Return the main finding: worst trace's error, own failed result, else the trace's finding."""
     own, worst = failing(row["results"]), row["worst"] or row
     if own and worst.get("error") is None:
         return result_text(own[0], most)
@@ -161,8 +153,7 @@ def session_headline(row: Row, most: int) -> str:
 
 
 def headline(row: Row, most: int, metric: str | None = None) -> str:
-    """Return the finding on a trace or session: its error, and its result of ``metric`` if that is given, else its
-    worst."""
+    """Return the main finding: error, and result of ``metric``, else the worst."""
     error, parts = row.get("error"), []
     scored = [result for result in row["results"] if result["outcome"] == "scored"]
     shown = [result for result in scored if metric in (result["metric"], f"{result['level']}.{result['metric']}")]
@@ -181,7 +172,7 @@ def result_text(result: Row, most: int) -> str:
 
 
 def trace_lines(row: Row) -> Iterator[str]:
-    """Yield lines on a trace: failed results, input and output, tool calls, then the other results."""
+    """Yield failed results, input and output, tool calls, then other results."""
     facts = (
         f'agent "{said(row["agent"], 80)}"',
         f'service "{said(row["service"], 80)}"',

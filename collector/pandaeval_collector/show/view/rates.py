@@ -1,4 +1,4 @@
-"""Counts of results and the rates that they give, by any of what names them: metric, agent, service."""
+"""Counts and rates of results by metric, agent or service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from pandaeval_collector.analysis.stats.quantiles import wilson
 from pandaeval_collector.base.result import DISPUTED, UNCLEAR
-from pandaeval_collector.show.view.texts import interval, many, number, said
+from pandaeval_collector.show.view.texts import number, said
 
 _NORMAL = 1.959964
 """The normal quantile of a 95 % interval."""
@@ -18,8 +18,10 @@ Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class OutcomeCounts:
-    """Counts results. ``passed`` and ``failed``: of the scored results with a threshold; ``unscored``: by why;
-    ``unclear`` and ``disputed``: verdicts that decide nothing."""
+    """Counts of results.
+
+    ``passed``, ``failed``: with a threshold. ``unscored``: by reason. ``unclear``, ``disputed``: open verdicts.
+    """
 
     scored: int = 0
     assumed: int = 0
@@ -32,7 +34,6 @@ class OutcomeCounts:
     def add(
         self, outcome: str | None, success: bool | None, why: str | None, times: int = 1, label: str | None = None
     ) -> None:
-        """Count a result, or several alike."""
         if outcome == "unscored":
             self.unscored[why or ""] += times
         elif outcome == "assumed":
@@ -45,18 +46,15 @@ class OutcomeCounts:
             self.disputed += times * (label == DISPUTED)
 
     def add_verdict(self, verdict: str, times: int) -> None:
-        """Count results by :attr:`pandaeval_collector.base.result.Result.verdict`."""
         outcome, _, why = verdict.partition(": ")
         success = {"passed": True, "failed": False}.get(verdict)
         self.add(outcome, success, why, times, verdict)
 
     @classmethod
     def of(cls, rate: Row) -> Self:
-        """Return the counts of a rate of the API."""
         return cls(**{name: rate[name] for name in cls.__slots__} | {"unscored": Counter(rate["unscored"])})
 
     def take(self, other: OutcomeCounts) -> None:
-        """Add other counts."""
         self.scored += other.scored
         self.assumed += other.assumed
         self.passed += other.passed
@@ -66,27 +64,24 @@ class OutcomeCounts:
         self.disputed += other.disputed
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts by their names."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @property
     def judged(self) -> int:
-        """How many results passed or failed."""
         return self.passed + self.failed
 
     @property
     def share(self) -> float | None:
-        """The share that passed, 0..1; ``None`` where none passed or failed."""
+        """The passed share 0..1, or ``None``."""
         return self.passed / self.judged if self.judged else None
 
     @property
     def open(self) -> int:
-        """How many verdicts decide nothing."""
         return self.unclear + self.disputed
 
     @property
     def decided(self) -> str:
-        """Return the share of decided results that passed, as ``80 % of 70 decided, 20 unclear, 1 disputed``."""
+        """Return ``80 % of 70 decided, 20 unclear, 1 disputed``."""
         text = f"{self.judged:,} decided"
         if self.share is not None:
             text = f"{self.share:.0%}".replace("%", " % of ") + text
@@ -95,9 +90,7 @@ class OutcomeCounts:
         return text
 
     def handled(self, unit: str) -> str:
-        """Return verdicts on whether an agent did its job, as ``5 of 10 sessions were handled correctly: 50% (24% to
-        76%)``, the share with its 95 % interval; ``""`` where there are none. ``unit``: that each is about. If some
-        decide nothing: ``56 sessions were handled correctly: 80 % of 70 decided, 20 unclear (69% to 88%)``."""
+        """Return ``5 of 10 sessions were handled correctly: 50% (24% to 76%)``, with the 95 % interval, or ``""``."""
         if self.share is None:
             return f"{unit}s handled correctly: {self.decided}" if self.open else ""
         low, high = wilson(self.share, self.judged, _NORMAL)
@@ -113,18 +106,16 @@ class OutcomeCounts:
 
     @property
     def missing(self) -> int:
-        """How many results have no score."""
         return self.unscored.total()
 
     @property
     def whys(self) -> str:
-        """Return why results have no score, commonest first, as ``no_content 3, timeout 1``."""
+        """Return reasons without a score, as ``no_content 3, timeout 1``."""
         return ", ".join(f"{said(why, 40)} {times}" for why, times in self.unscored.most_common())
 
     @property
     def text(self) -> str:
-        """Return ``0.750 passed of 4 (1 failed); unscored: no_content 2``, with :attr:`decided` if results decide
-        nothing."""
+        """Return ``0.750 passed of 4 (1 failed); unscored: no_content 2``, or :attr:`decided`."""
         text = "no verdicts"
         if self.judged:
             text = f"{number(self.share, '.3f')} passed of {self.judged} ({self.failed} failed)"
@@ -135,26 +126,28 @@ class OutcomeCounts:
         return text
 
 
-_VERDICTS = {"session.correctness": "session", "trace.correctness": "run"}
+VERDICTS = {"session.correctness": "session", "trace.correctness": "run"}
 """The metrics that say whether an agent did its job, with what each is about; the first that has any is shown."""
 
 
 def handled(tallies: Mapping[str, OutcomeCounts]) -> str:
-    """Return how many sessions, or runs, were handled correctly (:meth:`OutcomeCounts.handled`); ``""`` where no judge
-    gave a verdict. ``tallies``: counts of results by metric."""
-    shares = (tallies[metric].handled(unit) for metric, unit in _VERDICTS.items() if metric in tallies)
+    """Return :meth:`OutcomeCounts.handled` of sessions or runs, ``""`` without verdicts.
+
+    ``tallies``: counts by metric.
+    """
+    shares = (tallies[metric].handled(unit) for metric, unit in VERDICTS.items() if metric in tallies)
     return next(filter(None, shares), "")
 
 
 def handled_line(rates: Iterable[Row]) -> str:
-    """Return :func:`handled` for the API's rates of all agents, or that no run is judged."""
+    """Return :func:`handled` for all agents, or that no run is judged."""
     whole = (rate for rate in rates if rate["agent"] is None)
     tallies = {f"{level}.{metric}": counts for (level, metric), counts in summed(whole, "level", "metric").items()}
     return handled(tallies) or "no run was judged for correctness"
 
 
 def summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], OutcomeCounts]:
-    """Return the sums of the API's rates over all that ``by`` does not name, such as services; most failures first."""
+    """Sum API rates over everything except ``by``, most failures first."""
     sums: dict[tuple[str, ...], OutcomeCounts] = {}
     for rate in rates:
         sums.setdefault(tuple(rate[name] for name in by), OutcomeCounts()).take(OutcomeCounts.of(rate))
@@ -162,7 +155,7 @@ def summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], OutcomeCount
 
 
 def rate_lines(rates: Iterable[Row]) -> list[str]:
-    """Return a line on each metric and agent: how many of its results passed, most failures first."""
+    """Return a line per metric and agent, most failures first."""
     of_agents = (rate for rate in rates if rate["agent"] is not None)
     sums = summed(of_agents, "level", "metric", "agent").items()
     return [f"{_metric(level, name)} of {_agent(agent)}: {counts.text}" for (level, name, agent), counts in sums]
@@ -174,21 +167,3 @@ def _metric(level: str, name: str) -> str:
 
 def _agent(name: str) -> str:
     return f'agent "{said(name, 80)}"' if name else "an agent without a name"
-
-
-def compared(a: tuple[int, int], b: tuple[int, int]) -> str:
-    """Return how the share of runs that failed differs between two groups, given as (failed, all), with its 95 %
-    interval (Newcombe's, for independent shares)."""
-    if not a[1] or not b[1]:
-        return f"a has {many(a[1], 'run')}, b has {b[1]}: a comparison needs runs in both"
-    one, two = a[0] / a[1], b[0] / b[1]
-    (low_one, high_one), (low_two, high_two) = wilson(one, a[1], _NORMAL), wilson(two, b[1], _NORMAL)
-    low = two - one - ((two - low_two) ** 2 + (high_one - one) ** 2) ** 0.5
-    high = two - one + ((high_two - two) ** 2 + (one - low_one) ** 2) ** 0.5
-    clear = ""
-    if low > 0.0:
-        clear = "; b is worse"
-    elif high < 0.0:
-        clear = "; b is better"
-    shares = f"{a[0]} of {many(a[1], 'run')} failed ({number(one, '.3f')}), b: {b[0]} of {b[1]} ({number(two, '.3f')})"
-    return f"a: {shares}; difference {number(two - one, '+.3f')} ({interval(low, high, '+.3f')}){clear}"

@@ -1,5 +1,4 @@
-"""A result as every door shows it: its row for lists, its word and its sentence, and the order of several; and all of
-it for the trace or session that is looked at."""
+"""A result's row, word, sentence and order, and its full form."""
 
 from __future__ import annotations
 
@@ -35,10 +34,12 @@ _SHOWN_ELSEWHERE = ("threshold", "success", "inclusion_probability", "selected",
 
 @dataclass(frozen=True, slots=True)
 class ResultView:
-    """A result in lists and tables. ``metric``: its key, such as ``trace.tool_loop``; ``signal``: the score as sessions
-    see it (0..1, coherence on its calibrated scale), ``None`` for what is no verdict, is excused or has no score;
-    ``inline``: a session's score in which no judge had a part; ``final``: false while its session is open; ``step``:
-    the first wrong one that a judge named."""
+    """A result in lists.
+
+    ``metric``: key. ``signal``: 0..1 as in sessions (coherence calibrated), ``None`` if open, excused or unscored.
+    ``inline``: a session score without a judge. ``final``: false while its session is open. ``step``: first wrong step
+    by a judge.
+    """
 
     metric: str
     outcome: str
@@ -55,7 +56,6 @@ class ResultView:
 
     @classmethod
     def of(cls, result: Mapping[str, Any]) -> ResultView:
-        """Return the row of a result, given as its JSON object."""
         return cls(
             f"{result['level']}.{result['metric']}",
             result["outcome"],
@@ -77,18 +77,16 @@ class ResultView:
 
     @property
     def agrees(self) -> bool:
-        """Whether the number reads as the verdict does: no high number beside a failure, and no 0.00 beside a pass."""
         return self.score is None or not (self.score >= _HIGH if self.failed else self.success and self.score < _ZERO)
 
     @property
     def urgency(self) -> tuple[bool, float]:
-        """The key by which results are sorted: failed ones first, then by signal; those without one come last."""
+        """The sort key: failed first, then by signal."""
         return not self.failed, NO_SCORE if self.signal is None else self.signal
 
     @property
     def word(self) -> str:
-        """The outcome in a word or two: ``pass``, ``fail``, ``assumed``, a label that says more (``fail, loop``), or
-        why there is no score."""
+        """The outcome: ``pass``, ``fail``, ``assumed``, a label (``fail, loop``), or the reason without a score."""
         if self.outcome != "scored":
             return self.why or self.outcome
         words = []
@@ -100,12 +98,12 @@ class ResultView:
 
     @property
     def fault(self) -> str:
-        """What a judge says went wrong, as ``missing thing at turn 2``."""
+        """The judge's fault, as ``missing thing at turn 2``."""
         return verdict(self.label) + (f" at {self.step}" if self.step else "")
 
     @property
     def says(self) -> str:
-        """The words to show in place of a number that would overstate what is known; else empty."""
+        """Words to replace a misleading number, or empty."""
         if self.outcome != "scored":
             return ""
         if self.signal is None:  # it explains, and is no verdict
@@ -115,7 +113,7 @@ class ResultView:
         return ""
 
     def text(self, most: int) -> str:
-        """Return ``trace.tool_loop 0.17 (fail): reason``, of which the reason has about ``most`` characters."""
+        """Return ``trace.tool_loop 0.17 (fail): reason``, with ``most`` characters of reason."""
         score = f" {self.outcome if self.score is None else number(self.score)}" if self.agrees else ""
         word = said(self.word, 80)
         if not self.final:
@@ -124,36 +122,34 @@ class ResultView:
 
 
 def by_urgency(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return results, JSON objects, sorted: failed results first, then by signal, then results without a signal."""
+    """Sort JSON results: failed first, then by signal, then others."""
     ranked = sorted(results, key=lambda result: (*ResultView.of(result).urgency, result["metric"]))
     return [dict(result) for result in ranked]
 
 
 def failing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the results that failed, in the order given."""
     return [result for result in results if result["success"] is False]
 
 
 def is_inline(metadata: Mapping[str, Any] | None) -> bool:
-    """Return whether a session's score, by its metadata, rests on metrics without a model alone."""
     return (metadata or {}).get("basis") == INLINE
 
 
 def verdict(label: str | None) -> str:
-    """Return the label of a score that rests on metrics without a model, in one to three words."""
+    """Return such a score's label in one to three words."""
     return (label or "").replace("_", " ")
 
 
 def spelled_out(label: str | None, reason: str) -> str:
-    """Return the meaning and the limit of such a score: the finding, by its ``reason``."""
     if match := _CHECKS.match(reason):
         return match[0]
     return f"{verdict(label)} by rule checks; task success: not judged"
 
 
 def signal_of(result: Mapping[str, Any]) -> float | None:
-    """Return the score of a result's JSON object as sessions see it (coherence on its calibrated scale); ``None``
-    where it has none, or no verdict, or is noted (:data:`NOTED`)."""
+    """Return a JSON result's score as in sessions (coherence calibrated), ``None`` if unscored, open or
+    :data:`NOTED`.
+    """
     if result["outcome"] != "scored" or not is_verdict(result) or result.get("label") in NOTED:
         return None
     return float(result["metadata"].get("calibrated", result["score"]))
@@ -161,15 +157,13 @@ def signal_of(result: Mapping[str, Any]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class ShownResult:
-    """One metric's result about one unit, JSON-ready. ``short``: what lists show; ``full``: what only its own trace or
-    session shows."""
+    """A JSON-ready result. ``short``: for lists. ``full``: for its trace or session."""
 
     short: dict[str, Any]
     full: dict[str, Any]
 
 
 def shown(result: Mapping[str, Any], brief: bool = False) -> ShownResult:
-    """Return a result's JSON object (:meth:`Result.to_dict`) in this form. ``brief``: without metadata, for lists."""
     row, by = ResultView.of(result), result["evaluator"]
     short = {
         **{name: getattr(row, name) for name in _SHORT},

@@ -1,5 +1,4 @@
-"""Rows of traces, sessions and failures, counts and metrics, as the API answers them: its OpenAPI document is made of
-these models, and page, MCP and commands are drawn from their JSON."""
+"""Models of rows, counts and metrics in API answers."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ class ItemPage(BaseModel, Generic[Item]):
 
 
 class OtherEvaluation(BaseModel):
-    """A result of another evaluator. It is shown, and never changes a score."""
+    """A result of another evaluator, which changes no score."""
 
     name: str
     source: str
@@ -41,16 +40,18 @@ class OtherEvaluation(BaseModel):
 
 
 class BatchRun(BaseModel):
-    """A run of a batch: the beginnings of its input and its answer."""
+    """A run of a batch, with abridged input and answer."""
 
     input: str | None = Field(validation_alias="in")
     output: str | None = Field(validation_alias="out")
 
 
 class TraceRow(BaseModel):
-    """A trace in a list. ``failed``: a result failed, or the run itself did; ``worst``: its lowest signal, 0..1, null
-    where nothing is scored; ``results``: the newest of each metric; ``runs``: the answered runs of a batch;
-    ``evaluations``: results of other evaluators."""
+    """A trace in a list.
+
+    ``failed``: the run or a result failed. ``worst``: lowest signal, 0..1, or null. ``results``: newest by metric.
+    ``runs``: answered runs of a batch. ``evaluations``: of other evaluators.
+    """
 
     trace_id: str
     session_id: str | None
@@ -76,7 +77,6 @@ class TraceRow(BaseModel):
 
     @classmethod
     def of(cls, row: Listed, **more: Any) -> Self:
-        """Return a stored trace in this form. ``more``: further fields."""
         facts = row.facts
         return cls(
             trace_id=facts["id"],
@@ -105,9 +105,10 @@ class TraceRow(BaseModel):
 
 
 class SessionRow(BaseModel):
-    """A session in a list, or a trace that belongs to none (``session_id`` is null then). ``worst``: the trace that is
-    worst in it; ``results``: the session's own, with ``final`` false while it is open; ``question``: what was asked
-    first."""
+    """A session in a list, or a trace without session (``session_id`` is null).
+
+    ``worst``: worst trace. ``results``: ``final`` is false while it is open. ``question``: first input.
+    """
 
     session_id: str | None
     question: str | None
@@ -121,7 +122,6 @@ class SessionRow(BaseModel):
 
     @classmethod
     def of(cls, row: ListedSession, **more: Any) -> Self:
-        """Return a stored session in this form. ``more``: further fields."""
         return cls(
             session_id=row.id,
             question=row.question,
@@ -149,23 +149,28 @@ class Results(ItemPage[Result]):
 
 
 class SessionDetail(SessionRow):
-    """A session with its traces by start, at most 2,000. ``open``: more traces may come."""
+    """A session with at most 2,000 traces by start. ``open``: more may come."""
 
     open: bool
     members: list[TraceRow]
 
 
 class TraceDetail(TraceRow):
-    """A trace with everything that was understood. ``understood``: what `pandaeval inspect` tells of it, ``detail``:
-    rows of its waterfall with positions in ``texts``; both null where its spans are not kept any more."""
+    """A trace with its content.
+
+    ``understood``: as in `pandaeval inspect`. ``detail``: waterfall rows with positions in ``texts``. Both null if
+    spans are not kept.
+    """
 
     understood: dict[str, Any] | None
     detail: dict[str, Any] | None
 
 
 class Rate(BaseModel):
-    """Results of one metric about one agent, since the store began. ``passed`` and ``failed``: of those with a
-    threshold; ``unscored``: by reason; ``unclear`` and ``disputed``: verdicts that decide nothing."""
+    """Results of a metric and agent since the store began.
+
+    ``passed``, ``failed``: with a threshold. ``unscored``: by reason. ``unclear``, ``disputed``: open verdicts.
+    """
 
     metric: str
     level: str
@@ -182,8 +187,10 @@ class Rate(BaseModel):
 
 
 class WindowRate(BaseModel):
-    """Standing results of a metric about the runs and sessions of a window. ``agent``: null for all agents; a session
-    counts for each agent of its runs, and a run once for a metric of turns. Counts as those of :class:`Rate`."""
+    """Current results of a metric in a window, counted as in :class:`Rate`.
+
+    ``agent``: null for all. A session counts for each agent; a run once per turn metric.
+    """
 
     metric: str
     level: str
@@ -198,8 +205,10 @@ class WindowRate(BaseModel):
 
 
 class CorrectedShare(BaseModel):
-    """The pass rate of a metric and agent over all judged runs, corrected by ``labels`` of people, with its 95 %
-    interval. ``judge``: the share that the judge passes."""
+    """A pass rate over all judged runs, corrected by human ``labels``, with 95 % interval.
+
+    ``judge``: the uncorrected share.
+    """
 
     metric: str
     agent: str
@@ -211,8 +220,7 @@ class CorrectedShare(BaseModel):
 
 
 class Missing(BaseModel):
-    """Results that gave no score, by reason. ``metrics``: how many of each; ``cure``: the remedy
-    about it."""
+    """Results without a score by reason. ``metrics``: counts. ``cure``: fix."""
 
     why: str
     count: int
@@ -221,8 +229,10 @@ class Missing(BaseModel):
 
 
 class ComponentErrors(BaseModel):
-    """A dialect, metric, exporter or embedder that raised, and how often since the collector began: what it should have
-    given is missing. The log has the traceback of the first error."""
+    """Errors of a dialect, metric, exporter or embedder since the start.
+
+    Its output is missing; the log has the first traceback.
+    """
 
     kind: str
     name: str
@@ -230,9 +240,11 @@ class ComponentErrors(BaseModel):
 
 
 class Overview(BaseModel):
-    """Rates by metric and agent, names to choose from, and what is under way. ``can``: the operations that change
-    something, such as `POST /runs`; ``links``: templates of addresses in other programs, by their names (`ui.links`);
-    ``page``: whether the collector shows the page."""
+    """Rates, names and pending work.
+
+    ``can``: operations that change data, such as `POST /runs`. ``links``: URL templates by name (`ui.links`). ``page``:
+    whether the page is enabled.
+    """
 
     rates: list[Rate]
     unscored: list[Missing]
@@ -253,7 +265,7 @@ class Overview(BaseModel):
 
 
 class MetricShape(BaseModel):
-    """A metric that this collector knows. ``threshold``: from which on a result passes."""
+    """A known metric. ``threshold``: lowest passing score."""
 
     key: str
     name: str

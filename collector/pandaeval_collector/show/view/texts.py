@@ -1,4 +1,4 @@
-"""Values as text, written alike at every door: times, numbers, intervals, costs, and text of others."""
+"""Uniform text of times, numbers, intervals, costs and foreign text."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ MARGIN = 6000
 
 
 def said(text: Any, most: int = 300) -> str:
-    """Return foreign text on a single line of at most about ``most`` characters, without secrets."""
+    """Return foreign text redacted, on one line of about ``most`` characters."""
     return shortened(one_line(hidden(elided(str(text), most + MARGIN))), most)
 
 
 def shortened(text: str, most: int) -> str:
-    """Return text of at most about ``most`` characters. A text that is hardly longer stays whole: the words about what
-    was cut would be longer than that."""
+    """Cut text to about ``most`` characters, unless little would be cut."""
     return text if len(text) <= most + _MARK else elided(text, most)
 
 
 def hidden(text: str) -> str:
-    """Return foreign text without secrets, and without imitations of our words."""
+    """Redact foreign text, and remove imitations of our words."""
     return neutral(redact(text))
 
 
@@ -46,21 +45,21 @@ def moment(milliseconds: float) -> str:
 
 
 def number(value: float | None, form: str = ".2f") -> str:
-    """Return a score (two places), or a value by another format, such as ``.3f`` for a rate; never ``-0.00``."""
+    """Format a score (two places) or another value; never ``-0.00``."""
     return NONE if value is None else format(value, form.replace(".", "z.", 1))
 
 
 def interval(low: float | None, high: float | None, form: str = ".2f") -> str:
-    """Return an interval as ``0.31 to 0.88``; ``""`` where it is unknown."""
+    """Return ``0.31 to 0.88``, or ``""``."""
     return "" if low is None or high is None else f"{number(low, form)} to {number(high, form)}"
 
 
 def estimate(value: float | None, low: float | None, high: float | None, form: str = ".2f") -> str:
-    """Return a value with its interval, as ``0.62 (0.31 to 0.88)``."""
+    """Return ``0.62 (0.31 to 0.88)``."""
     between = interval(low, high, form)
     return number(value, form) + (f" ({between})" if between else "")
 
 
 def dollars(usd: float | None) -> str:
-    """Return a cost as ``$0.0123``."""
+    """Return ``$0.0123``."""
     return "at an unknown price" if usd is None else f"${usd:.4f}"

@@ -1,4 +1,4 @@
-"""What was not scored, in sentences for people: which tasks nobody judged, and what to do about each reason."""
+"""Sentences on missing scores, with fixes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ CURES: Mapping[str, str] = {
 
 
 def unasked(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None) -> str:
-    """Return sentences for people: the questions that were not judged and why. Empty if all was judged.
-    ``traces``: how many runs there are; ``judge``: the model that is configured."""
+    """Return sentences on unjudged questions and why. ``traces``: number of runs. ``judge``: configured model."""
     scored = tallies[TASK].scored if TASK in tallies else 0
     if not traces or scored >= traces or handled(tallies):
         return ""
@@ -48,8 +47,7 @@ def unasked(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None
 
 
 def missing(unscored: Iterable[tuple[str, Mapping[str, int]]]) -> list[dict[str, Any]]:
-    """Group unscored results by reason, most first, with cures. ``unscored``: each metric with the number of its
-    results by reason."""
+    """Group unscored results by reason, most first, with fixes. ``unscored``: counts by reason for each metric."""
     by_reason: dict[str, Counter[str]] = {}
     for metric, reasons in unscored:
         for reason, times in reasons.items():

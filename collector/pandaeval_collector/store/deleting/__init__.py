@@ -1,8 +1,6 @@
-"""Deletes the data of a user, a session, a trace or of old days, in bounded steps, and keeps it deleted.
+"""Deletes data by user, session, trace or age, in steps that survive restarts.
 
-The first transaction stores the selector. Each step continues from there, so a start after a kill completes the
-deletion. Hashes of the deleted IDs stay until the retention ends: late spans, and decisions that were under way, do
-not bring the data back.
+Hashes of deleted ids prevent restoring data until the retention ends.
 """
 
 from pandaeval_collector.store.deleting.deletions import Deletions, complete

@@ -32,8 +32,6 @@ ROWS = (
 
 
 class About:
-    """Traces by number, with the sessions that they belong to."""
-
     def __init__(self, connection: sqlite3.Connection, nos: Sequence[int]) -> None:
         query = "SELECT trace_id, chunks, decided_at FROM traces WHERE no IN ({marks})"
         rows = [*numbers.each_of(connection, query, nos)]
@@ -48,15 +46,12 @@ class About:
             self.sessions.update(numbers.each_of(connection, query, nos))
 
     def add_session(self, connection: sqlite3.Connection, session_id: str) -> None:
-        """Adds a session that may have no trace any more."""
         self.sessions.update({no: id_ for id_, no in numbers.of_sessions(connection, [session_id]).items()})
 
     def ids(self) -> list[str]:
-        """Returns the IDs of the traces and sessions."""
         return [*self.traces, *self.sessions.values()]
 
     def values(self) -> dict[str, str]:
-        """Returns the values of the conditions in ``ROWS``."""
         json = numbers.json_list
         about = [*self.nos, *(-no for no in self.sessions)]
         units = orjson.dumps(self.ids()).decode()

@@ -1,4 +1,4 @@
-"""The stored deletions: begins them, makes their steps, and ends them."""
+"""Begins, continues and ends stored deletions."""
 
 from __future__ import annotations
 
@@ -32,23 +32,18 @@ _TOMBSTONE = Decided(1, frozenset(), (), 0, final=True)
 
 
 class Deletions(StoreTable):
-    """The deletions of one store."""
-
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
         self._gone = Gone(self._clock)
 
     def load(self) -> None:
-        """Reads the hashes of deleted IDs."""
         self._gone.load(self._reader())
 
     def pending(self) -> bool:
-        """Returns whether a deletion is not complete."""
         return bool(beginning_with(self._reader(), _PENDING))
 
     @written
     def begin(self, connection: sqlite3.Connection, kind: str, value: str, by: str) -> None:
-        """Stores a deletion, for :meth:`step` to make."""
         if kind == "trace":
             self._gone.add(connection, [value])
         record = Record(kind=kind, value=value, by=by, stage=FIRST, at=0, counts={})
@@ -56,7 +51,7 @@ class Deletions(StoreTable):
 
     @written
     def step(self, connection: sqlite3.Connection) -> str:
-        """Makes a bounded part of the oldest deletion. Returns the stage that follows, ``""`` if nothing is left."""
+        """Continue the oldest deletion. Returns the next stage, ``""`` after the last."""
         rows = beginning_with(connection, _PENDING)
         if not rows:
             return ""
@@ -73,25 +68,24 @@ class Deletions(StoreTable):
 
     @written
     def purged(self, connection: sqlite3.Connection) -> None:
-        """Ends the deletions whose write-ahead log was emptied."""
         rows = beginning_with(connection, _PENDING)
         done = [(key,) for key, value in rows if _read(value)["stage"] == PURGE]
         connection.executemany("DELETE FROM meta WHERE key = ?", done)
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
-        """Returns tombstones of the deleted ones of these traces."""
         if not self._gone:
             return {}
         return {id_: _TOMBSTONE for id_ in trace_ids if id_.hex() in self._gone}
 
     def spared(self, connection: sqlite3.Connection, changes: WriteSet) -> WriteSet:
-        """Returns the changes of a decision without deleted traces and sessions."""
         return late.spared(connection, changes, self._gone)
 
 
 def complete(deletions: Deletions, folder: Path, is_over: Callable[[], bool]) -> bool:
-    """Makes all steps of stored deletions, with a pause as long as each. Blocks. Returns ``False`` if ``is_over``, or
-    if a reader keeps the write-ahead log from being emptied."""
+    """Complete all deletions, with pauses.
+
+    Blocks. Returns ``False`` if ``is_over``, or if a reader prevents the checkpoint.
+    """
     while not is_over():
         began = time.monotonic()
         if not deletions.pending():

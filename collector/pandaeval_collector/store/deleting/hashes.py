@@ -1,4 +1,4 @@
-"""Hashes of deleted IDs. They stay until the retention ends."""
+"""Hashes of deleted ids, kept until the retention ends."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _GONE = "gone:"
 
 
 def hashed(id_: str) -> str:
-    """Returns the hash of a trace's, session's or incident's ID, or of a selector's value."""
+    """Return the hash of an id or a selector's value."""
     return hashlib.blake2b(id_.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 class Gone:
-    """The deleted IDs of one store. Only the process that writes the store has them."""
+    """The deleted ids of a store, in the writing process only."""
 
     def __init__(self, clock: StoreClock) -> None:
         self._clock = clock
@@ -32,11 +32,9 @@ class Gone:
         return len(self._hashes)
 
     def load(self, connection: sqlite3.Connection) -> None:
-        """Reads the hashes from the store."""
         self._hashes.update(key.removeprefix(_GONE) for key, _ in beginning_with(connection, _GONE))
 
     def add(self, connection: sqlite3.Connection, ids: Iterable[str]) -> None:
-        """Stores the hashes of these IDs."""
         hashes = {hashed(id_) for id_ in ids}
         now = str(self._clock.calendar())
         connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(_GONE + each, now) for each in hashes])
@@ -44,7 +42,7 @@ class Gone:
 
 
 def forget(connection: sqlite3.Connection, before: float) -> None:
-    """Deletes the hashes of IDs that were deleted before a time of the store's calendar."""
+    """Delete hashes from before a time of the store's calendar."""
     connection.execute(
         "DELETE FROM meta WHERE key >= ? AND key < ? AND CAST(value AS REAL) < ?", (_GONE, after(_GONE), before)
     )

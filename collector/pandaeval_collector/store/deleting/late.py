@@ -1,4 +1,4 @@
-"""Decisions that were under way do not bring deleted data back."""
+"""Keeps pending decisions from restoring deleted data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def spared(connection: sqlite3.Connection, changes: WriteSet, gone: Gone) -> WriteSet:
-    """Returns the changes of a decision without deleted traces and sessions. Deletes the chunks of these traces."""
+    """Return a decision without deleted traces and sessions, and delete their chunks."""
     if not gone:
         return changes
     traces = _deleted_traces(changes, gone)
@@ -45,7 +45,6 @@ def _deleted_traces(changes: WriteSet, gone: Gone) -> set[str]:
 
 
 def _deleted_sessions(connection: sqlite3.Connection, changes: WriteSet, gone: Gone, traces: set[str]) -> set[str]:
-    """Returns deleted sessions that no other trace, of the store or of these changes, began again."""
     named = {*changes.touched, *changes.closed, *changes.elsewhere, *changes.endings, *_units(changes)}
     named -= {row.session_id for row in changes.session_traces if row.trace_id.hex() not in traces}
     found = {id_ for id_ in named if id_ in gone}
@@ -53,7 +52,6 @@ def _deleted_sessions(connection: sqlite3.Connection, changes: WriteSet, gone: G
 
 
 def _stored(connection: sqlite3.Connection, run: RunBatch) -> list[Any]:
-    """Returns the results of a batch whose trace or session is stored."""
     about = {each.about for each in run.results}
     stored = set[int]()
     for table, sign in (("traces", 1), ("sessions", -1)):
@@ -63,15 +61,12 @@ def _stored(connection: sqlite3.Connection, run: RunBatch) -> list[Any]:
 
 
 def _without_examples(rows: Iterable[FailureGroupRow], gone: Gone, may_begin: bool) -> list[FailureGroupRow]:
-    """Removes the example of incidents that began with a deleted failure, or that ``may_begin`` with one."""
     bare = [row for row in rows if may_begin or row.id in gone]
     blank = [replace(row, title=row.label, description="", text="", cause="") for row in bare]
     return [*(row for row in rows if row not in bare), *blank]
 
 
 def _without(changes: WriteSet, traces: set[str], sessions: set[str]) -> WriteSet:
-    """Returns changes without these traces and sessions."""
-
     def stays(row: Any) -> bool:
         unit = getattr(row, "unit", "")
         trace_id = row.trace_id.hex() if hasattr(row, "trace_id") else numbers.trace_of(unit)

@@ -1,4 +1,4 @@
-"""The log of deletions: a file with a line for each deletion, without content."""
+"""The log of deletions: a line per deletion, without content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ LOG = "deletions.jsonl"
 
 
 def note(connection: sqlite3.Connection, by: str, kind: str, value: str, counts: Mapping[str, int]) -> None:
-    """Appends a line for a deletion."""
     (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
     line = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,4 +1,4 @@
-"""Rows of the table ``meta`` whose keys begin alike."""
+"""Rows of the table ``meta`` by key prefix."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import sqlite3
 
 
 def beginning_with(connection: sqlite3.Connection, prefix: str) -> list[tuple[str, str]]:
-    """Returns the keys that begin with ``prefix``, in their order, with their values."""
     query = "SELECT key, value FROM meta WHERE key >= ? AND key < ? ORDER BY key"
     return connection.execute(query, (prefix, after(prefix))).fetchall()
 
 
 def after(prefix: str) -> str:
-    """Returns the first text behind all that begin with ``prefix``."""
+    """Return the first text after all texts with ``prefix``."""
     return prefix[:-1] + chr(ord(prefix[-1]) + 1)

@@ -1,4 +1,4 @@
-"""Counts before a deletion, and the places with copies that a deletion does not reach."""
+"""Counts before a deletion, and copies that it does not reach."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ _FROM_LOG = "SELECT EXISTS (SELECT 1 FROM log_partitions) OR EXISTS (SELECT 1 FR
 
 
 def preview(connection: sqlite3.Connection, kind: str, value: str) -> Counter[str]:
-    """Counts the stored rows that a deletion would delete."""
     about = decided(connection, kind, value)
     counts: Counter[str] = Counter()
     for name, table, condition in ROWS:
@@ -32,7 +31,7 @@ def preview(connection: sqlite3.Connection, kind: str, value: str) -> Counter[st
 
 
 def sinks(connection: sqlite3.Connection) -> list[str]:
-    """Returns the names of exporters that have sent results, and ``kafka topics`` if spans came from Kafka."""
+    """Return the exporters that have sent results, and ``kafka topics`` if used."""
     names = [key.removeprefix(_CURSOR) for key, _ in beginning_with(connection, _CURSOR)]
     (from_log,) = connection.execute(_FROM_LOG).fetchone()
     return [*names, *["kafka topics"] * from_log]

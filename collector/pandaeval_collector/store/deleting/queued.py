@@ -1,4 +1,4 @@
-"""Queued exports of deleted traces: finds them in the outbox and removes them."""
+"""Removes queued exports of deleted traces."""
 
 from __future__ import annotations
 
@@ -25,13 +25,11 @@ _TEXT = rb"\x12[\x80-\xff]*[\x00-\x7f]\x0a([\x80-\xff]*[\x00-\x7f])"
 
 
 def rows_after(connection: sqlite3.Connection, seq: int) -> list[Any]:
-    """Returns the next rows of the outbox, as :func:`scrub` reads them."""
     query = "SELECT seq, signal, created_at, items, body FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?"
     return connection.execute(query, (seq, BATCHES)).fetchall()
 
 
 def items_of(items: int, packed: bytes) -> list[bytes]:
-    """Returns the items of a row of the outbox, empty ones if it was damaged: no exporter can read it either."""
     try:
         return batch_items(items, packed)
     except (zstandard.ZstdError, struct.error):
@@ -39,13 +37,13 @@ def items_of(items: int, packed: bytes) -> list[bytes]:
 
 
 def concerns(item: bytes, gone: Gone | set[str], session: str = "") -> bool:
-    """Returns whether an encoded item is about a trace in ``gone``, or about the session with the hash ``session``."""
+    """Return whether an item is about a trace in ``gone``, or the session with the hash ``session``."""
     ids = chain((found[1].hex() for found in _ID.finditer(item)), (found[0].decode() for found in _HEX.finditer(item)))
     return any(id_ in gone for id_ in ids) or bool(session and session in map(hashed, _sessions(item)))
 
 
 def scrub(connection: sqlite3.Connection, row: Sequence[Any], gone: Gone, session: str) -> int:
-    """Removes the items that concern deleted data from a row of the outbox. Returns the number of these items."""
+    """Remove items about deleted data from a row. Returns their number."""
     last, signal, created_at, items, packed = row
     found = items_of(items, packed)
     goes = [concerns(item, gone, session) for item in found]
@@ -62,7 +60,6 @@ def scrub(connection: sqlite3.Connection, row: Sequence[Any], gone: Gone, sessio
 
 
 def _put_back(connection: sqlite3.Connection, signal: str, created_at: float, items: list[bytes], seq: int) -> None:
-    """Stores items that follow the number ``seq``, so that they keep their numbers."""
     for batch in outbox_batches(signal, items):
         seq += batch.items
         connection.execute(
@@ -72,7 +69,6 @@ def _put_back(connection: sqlite3.Connection, signal: str, created_at: float, it
 
 
 def _sessions(item: bytes) -> Iterator[str]:
-    """Yields the values of attributes that name a session."""
     for key in KEYS["session"]:
         for found in re.finditer(re.escape(key) + _TEXT, item):
             size = sum((byte & 0x7F) << 7 * at for at, byte in enumerate(found[1]))

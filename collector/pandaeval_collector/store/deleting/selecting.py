@@ -1,13 +1,15 @@
-"""The traces that a selector names: a user, a session, a trace, or all before a time."""
+"""Traces by selector: user, session, trace, or before a time."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
+import orjson
 import zstandard
 
+from pandaeval_collector.base.session_ids import own_ids, sent_id
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.chunks import CHUNK, chunk_content
 from pandaeval_collector.store.deleting.about import About
@@ -38,7 +40,7 @@ _DECIDED = {
 
 
 def decided(connection: sqlite3.Connection, kind: str, value: str, limit: int = -1) -> About:
-    """Returns decided traces that a selector names: at most ``limit``, all if it is negative."""
+    """Return selected decided traces; at most ``limit``, all if negative."""
     about = About(connection, _numbers(connection, kind, value, limit))
     if kind == "session":
         about.add_session(connection, value)
@@ -46,14 +48,14 @@ def decided(connection: sqlite3.Connection, kind: str, value: str, limit: int = 
 
 
 def undecided(connection: sqlite3.Connection, kind: str, value: str, after: int) -> tuple[set[bytes], int, bool]:
-    """Returns undecided traces that a selector names, from the chunks behind an ID; the last ID; and whether more
-    chunks follow."""
+    """Return undecided traces from chunks after an id, the last id, and whether more follow."""
     rows = connection.execute(
         f"SELECT {CHUNK} FROM chunks WHERE id > ? ORDER BY id LIMIT ?",  # noqa: S608
         (after, _MARKED),
     ).fetchall()
     known = numbers.of_traces(connection, {row[3] for row in rows})
-    found = {row[3] for row in rows if row[3] not in known and _names(row, kind, value)}
+    others = _other_services(connection, value) if kind == "session" else frozenset()
+    found = {row[3] for row in rows if row[3] not in known and _names(row, kind, sent_id(value), others)}
     return found, max((row[2] for row in rows), default=after), len(rows) == _MARKED
 
 
@@ -68,25 +70,37 @@ def _numbers(connection: sqlite3.Connection, kind: str, value: str, limit: int) 
     return [*found]
 
 
-def _names(row: Sequence[Any], kind: str, value: str) -> bool:
-    """Returns whether a chunk names the user, session or trace, or began before the time."""
+def _other_services(connection: sqlite3.Connection, session_id: str) -> frozenset[str]:
+    sent = sent_id(session_id)
+    query = "SELECT session_id, services FROM sessions WHERE session_id = ? OR (session_id >= ? AND session_id < ?)"
+    rows = connection.execute(query, (sent, *own_ids(sent)))
+    return frozenset(
+        each for id_, services in rows if id_ != session_id and services for each in orjson.loads(services)
+    )
+
+
+def _names(row: Sequence[Any], kind: str, value: str, others: Collection[str]) -> bool:
+    """Return whether a selector names the chunk. ``others``: services of other sessions."""
     if kind == "trace":
         return bool(row[3].hex() == value)
     if kind == "before":
         return bool(row[5] < int(value) * 1_000_000)
-    if kind == "session" and row[6] == value:
-        return True
     try:
         content = chunk_content(row)
     except zstandard.ZstdError:
+        content = b""
+    if any(b"service.name" + _encoded(service) in content for service in others):
         return False
+    return (kind == "session" and row[6] == value) or any(key + _encoded(value) in content for key in KEYS[kind])
+
+
+def _encoded(value: str) -> bytes:
     text = value.encode(errors="surrogatepass")
     inner = b"\x0a" + _varint(len(text)) + text
-    return any(key + b"\x12" + _varint(len(inner)) + inner in content for key in KEYS[kind])
+    return b"\x12" + _varint(len(inner)) + inner
 
 
 def _varint(number: int) -> bytes:
-    """Encodes a number as protobuf does."""
     found = bytearray()
     while number > 0x7F:
         found.append(number & 0x7F | 0x80)

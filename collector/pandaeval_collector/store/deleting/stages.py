@@ -1,7 +1,7 @@
 """The stages of a deletion, in bounded steps.
 
-``rows`` deletes decided traces. ``mark`` stores the hashes of undecided traces, ``chunks`` deletes their spans.
-``outbox`` removes queued exports. ``rest`` deletes data that no stored trace uses any more.
+``rows``: decided traces. ``mark``: hashes of undecided traces. ``chunks``: spans. ``outbox``: queued exports. ``rest``:
+data without traces.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ _TRACES, _CHUNKS = 100, 5000
 
 
 class Record(TypedDict, total=False):
-    """A deletion that is not complete, as it is stored."""
-
     kind: str
     value: str
     by: str
@@ -49,7 +47,6 @@ Stage = Callable[[sqlite3.Connection, Gone, Record, Counter[str]], bool]
 
 
 def advance(connection: sqlite3.Connection, gone: Gone, record: Record) -> None:
-    """Makes a step, and writes into the record where the next step begins."""
     stages: dict[str, Stage] = {"rows": _rows, "mark": _mark, "chunks": _chunks, "outbox": _outbox, "rest": _rest}
     counts = Counter(record["counts"])
     has_more = stages[record["stage"]](connection, gone, record, counts)
@@ -76,8 +73,6 @@ def _rows(connection: sqlite3.Connection, gone: Gone, record: Record, counts: Co
 
 
 def _forget_failures(connection: sqlite3.Connection, gone: Gone, about: About) -> int:
-    """Takes the failures of deleted results out of their incidents. Removes the example of an incident that began
-    with one of them."""
     rows = connection.execute(
         f"""SELECT id, json_extract(CAST(body AS TEXT), '$.metadata.failure_group.id') AS grp FROM results
             WHERE about IN {ABOUT} AND success = 0 AND grp IS NOT NULL""",  # noqa: S608
@@ -98,7 +93,6 @@ def _forget_failures(connection: sqlite3.Connection, gone: Gone, about: About) -
 
 
 def _forget_sessions(connection: sqlite3.Connection, about: About) -> int:
-    """Deletes the sessions that have no trace any more. Returns their number."""
     query = "DELETE FROM sessions WHERE no = ?1 AND NOT EXISTS (SELECT 1 FROM members WHERE session = ?1)"
     number = sum(connection.execute(query, (no,)).rowcount for no in about.sessions)
     connection.executemany(
@@ -134,8 +128,7 @@ def _outbox(connection: sqlite3.Connection, gone: Gone, record: Record, counts: 
 
 
 def _rest(connection: sqlite3.Connection, gone: Gone, record: Record, counts: Counter[str]) -> bool:
-    """Deletes the attributes that no trace has any more, the judge's saved answers since the first deleted trace,
-    and deleted traces that are examples in series."""
+    """Delete unused attributes, judge answers, and deleted examples in series."""
     connection.execute("DELETE FROM attribute_pairs WHERE NOT EXISTS (SELECT 1 FROM listed_attributes WHERE pair = id)")
     query = "DELETE FROM verdicts WHERE created_at >= ?"
     counts["saved_answers"] += connection.execute(query, (record.get("since", float("inf")),)).rowcount

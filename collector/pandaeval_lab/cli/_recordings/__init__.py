@@ -1,4 +1,4 @@
-"""Recorded sessions of real agents, good and bad, and a judge's recorded verdicts on them, for ``pandaeval demo``."""
+"""Recorded sessions of real agents and a judge's verdicts, for ``pandaeval demo``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ VERDICTS = "verdicts.json"
 
 
 def recorded_judge() -> Mapping[str, object]:
-    """Returns the settings of a judge that plays back the recorded verdicts, by the keys of the configuration."""
     path = Path(__file__).with_name(VERDICTS)
     return {
         "judge.model": f"recorded, {json.loads(path.read_bytes())['day']}",
@@ -28,7 +27,6 @@ def recorded_judge() -> Mapping[str, object]:
 
 
 def requests() -> Iterator[Request]:
-    """Yields the recorded requests in order of arrival, encoded as OTLP protobuf."""
     packed = files(__name__).joinpath("sessions.otlp.jsonl.xz").read_bytes()
     for document in map(decode_json, filter(None, lzma.decompress(packed).splitlines())):
         logs = "resourceLogs" in document

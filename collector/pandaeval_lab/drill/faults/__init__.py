@@ -1,1 +1,1 @@
-"""The faults: each public module here is one, found by its ``FAULT``."""
+"""The faults: each public module is a family, found by its ``FAULTS``."""

@@ -1,4 +1,4 @@
-"""Chooses where in a run a fault goes (a call, a specific value), and makes up values of the same shape."""
+"""Chooses a fault's place, and fabricates values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Make = Callable[[str, Random], str]
 
 
 def chosen(subject: Subject, rng: Random, what: str, fits: Callable[[ToolCall], bool]) -> int:
-    """Returns the index of one of the calls that fit. Raises :class:`NotApplicableError`: there is no ``what``."""
+    """Return the index of a fitting call. Raises :class:`NotApplicableError`."""
     found = [index for index, call in enumerate(subject.trace.tool_calls) if fits(call)]
     if not found:
         raise NotApplicableError(f"the run has no {what}")
@@ -46,13 +46,13 @@ def chosen(subject: Subject, rng: Random, what: str, fits: Callable[[ToolCall], 
 
 
 def changes(subject: Subject) -> Callable[[ToolCall], bool]:
-    """Returns a function that tells whether a call changes something: by its tool's hints, else by its name."""
+    """Return a test for calls that change data: by its tool's hints, else its name."""
     hints = {tool.name: tool.read_only for tool in subject.trace.tools}
     return lambda call: nature(call.name, hints.get(call.name)) is Nature.CHANGING
 
 
 def last_change(subject: Subject) -> int:
-    """Returns the last call's index if it changes what the answer calls done. Raises :class:`NotApplicableError`."""
+    """Return the last call's index if it is a change that the answer reports. Raises :class:`NotApplicableError`."""
     calls = subject.trace.tool_calls
     if not calls or not changes(subject)(calls[-1]) or calls[-1].error:
         raise NotApplicableError("the run's last call changes nothing")
@@ -64,8 +64,7 @@ def last_change(subject: Subject) -> int:
 def chosen_argument(
     subject: Subject, rng: Random, what: str, fits: Callable[[ToolCall, str], bool]
 ) -> tuple[int, ToolCall, str]:
-    """Returns the index of a call, the call, and the name of one of its arguments that fit, by call and name. Raises
-    :class:`NotApplicableError`: there is no ``what``."""
+    """Return index, call and the name of a fitting argument. Raises :class:`NotApplicableError`."""
 
     def names(call: ToolCall) -> list[str]:
         return [name for name in call.arguments if fits(call, name)] if with_arguments(call) else []
@@ -76,13 +75,11 @@ def chosen_argument(
 
 
 def with_arguments(call: ToolCall) -> bool:
-    """Returns whether the call's arguments were captured as an object that is not empty."""
+    """Return whether a call has captured, non-empty arguments."""
     return isinstance(call.arguments, dict) and bool(call.arguments)
 
 
 def replaced(pattern: re.Pattern[str], what: str, make: Make) -> Callable[[Subject, Random], AnswerEdit]:
-    """Returns a fault's ``edit``: it replaces a value of the answer that the agent had by one that nobody gave."""
-
     def edit(subject: Subject, rng: Random) -> AnswerEdit:
         known = [each for each in pattern.finditer(subject.answer) if each.group() in subject.known]
         if not known:
@@ -95,7 +92,7 @@ def replaced(pattern: re.Pattern[str], what: str, make: Make) -> Callable[[Subje
 
 
 def unknown(subject: Subject, rng: Random, old: str, make: Make) -> str:
-    """Returns a made-up value that stands nowhere in the session. Raises :class:`NotApplicableError`."""
+    """Return a fabricated value that the session lacks. Raises :class:`NotApplicableError`."""
     for _ in range(_TRIES):
         new = make(old, rng)
         if new != old and not subject.knows(new):
@@ -104,17 +101,16 @@ def unknown(subject: Subject, rng: Random, old: str, make: Make) -> str:
 
 
 def specific(text: str) -> set[str]:
-    """Returns all identifiers, amounts, dates and times in a text."""
+    """Return all identifiers, amounts, dates and times in a text."""
     return {found for pattern in (AMOUNT, DATE, IDENTIFIER, TIME) for found in pattern.findall(text)}
 
 
 def swapped(answer: str, old: str, new: str, what: str) -> AnswerEdit:
-    """Returns an edit that replaces a value of the answer wherever it stands as a word."""
     return AnswerEdit(re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, answer), what)
 
 
 def scrambled(old: str, rng: Random) -> str:
-    """Returns a value with other digits and letters in the same places; words of three letters or more stay."""
+    """Return a value with other digits and letters; longer words stay."""
     keep = {each.span() for each in re.finditer(r"[A-Za-z]{3,}", old)}
     kept = {at for start, end in keep for at in range(start, end)}
     alphabets = (string.digits, string.ascii_uppercase, string.ascii_lowercase)

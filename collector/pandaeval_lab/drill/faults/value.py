@@ -33,14 +33,13 @@ _MONEY = {"$": "€", "€": "$", "£": "$"}
 
 
 def other_amount(old: str, rng: Random) -> str:
-    """Returns an amount between about half and twice as large, in the same notation."""
     places = len(old.partition(".")[2])
     new = float(old.replace(",", "")) * rng.choice((rng.uniform(0.5, 0.9), rng.uniform(1.1, 2.0))) + 1
     return f"{new:,.{places}f}" if "," in old else f"{new:.{places}f}"
 
 
 def other_date(old: str, rng: Random) -> str:
-    """Returns another date, days or weeks away, in the same notation."""
+    """Return another date, days or weeks away, in the same notation."""
     if old[0].isdigit():
         return (date.fromisoformat(old) + timedelta(days=rng.randint(9, 90))).isoformat()
     month, day = old.split()
@@ -48,12 +47,11 @@ def other_date(old: str, rng: Random) -> str:
 
 
 def other_name(old: str, rng: Random) -> str:
-    """Returns a rare name."""
     return f"{rng.choice(_FIRST)} {rng.choice(_LAST)}"
 
 
 def other_time(old: str, rng: Random) -> str:
-    """Returns another time of day, in the same notation."""
+    """Return another time of day, in the same notation."""
     hour, minute = (int(each) for each in old.split(":"))
     most = 12 if hour <= 12 else 24
     return (
@@ -62,7 +60,7 @@ def other_time(old: str, rng: Random) -> str:
 
 
 def other_address(old: str, rng: Random) -> str:
-    """Returns the address with another host."""
+    """Return the address with another host."""
     host = f"{rng.choice(('harbour', 'lumen', 'quarry'))}{rng.randint(100, 999)}"
     if "@" in old:
         return f"{old.partition('@')[0]}@{host}.example"
@@ -71,7 +69,7 @@ def other_address(old: str, rng: Random) -> str:
 
 
 def next_day(old: str, rng: Random) -> str:
-    """Returns the day after or before, in the same notation."""
+    """Return the day after or before, in the same notation."""
     if old[0].isdigit():
         return (date.fromisoformat(old) + timedelta(days=rng.choice((1, -1)))).isoformat()
     month, day = old.split()

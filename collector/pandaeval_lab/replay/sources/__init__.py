@@ -1,4 +1,4 @@
-"""Trace stores of others as inputs: what Jaeger and Tempo hold is fetched over their query APIs."""
+"""Reads traces from Jaeger and Tempo by their query APIs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ _MOST_IN_VAIN = 100
 
 
 class TraceSource:
-    """The traces at one address, as :class:`pandaeval_lab.replay.files.Input` is those of a file; the store is
-    asked when they are read. ``size``, ``read_bytes``: unknown, 0; ``notes``: sentences for people about what was left
-    out, once all is read."""
+    """The traces at an address, with the interface of :class:`pandaeval_lab.replay.files.Input`.
+
+    ``notes``: omissions, after reading.
+    """
 
     def __init__(self, name: str) -> None:
-        """Raise :class:`UnusableInputError` for an address that cannot be read."""
+        """Raise :class:`UnusableInputError` for a bad address."""
         self.name = name
         self._place = place_of(name)
         self.size = self.read_bytes = 0
@@ -28,10 +29,10 @@ class TraceSource:
         """Whether the store left out traces of some moments."""
 
     def close(self) -> None:
-        """Does nothing: this source opens no connection before it is read."""
+        """Has no effect: no connection is open before reading."""
 
     def requests(self) -> Iterator[Request | BadLine]:
-        """Yield a request for each trace, the newest first. Raises :class:`UnusableInputError`."""
+        """Yield a request per trace, newest first. Raises :class:`UnusableInputError`."""
         count, place = 0, self._place
         with StoreClient(place) as client:
             store = Jaeger(place, client) if place.kind == "jaeger" else Tempo(place, client)
@@ -50,7 +51,6 @@ class TraceSource:
         raise place.told(f"no traces{service} from {place.window}; since=7d in the address looks further back")
 
     def _new_traces(self, store: Jaeger | Tempo) -> Iterator[tuple[str, OneTrace]]:
-        """Yield each trace once, with its id, up to the limit of the address."""
         place, seen, in_vain = self._place, set[str](), 0
         for page, whole in store.pages():
             self._cut = self._cut or not whole

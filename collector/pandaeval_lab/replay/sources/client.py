@@ -1,8 +1,4 @@
-"""Client of query APIs: JSON over HTTP, with actionable errors.
-
-Answers may be hostile: decompressed bytes are counted, each answer has a deadline, and oversized answers are not
-parsed.
-"""
+"""Client of query APIs: JSON over HTTP, with limits on bytes and time."""
 
 from __future__ import annotations
 
@@ -56,10 +52,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class StoreAddress:
-    """A trace store and its query. ``written``: the given address. ``url``: query API. ``since_ns``, ``until_ns``: Unix
-    nanoseconds, end exclusive. ``limit``: maximum traces, newest first. ``traces``: only these hex ids. ``token_env``:
-    variable of the token, sent as ``user``'s password if given. ``tenant``: for multi-tenant stores. ``query``:
-    TraceQL.
+    """A trace store and its query.
+
+    ``since_ns``, ``until_ns``: Unix nanoseconds, end exclusive. ``limit``: maximum traces, newest first. ``traces``:
+    only these hex ids. ``token_env``: variable of the token, sent as ``user``'s password if given. ``query``: TraceQL.
     """
 
     written: str
@@ -76,22 +72,18 @@ class StoreAddress:
     query: str = ""
 
     def told(self, text: str) -> UnusableInputError:
-        """Make an error about the store at this address."""
         return UnusableInputError(f"{one_printable_line(self.written)}: {text}")
 
     def other_api(self, why: str) -> UnusableInputError:
-        """Make an error about a server that is no query API of this kind."""
         kind, port = self.kind.capitalize(), PORTS[self.kind]
         return self.told(f"{self.url} is no query API of {kind} (its port is {port}, as a rule): {why}")
 
     @property
     def window(self) -> str:
-        """The time that is asked for, for people."""
         return f"{_moment(self.since_ns)} to {_moment(self.until_ns)}"
 
 
 def place_of(written: str) -> StoreAddress:
-    """Read an address. Raises :class:`UnusableInputError` with a sentence that has the correction."""
     shown = one_printable_line(written)
     scheme = _SCHEME.match(written)
     if scheme is None or scheme[1] not in PORTS:
@@ -103,7 +95,6 @@ def place_of(written: str) -> StoreAddress:
 
 
 def _read_address(written: str, kind: str, secure: bool, rest: str) -> StoreAddress:
-    """Read an address. ``rest``: the text after the scheme. Raises ``ValueError``."""
     parts = urlsplit(f"{'https' if secure else 'http'}://{rest}")
     if parts.username is not None:
         raise UnusableInputError(f"{kind}://…: give a token by token_env=NAME, and its user by user=NAME")
@@ -185,9 +176,10 @@ def _moment(time_ns: int) -> str:
 def newest_first(
     since: int, until: int, least: int, ask: Callable[[int, int], tuple[T, bool]]
 ) -> Iterator[tuple[T, bool]]:
-    """Yield everything between ``since`` and ``until``, in windows from the end. ``ask`` returns a window's content and
-    whether it is complete. If not, the later half is queried, down to ``least``, where partial content is yielded with
-    ``False``. Border items may repeat.
+    """Yield everything between ``since`` and ``until``, in windows from the end.
+
+    ``ask`` returns content and whether it is complete. If not, the later half is queried, down to ``least``. Border
+    items may repeat.
     """
     end, width = until, until - since
     while end > since:
@@ -202,8 +194,10 @@ def newest_first(
 
 @dataclass(frozen=True, slots=True)
 class OneTrace:
-    """A trace as it is kept until it is scored. ``start_ns``: Unix nanoseconds, 0 where unknown; ``data``: the request
-    as protobuf; ``problem``: why there is none."""
+    """An unscored trace.
+
+    ``start_ns``: Unix nanoseconds, 0 if unknown; ``data``: protobuf request; ``problem``: why it is missing.
+    """
 
     start_ns: int
     data: bytes
@@ -211,9 +205,10 @@ class OneTrace:
 
 
 def by_trace(document: Mapping[str, Any]) -> dict[str, OneTrace]:
-    """Split a document into a request for each trace, by its id in hex, the latest start first; resources and
-    scopes are repeated where several traces share them. Raises ``TypeError``, ``KeyError``, ``AttributeError`` or
-    ``ValueError`` for what is no OTLP."""
+    """Split a document into a request per trace, latest first, by hex id.
+
+    Raises ``TypeError``, ``KeyError``, ``AttributeError`` or ``ValueError``.
+    """
     found: dict[str, list[Json]] = {}
     starts: dict[str, int] = {}
     for resource in document["resourceSpans"]:
@@ -236,14 +231,14 @@ def by_trace(document: Mapping[str, Any]) -> dict[str, OneTrace]:
 
 
 class AnswerTooLargeError(Exception):
-    """An answer is larger than :data:`MOST_BYTES`, or would take too much memory as objects: ask for less at a time."""
+    """An answer above :data:`MOST_BYTES`, or too large as objects."""
 
 
 class StoreClient:
-    """Asks one trace store, on an event loop of its own. A context manager."""
+    """Queries a trace store, on its own event loop. A context manager."""
 
     def __init__(self, place: StoreAddress) -> None:
-        """Raise :class:`UnusableInputError` where the token's variable is not set."""
+        """Raise :class:`UnusableInputError` if the token's variable is not set."""
         self._place = place
         headers = {"accept": "application/json"} | ({_TENANT[place.kind]: place.tenant} if place.tenant else {})
         auth: httpx.Auth | None = None
@@ -282,9 +277,10 @@ class StoreClient:
     def get(
         self, path: str, parameters: Mapping[str, str | int] | None, read: Callable[[dict[str, Any]], T]
     ) -> T | None:
-        """Return the result of ``read`` on the answer's JSON object; ``None`` if there is nothing at this path. Raises
-        :class:`AnswerTooLargeError`, and :class:`UnusableInputError` for what only the user can put right, or an answer
-        that ``read`` cannot read."""
+        """Return the result of ``read`` on the answer's JSON; ``None`` if the path has no content.
+
+        Raises :class:`AnswerTooLargeError` and :class:`UnusableInputError`.
+        """
         for attempt in range(_TRIES):
             status, body, wait = self._loop.run(self._once(path, parameters or {}))
             if status not in _AGAIN or attempt == _TRIES - 1:
@@ -314,7 +310,6 @@ class StoreClient:
             raise self._place.told(f"what {self._place.url} answered is not as {kind} writes it: {text}") from error
 
     async def _once(self, path: str, parameters: Mapping[str, str | int]) -> tuple[int, bytes, float | None]:
-        """Ask once; return status, body and seconds to wait."""
         url = self._place.url
         try:
             async with (
@@ -339,8 +334,6 @@ class StoreClient:
             raise self._place.told(f"{url} cannot be asked; {one_printable_line(cure)}") from error
 
     async def _body(self, answer: httpx.Response) -> bytes:
-        """Read and decompress the body. Raises :class:`AnswerTooLargeError`, and a ``Refusal`` for an encoding that
-        was not asked for, or a damaged body."""
         inflater = inflater_for(answer.headers.get("content-encoding", ""))
         body = bytearray()
         arrived, weight = 0, 0

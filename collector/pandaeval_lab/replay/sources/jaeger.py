@@ -1,4 +1,4 @@
-"""Traces from Jaeger, by its v3 API, which answers OTLP/JSON (Jaeger 2 and late versions of 1)."""
+"""Reads traces by Jaeger's v3 API (Jaeger 2 and late versions of 1)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Found = dict[str, OneTrace]
 
 
 class Jaeger:
-    """Asks a Jaeger at one address."""
-
     def __init__(self, place: StoreAddress, asking: StoreClient) -> None:
         self._place, self._asking = place, asking
 
     def pages(self) -> Iterator[tuple[Found, bool]]:
-        """Yield traces by their ids, newest first, and whether these are all of their time. A trace may come again.
-        Raises :class:`UnusableInputError`."""
+        """Yield traces by id, newest first, and whether they are complete.
+
+        A trace may repeat. Raises :class:`UnusableInputError`.
+        """
         there = self._services()
         if self._place.traces:
             for id_ in self._place.traces:
@@ -57,8 +57,6 @@ class Jaeger:
         yield from newest_first(*window, _LEAST_NS, lambda since, until: self._of_all(services, since, until))
 
     def _of_all(self, services: Sequence[str], since_ns: int, until_ns: int) -> tuple[Found, bool]:
-        """Read the traces of a window, of all services together: the newest traces are the newest of any. A window that
-        one service does not answer as a whole, or that holds too much at once, is made smaller by the caller."""
         found: Found = {}
         whole, may_be_smaller = True, until_ns - since_ns > _LEAST_NS
         for service in services:
@@ -100,7 +98,6 @@ class Jaeger:
         return found, len(found) < _PAGE
 
     def _ask(self, path: str, parameters: dict[str, str | int]) -> Found:
-        """Return the traces of an answer, by id; v3 answers 404 if there are none."""
         return self._asking.get(path, parameters, self._read) or {}
 
     def _read(self, answer: dict[str, Any]) -> Found:

@@ -1,4 +1,4 @@
-"""Traces from Tempo: searched by TraceQL, then fetched one by one as OTLP/JSON (v2 of its API)."""
+"""Searches Tempo by TraceQL, and fetches traces as OTLP/JSON (API v2)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Found = dict[str, OneTrace]
 
 
 class Tempo:
-    """Asks a Tempo at one address."""
-
     def __init__(self, place: StoreAddress, asking: StoreClient) -> None:
         self._place, self._asking = place, asking
         self._known: set[str] = set()
 
     def pages(self) -> Iterator[tuple[Found, bool]]:
-        """Yield traces by their ids, newest first, and whether these are all of their time. A trace may come again.
-        Raises :class:`UnusableInputError`."""
+        """Yield traces by id, newest first, and whether they are complete.
+
+        A trace may repeat. Raises :class:`UnusableInputError`.
+        """
         if self._place.traces:
             yield from ((self._trace(id_), True) for id_ in self._place.traces)
             return
@@ -64,8 +64,6 @@ class Tempo:
         return ids, len(ids) < _PAGE
 
     def _trace(self, id_: str) -> Found:
-        """Fetch a trace; nothing for a trace that is gone."""
-
         def spans(answer: dict[str, Any]) -> Found:
             document = from_envelope(answer)
             return {} if document is None else by_trace(document)

@@ -1,4 +1,4 @@
-"""Google's Agent Development Kit with its own telemetry, against the scripted Gemini endpoint."""
+"""Google ADK with its own telemetry and a scripted Gemini endpoint."""
 
 import asyncio
 import os
@@ -13,7 +13,6 @@ USER = "customer-17"
 
 
 def answer_errors(tool, args, tool_context, error):
-    """A failing tool becomes a message to the model instead of the end of the run."""
     return {"error": f"{type(error).__name__}: {error}"}
 
 

@@ -1,4 +1,4 @@
-"""The plain Anthropic client with thinking, a hand-written tool loop and the application's own spans."""
+"""The Anthropic client with thinking, a manual tool loop and own spans."""
 
 from anthropic import Anthropic
 from common import DESK, JOB, telemetry, told
@@ -13,7 +13,6 @@ TOOLS = [
 
 
 def answer(client, tracer, messages):
-    """Call the model until it calls no tool."""
     while True:
         message = client.messages.create(
             model="claude-sonnet-4-5",

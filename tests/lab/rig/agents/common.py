@@ -1,7 +1,6 @@
-"""What every agent script shares: the job it was given, and the telemetry set-up of an ordinary application.
+"""Job and telemetry of the agent scripts.
 
-The job is JSON in ``RIG_JOB``; ``play.py`` says what is in it. Exporter, service name and all
-switches of the instrumentation come from OpenTelemetry's own environment variables.
+The job is JSON in ``RIG_JOB``, see ``play.py``. OpenTelemetry's environment variables configure the rest.
 """
 
 import json
@@ -25,7 +24,7 @@ MODEL = "gpt-4o-mini"
 
 @contextmanager
 def telemetry():
-    """Global tracer and logger providers that export over OTLP/HTTP; flushed at the end, also after an exception."""
+    """Provide global providers over OTLP/HTTP, flushed at the end."""
     tracers, loggers = TracerProvider(), LoggerProvider()
     tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     loggers.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
@@ -39,7 +38,7 @@ def telemetry():
 
 
 def told(tool: Callable[..., str], arguments: dict) -> str:
-    """The result of a tool, or its error as a text for the model."""
+    """Return a tool's result, or its error as text."""
     try:
         return tool(**arguments)
     except Exception as error:  # an agent tells the model about any failure of a tool

@@ -1,4 +1,4 @@
-"""CrewAI: a crew of one with native tool calls, a task for each turn, and OpenInference where that is installed."""
+"""CrewAI: one agent, a task per turn, optional OpenInference."""
 
 from contextlib import suppress
 
@@ -6,7 +6,7 @@ from common import DESK, JOB, MODEL, telemetry
 
 
 def instrument():
-    """Both instrumentations: the one of the framework has no model calls."""
+    """Enable both instrumentations; the framework's lacks model calls."""
     with suppress(ImportError):
         from openinference.instrumentation.crewai import CrewAIInstrumentor
         from openinference.instrumentation.openai import OpenAIInstrumentor

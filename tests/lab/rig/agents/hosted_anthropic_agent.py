@@ -1,5 +1,7 @@
-"""The plain Anthropic client with Anthropic's own tools beside one of the desk's, and the application's own spans.
-``RIG_INSTRUMENTATION``: genai, openinference."""
+"""The Anthropic client with hosted tools and own spans.
+
+``RIG_INSTRUMENTATION``: genai, openinference.
+"""
 
 import os
 
@@ -20,7 +22,6 @@ TOOLS = [
 
 
 def instrument():
-    """Switch on the instrumentation that the environment names."""
     match os.environ["RIG_INSTRUMENTATION"]:
         case "genai":
             from opentelemetry.instrumentation.genai.anthropic import AnthropicInstrumentor
@@ -30,7 +31,6 @@ def instrument():
 
 
 def answer(client, tracer, messages):
-    """Call the model until it calls no tool of ours."""
     while True:
         asked = {
             "model": "claude-sonnet-4-5",

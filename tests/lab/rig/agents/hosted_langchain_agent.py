@@ -1,4 +1,4 @@
-"""LangChain's ``create_agent`` with the provider's own tools beside one of the desk's.
+"""LangChain's ``create_agent`` with hosted tools.
 
 ``RIG_INSTRUMENTATION``: genai, openinference. ``RIG_PROVIDER``: anthropic, openai.
 """
@@ -12,7 +12,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 
 def instrument():
-    """Switch on the instrumentation that the environment names."""
     match os.environ["RIG_INSTRUMENTATION"]:
         case "genai":
             from opentelemetry.instrumentation.genai.langchain import LangChainInstrumentor as Instrumentor
@@ -22,7 +21,7 @@ def instrument():
 
 
 def provider():
-    """The model, and the tools that its provider runs."""
+    """Return the model and its hosted tools."""
     match os.environ["RIG_PROVIDER"]:
         case "openai":
             from langchain_openai import ChatOpenAI

@@ -1,5 +1,7 @@
-"""The OpenAI Agents SDK with OpenAI's own tools beside one of the desk's. ``RIG_INSTRUMENTATION``: genai,
-openinference."""
+"""The OpenAI Agents SDK with hosted tools.
+
+``RIG_INSTRUMENTATION``: genai, openinference.
+"""
 
 import asyncio
 import os
@@ -37,7 +39,6 @@ TOOLS = [
 
 
 def instrument():
-    """Switch on the instrumentation that the environment names."""
     match os.environ["RIG_INSTRUMENTATION"]:
         case "genai":
             from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor

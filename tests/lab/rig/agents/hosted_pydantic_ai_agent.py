@@ -1,4 +1,4 @@
-"""Pydantic AI with the provider's own tools beside one of the desk's. ``RIG_PROVIDER``: anthropic, openai."""
+"""Pydantic AI with hosted tools. ``RIG_PROVIDER``: anthropic, openai."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ from pydantic_ai.capabilities import NativeTool
 
 
 def provider():
-    """The model, and the tools that its provider runs."""
+    """Return the model and its hosted tools."""
     tools = [WebSearchTool(), CodeExecutionTool()]
     match os.environ["RIG_PROVIDER"]:
         case "openai":

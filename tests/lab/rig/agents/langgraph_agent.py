@@ -1,4 +1,4 @@
-"""LangChain's ``create_agent`` on LangGraph, with a checkpointer for the session.
+"""LangChain's ``create_agent`` on LangGraph, with a checkpointer.
 
 ``RIG_INSTRUMENTATION``: genai, openinference, openllmetry.
 """
@@ -15,7 +15,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 
 def instrument():
-    """Switch on the instrumentation that the environment names."""
     match os.environ["RIG_INSTRUMENTATION"]:
         case "genai":
             from opentelemetry.instrumentation.genai.langchain import LangChainInstrumentor as Instrumentor
@@ -28,7 +27,6 @@ def instrument():
 
 @wrap_tool_call
 def answer_errors(request, handler):
-    """A failing tool becomes a message to the model instead of the end of the run."""
     try:
         return handler(request)
     except Exception as error:

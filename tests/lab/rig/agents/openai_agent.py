@@ -1,4 +1,4 @@
-"""The plain OpenAI client with a hand-written tool loop in the application's own spans.
+"""The OpenAI client with a manual tool loop and own spans.
 
 ``RIG_INSTRUMENTATION``: genai, openinference, openllmetry.
 """
@@ -15,7 +15,6 @@ TOOLS = [{"type": "function", "function": schema} for schema in JOB["tools"]]
 
 
 def instrument():
-    """Switch on the instrumentation that the environment names."""
     match os.environ["RIG_INSTRUMENTATION"]:
         case "genai":
             from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
@@ -27,7 +26,7 @@ def instrument():
 
 
 def completed(client, messages):
-    """One model call, streamed or not, as the message to append."""
+    """Return the message of a model call, streamed or not."""
     request = {"model": MODEL, "messages": messages, "tools": TOOLS}
     if JOB["streamed"]:
         with client.chat.completions.stream(**request, stream_options={"include_usage": True}) as stream:
@@ -47,7 +46,6 @@ def completed(client, messages):
 
 
 def answer(client, tracer, messages):
-    """Call the model until it calls no tool."""
     while True:
         message = completed(client, messages)
         messages.append(message)

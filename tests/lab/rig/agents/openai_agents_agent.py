@@ -10,7 +10,6 @@ from openai import AsyncOpenAI
 
 
 def instrument():
-    """Switch on the instrumentation that the environment names."""
     match os.environ["RIG_INSTRUMENTATION"]:
         case "genai":
             from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor

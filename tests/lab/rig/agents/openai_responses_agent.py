@@ -1,5 +1,6 @@
-"""The plain OpenAI client over the responses API, which keeps the history: each call sends what is new and names the
-response that it goes on from. No session is named. ``RIG_INSTRUMENTATION``: genai, openinference.
+"""The OpenAI client over the responses API, without a session; each call continues a response.
+
+``RIG_INSTRUMENTATION``: genai, openinference.
 """
 
 import json
@@ -14,7 +15,6 @@ TOOLS = [{"type": "function", **schema} for schema in JOB["tools"]]
 
 
 def instrument():
-    """Switch on the instrumentation that the environment names."""
     match os.environ["RIG_INSTRUMENTATION"]:
         case "genai":
             from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
@@ -24,7 +24,7 @@ def instrument():
 
 
 def answer(client, tracer, given, previous):
-    """Call the model until it calls no tool; the last response."""
+    """Call the model until no tool call; return the last response."""
     while True:
         response = client.responses.create(
             model=MODEL, instructions=DESK.instructions, tools=TOOLS, input=given, previous_response_id=previous

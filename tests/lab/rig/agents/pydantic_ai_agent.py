@@ -10,8 +10,6 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 
 def retrying(function):
-    """A failing tool asks the model to retry instead of ending the run: the framework's way."""
-
     @functools.wraps(function)
     def wrapped(*arguments, **named):
         try:

@@ -1,4 +1,4 @@
-"""Strands Agents with its own telemetry; the session travels as a trace attribute."""
+"""Strands Agents with its own telemetry; the session is a trace attribute."""
 
 from common import DESK, JOB, MODEL, telemetry
 from strands import Agent, tool

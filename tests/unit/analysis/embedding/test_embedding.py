@@ -1,4 +1,4 @@
-"""Embedders: rows independent of the batch, zeros for empty text, quality on the committed set, actionable errors."""
+"""Embedders: batch independence, empty text, quality and clear errors."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class TestWordPiece:
 
 
 def _greedy(vocabulary: dict[str, int], word: str) -> tuple[int, ...]:
-    """Returns the pieces of a word by trying every length."""
+    """Return the pieces of a word by trying every length."""
     pieces: list[str] = []
     rest = word if len(word) <= LONGEST_WORD else "\0"
     while rest:
@@ -219,7 +219,7 @@ class TestLoad:
 
 
 def _answer(**request: Any) -> Any:
-    """What a provider would say: the length of each text as a vector, last text first."""
+    """Return text lengths as vectors, in reverse order."""
     data = [
         {"index": index, "embedding": [3.0 * len(text), 4.0 * len(text)]} for index, text in enumerate(request["input"])
     ]

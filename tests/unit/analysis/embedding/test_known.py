@@ -1,4 +1,4 @@
-"""Which texts an embedder knows: English for the embedded model, all of them for one that does not say."""
+"""Languages that an embedder knows."""
 
 from __future__ import annotations
 

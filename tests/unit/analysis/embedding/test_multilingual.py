@@ -1,4 +1,4 @@
-"""The embedder for many languages: equal bits in any batch, zeros for nothing, one subject in two languages."""
+"""The multilingual embedder."""
 
 from __future__ import annotations
 

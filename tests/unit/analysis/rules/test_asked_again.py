@@ -1,4 +1,4 @@
-"""Which messages of a user ask for a repeat or a second version of what was said."""
+"""User messages that request a repeat."""
 
 from __future__ import annotations
 

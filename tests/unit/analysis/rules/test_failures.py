@@ -1,4 +1,4 @@
-"""Results that say they are errors, and results that only speak of errors."""
+"""Results that are errors, or only mention errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is grounded, suspect, for the judge, open, made up or no claim: tables of what an agent had and says."""
+"""Grounded, suspect, open and fabricated values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def model(span_id: str, at: int, *messages: Message, system: str = TOLD, says: s
 
 
 def run(user: str | None, answer: str, *calls: ToolCall, system: str = TOLD, **facts: Any) -> Trace:
-    """A run of one turn: the answer comes 9 seconds after the start."""
+    """Return a run of one turn with the answer after 9 seconds."""
     said = (Message("user", (Text(user),)),) if user is not None else ()
     root = Span("t", "root", "", "agent", Kind.AGENT, START, START + 10 * SECOND)
     spans = (root, model("m", 0, *said, system=system))
@@ -58,7 +58,6 @@ def ask(trace: Trace, *earlier: Trace) -> Any:
 
 
 def outcome(trace: Trace, *earlier: Trace) -> str:
-    """What is said of the values of a trace, the worst first."""
     found = ask(trace, *earlier)
     if found is None:
         return "no claim"

@@ -1,4 +1,4 @@
-"""Texts that say nothing, and texts that look like it and do."""
+"""Texts without content, and lookalikes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops inside a trace: each rule with a case that is a loop and one that looks like it and is not."""
+"""Loops in a trace, and lookalikes per rule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTHING = object()
 
 
 class Run:
-    """Builds a trace step by step: before each tool call a model works for a second, the call takes half of one."""
+    """Builds a trace in steps of one model second and half a tool second."""
 
     def __init__(self, *, model_spans: bool = True, tool_spans: bool = True, tools: tuple[ToolDefinition, ...] = ()):
         self._model_spans = model_spans
@@ -37,7 +37,6 @@ class Run:
         wait: float = 0.0,
         inside: str = "",
     ) -> Run:
-        """``wait``: idle seconds before the call."""
         self.model("", agent, inside)
         self.now += int(wait * SECOND)
         start, end = self.now, self.now + SECOND // 2
@@ -64,7 +63,7 @@ class Run:
         return self
 
     def model(self, text: str | None, agent: str = "", inside: str = "") -> Run:
-        """A model call of one second that says ``text`` (``None``: what it said was not captured)."""
+        """Add a model call of one second; ``text`` ``None``: not captured."""
         if self._model_spans:
             output = None if text is None else (Message("assistant", (Text(text),) if text else ()),)
             self._span(f"llm{len(self._spans)}", Kind.LLM, self.now, self.now + SECOND, agent, inside, output)
@@ -72,7 +71,7 @@ class Run:
         return self
 
     def answer(self, text: str | None) -> Run:
-        """The model answers the user; the next call belongs to the next turn."""
+        """Answer the user; the next call starts a turn."""
         self.model(text)
         self._turns.append(Turn("?", text, self._spans[-1].span_id))
         return self
@@ -288,7 +287,7 @@ class TestNothingNew:
 
 
 class TestOtherWords:
-    """The same asked for in other words, three times over."""
+    """Three requests with other words."""
 
     def found(self, *queries: str, results: Any = None, name: str = "search_web", **more: Any) -> ToolLoop:
         run = Run()
@@ -308,7 +307,6 @@ class TestOtherWords:
 
     @pytest.mark.parametrize(("others", "repeated"), [(47, (48, 49)), (48, ())])
     def test_of_48_subjects_the_earliest_is_forgotten(self, others: int, repeated: tuple[int, ...]) -> None:
-        """What is held against earlier requests is bounded by a count, for the sake of runs made to cost much."""
         letters = [a + b for a in "bcdfghj" for b in "klmnpqr"][:others]
         between = [f"{two}lake {two}tower {two}bridge" for two in letters]
         ferries = ("winter ferry from Kiel to Oslo", "ferries Kiel Oslo in winter", "Kiel Oslo ferry winter times")
@@ -400,7 +398,7 @@ class TestCosmetics:
 
 class TestCode:
     def agent(self, *steps: tuple[str, str]) -> ToolLoop:
-        """An agent that writes code and is shown what came of it, without any tool span."""
+        """Return an agent that runs code without tool spans."""
         spans = []
         seen: tuple[Message, ...] = (Message("user", (Text("How many?"),)),)
         for number, (code, observed) in enumerate([*steps, ("final_answer(4)", "")]):
@@ -866,7 +864,7 @@ class TestPingPong:
         assert run.found().cycles == ()
 
     def nested(self, depth: int, task: Any = lambda _: {"task": "book it"}, said: Any = lambda _: "") -> ToolLoop:
-        """Agents that call each other as tools, each inside the other's call."""
+        """Return agents that call each other as nested tools."""
         run = Run().agent("agent0", "planner", "")
         for level in range(depth):
             agent, other = ("planner", "booker") if level % 2 == 0 else ("booker", "planner")
@@ -994,7 +992,7 @@ def test_calls_that_nobody_can_compare_are_counted() -> None:
 
 
 class TestFailingAlike:
-    """One tool that fails for the same reason, whatever it is asked for."""
+    """A tool that fails for one reason with varied arguments."""
 
     REASONS = (
         "Error: seat 12A is not on deck 3",

@@ -1,4 +1,4 @@
-"""Runs whose model calls are traces of their own: what is said of a step, and of the step that ends the run."""
+"""Runs with a trace for each model call."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ ANSWER = "There are none from Kiel to Oslo on 2026-06-02."
 
 
 def step(history: Sequence[Message], said: str | Message) -> Trace:
-    """A model call by itself."""
     spans = Spans()
     spans.llm(given=[ASKED, *history], said=said)
     return trace_of(spans(), "digest", Closing())
 
 
 def run(calls: int, answer: bool = True, at_once: int = 1) -> list[Trace]:
-    """Traces of a run that asks the same again and again."""
     history: list[Message] = []
     traces = []
     for number in range(0, calls, at_once):

@@ -1,4 +1,4 @@
-"""The words for scores: each limit belongs to the better side, within 1e-9."""
+"""Score bands: each limit belongs to the better side, within 1e-9."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIMITS = (0.9, 0.7, 0.5, 0.3)
 
 
 def _under(limit: float) -> tuple[float, float]:
-    """The least score that counts as having reached the limit, and the largest that does not."""
+    """Return the smallest score at the limit, and the largest below."""
     reached = limit - 1e-9
     return reached, math.nextafter(reached, 0.0)
 

@@ -1,4 +1,4 @@
-"""A pass rate corrected by labels: reference values, what must never happen, and how often the interval holds."""
+"""Corrected pass rates: references, invariants and coverage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def test_students_quantiles_are_those_of_the_tables(df: float, value: float) -> 
 
 @pytest.mark.parametrize(("df", "value"), [(10, 2.2281389), (15, 2.1314495), (20, 2.0859634), (30, 2.0422725)])
 def test_students_quantiles_err_as_little_as_an_expansion_of_four_terms(df: float, value: float) -> None:
-    """The first term that it leaves out falls with the fifth power of the degrees of freedom."""
     assert t_quantile(df) == pytest.approx(value, abs=2 / df**5)
 
 
@@ -33,7 +32,6 @@ def test_wilsons_interval_is_the_published_one(passed: int, n: int, low: float, 
 
 
 def _population(runs: int, seed: int, passing: float = 0.7) -> tuple[np.ndarray, np.ndarray]:
-    """People's verdicts and the scores of a judge that flatters."""
     draw = np.random.default_rng(seed)
     people = (draw.random(runs) < passing).astype(float)
     judge = np.clip(0.55 + 0.3 * people + draw.normal(0.0, 0.12, runs), 0.0, 1.0)
@@ -41,8 +39,7 @@ def _population(runs: int, seed: int, passing: float = 0.7) -> tuple[np.ndarray,
 
 
 def test_the_value_is_that_of_power_tuned_prediction_powered_inference() -> None:
-    """The formulas of the paper (arXiv 2311.01453, section 6), written out for a mean with N further runs: value, and
-    half the width of the normal interval, to which ours comes down with many labels."""
+    """arXiv 2311.01453, section 6."""
     people, judge = _population(40_000, 3)
     n = 4_000
     y, f, others = people[:n], judge[:n], judge[n:]
@@ -60,8 +57,7 @@ def test_the_value_is_that_of_power_tuned_prediction_powered_inference() -> None
     ("n", "value", "low", "high"), [(100, 0.69244, 0.63260, 0.75228), (400, 0.69348, 0.66343, 0.72352)]
 )
 def test_the_authors_own_program_says_the_same(n: int, value: float, low: float, high: float) -> None:
-    """``ppi_mean_pointestimate`` and ``ppi_mean_ci`` of ppi-python 0.2.3. Ours is wider by what a normal interval lacks
-    at these sizes."""
+    """Compares with ppi-python 0.2.3; our interval is wider at these sizes."""
     people, judge = _population(5_000, 3)
     judge = 2.5 * judge - 1.2  # theirs allows no power above 1
     found = corrected_rate(Labelled.of(people[:n], judge[:n]), Scores(float(judge.mean()), 5_000))
@@ -86,7 +82,6 @@ def test_a_judge_that_knows_nothing_counts_for_nothing() -> None:
 
 
 def test_no_disagreement_seen_is_no_proof_that_there_is_none() -> None:
-    """60 labels, all as the judge has it: an interval of no width would be a lie."""
     people = np.r_[np.ones(45), np.zeros(15)]
     found = corrected_rate(Labelled.of(people, people), Scores(0.75, 100_000))
     assert found.method == "corrected"
@@ -110,7 +105,6 @@ def test_labels_of_one_session_are_not_independent() -> None:
 
 
 def test_what_was_chosen_more_often_weighs_less() -> None:
-    """Runs that the judge was unsure about were labelled four times as often, and fail more often."""
     unsure, sure = np.r_[np.ones(40), np.zeros(40)], np.r_[np.ones(18), np.zeros(2)]
     people, chance = np.r_[unsure, sure], np.r_[np.full(80, 0.4), np.full(20, 0.1)]
     judge = np.r_[np.full(80, 0.5), np.full(20, 0.9)]
@@ -155,8 +149,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(n: int, passing: float
 def _by_the_formulas(
     people: list[float], judge: list[float], mean: float, runs: float, level: float
 ) -> tuple[float, ...]:
-    """Value, ends and power for runs of equal weight, each of a session of its own, in plain numbers: the power shrinks
-    as if four more labels had been seen, and what is labelled of all runs is known without the judge."""
+    """Return value, interval and power for independent runs of equal weight."""
     n, passed, scored = len(people), fmean(people), fmean(judge)
     around = [each - scored for each in judge]
     power = sum(f * y for f, y in zip(around, people, strict=True)) / sum(f * f for f in around) * n / (n + 4)
@@ -211,7 +204,6 @@ def test_eight_labels_of_either_kind_are_the_least_for_a_correction(failed: int,
 
 
 def test_two_labels_have_a_variance_from_one_degree_of_freedom() -> None:
-    """Each lies a quarter beside the mean, as it weighs a half: 2 x 1/16 x 2 = 1/4, as of one observation."""
     found = label_rate(Labelled.of([0.0, 1.0], [0.5, 0.5]))
     low, high = wilson(0.5, 1.0, t_quantile(1.0))
     assert (found.value, found.low, found.high) == pytest.approx((0.5, low, high))

@@ -1,4 +1,4 @@
-"""Repetition between outputs and nearness of texts, against numbers computed by hand and the shared vectors."""
+"""Repetition and similarity of texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far two verdicts on the same things lie apart."""
+"""The distance between two verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pass@k and pass^k, against the shared vectors, numbers worked out by hand and what must hold of any trials."""
+"""pass@k and pass^k against references and invariants."""
 
 from __future__ import annotations
 
@@ -158,7 +158,6 @@ def test_the_pair_has_a_name_but_in_the_gaps(at: float | None, power: float | No
 
 @given(st.integers(1, 400), st.integers(1, 400), st.floats(0.001, 0.999))
 def test_so_much_of_beta_lies_below_a_quantile(successes: int, failures: int, share: float) -> None:
-    """For whole numbers the share is that of a binomial distribution."""
     at, trials = beta_quantile(successes, failures, share), successes + failures - 1
     below = sum(math.comb(trials, c) * at**c * (1.0 - at) ** (trials - c) for c in range(successes, trials + 1))
     assert below == pytest.approx(share, rel=1e-9, abs=1e-11)
@@ -181,7 +180,6 @@ def test_where_a_step_would_lead_to_where_there_is_no_density_it_is_found_too(
 def test_newtons_steps_are_few(
     successes: float, failures: float, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each asks once what lies below, or twice, from either side; halving alone would take about fifty."""
     steps, below = [], quantiles._beta_below
     monkeypatch.setattr(quantiles, "_beta_below", lambda *of: steps.append(of[2]) or below(*of))
     beta_quantile(successes, failures, share)

@@ -1,4 +1,4 @@
-"""Student's quantiles and Wilson's interval, by their published formulas."""
+"""Student's quantiles and Wilson's interval."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXPANSION = (
     (384, {7: 3, 5: 19, 3: 17, 1: -15}),
     (92160, {9: 79, 7: 776, 5: 1482, 3: -1920, 1: -945}),
 )
-"""Abramowitz and Stegun 26.7.5: of each term the divisor, and the factors of the powers of the normal quantile."""
+"""Abramowitz and Stegun 26.7.5: divisors and factors of each term."""
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99])
@@ -46,7 +46,6 @@ def test_the_normal_quantile_is_of_both_sides() -> None:
 def test_at_the_ends_of_wilsons_interval_the_share_is_so_many_errors_away(
     share: float, n: float, quantile: float
 ) -> None:
-    """The interval is what solves |share - p| = quantile x sqrt(p (1 - p) / n)."""
     low, high = wilson(share, n, quantile)
     assert 0.0 <= low <= share <= high + 1e-12 <= 1.0 + 1e-12
     for end in (low, high):

@@ -1,4 +1,4 @@
-"""The session scores against numbers computed by hand, and against the shared vectors where they are."""
+"""Session scores against references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools called against tools expected: numbers computed by hand, and the shared vectors where they are."""
+"""Called against expected tools."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_matching_is_the_best_of_all() -> None:
 
 @pytest.mark.parametrize("names", ["ab", "abc", "abcdef"])
 def test_the_common_order_is_the_longest_that_both_hold(names: str) -> None:
-    """By trying every choice of steps of one."""
+    """Tries every choice of steps."""
     draw = random.Random(names)
     for _ in range(40):
         one, other = ([draw.choice(names) for _ in range(draw.randint(0, 7))] for _ in range(2))

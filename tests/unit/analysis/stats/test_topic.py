@@ -1,4 +1,4 @@
-"""What of a text is talk, and what tells its subject."""
+"""Subject words and small talk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to child processes: answers, pieces, errors, and what becomes of them when a child hangs or dies."""
+"""Requests to child processes: answers, errors, hangs and deaths."""
 
 from __future__ import annotations
 
@@ -92,8 +92,6 @@ serve(opened)
 
 
 class Counts:
-    """What was counted of a child."""
-
     def __init__(self) -> None:
         self.all: list[tuple[str, str]] = []
 
@@ -206,7 +204,7 @@ async def test_a_child_that_hangs_is_ended_and_the_next_question_starts_another(
 
 
 async def test_a_child_that_hangs_over_a_dropped_request_is_ended(made: Made) -> None:
-    """If every client leaves before the limit, the child would otherwise hang for ever."""
+    """All clients leave before the limit."""
     counts = Counts()
     async with made("together", count=counts) as calls:
         await calls.start()
@@ -256,7 +254,6 @@ _SPIN = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); print(flus
 
 @contextmanager
 def _crowded(core: int) -> Iterator[None]:
-    """Four other processes compute on a core."""
     with ExitStack() as stack:
         for _ in range(4):
             each = stack.enter_context(
@@ -360,7 +357,7 @@ async def test_closing_ends_what_waits(made: Made) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of the parent's death")
 def test_a_child_in_c_code_ends_with_its_parent(tmp_path: Path) -> None:
-    """Its thread that would see the end of the pipe does not run: the interpreter is held."""
+    """The child holds the interpreter."""
     (tmp_path / "holds.py").write_text(
         "import ctypes\nfrom pandaeval_collector.base.runtime.serving import serve\n"
         "def opened(setup, tell):\n"

@@ -1,4 +1,4 @@
-"""Processes of ours: they run the program that their parent runs, whatever else is installed."""
+"""Child processes run their parent's program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pandaeval_collector.base.runtime.child import ChildStartError, start_child,
 
 
 async def test_a_child_imports_the_package_of_its_parent(tmp_path: Path) -> None:
-    """A checkout beside an installed version: the child must not answer for the other one."""
+    """A checkout wins over an installed version."""
     (tmp_path / "where_from.py").write_text("import pandaeval_collector as c; print(c.__file__, end='')")
     child = await start_child("where_from", {**os.environ, "PYTHONPATH": str(tmp_path)})
     assert Path((await child.out.read()).decode()) == Path(pandaeval_collector.__file__)
@@ -32,12 +32,12 @@ def _uvloop() -> asyncio.AbstractEventLoop:
 def test_no_pipe_is_closed_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
-    """The number of a pipe may be that of another thread's file by the second time."""
+    """Another thread could reuse the number."""
     (tmp_path / "says_it.py").write_text("print('it', end='')")
     popen, taken, again = child_module._popen, [], []
 
     class Reused(io.FileIO):
-        """Notes when it is told to close a number that the loop has closed: it may be another thread's by then."""
+        """Records numbers closed twice."""
 
         def close(self) -> None:
             if not self.closed and self in taken:

@@ -1,4 +1,4 @@
-"""Work that is done again and again: at once, after its interval, when somebody rings, and a last time if asked."""
+"""Repeated work: intervals, wake-ups and a last round."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.doors import until
 
 
 class Rounds:
-    """Counts its rounds, and raises or waits in them as told."""
+    """Counts rounds; raises or waits on demand."""
 
     def __init__(self, *raised: Exception | None, wait: float | None = None, takes: float = 0.0) -> None:
         self.number, self.ended = 0, 0

@@ -1,4 +1,4 @@
-"""Fail points: armed by a variable, met at the right time, and nothing at all otherwise."""
+"""Fail points."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pandaeval_collector.base.runtime.failpoints import (
 
 @pytest.fixture(autouse=True)
 def killed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The signals that this process would have got."""
+    """Return the intercepted signals."""
     signals: list[int] = []
     monkeypatch.setattr("pandaeval_collector.base.runtime.failpoints.os.kill", lambda _, number: signals.append(number))
     yield signals
@@ -34,7 +34,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 def test_nothing_happens_when_nothing_is_armed(killed: list[int]) -> None:
-    """What is armed afterwards counts its passages from then on."""
+    """Later arming counts from zero."""
     arm({})
     for point in POINTS:
         reach(point)

@@ -1,4 +1,4 @@
-"""Lines of the log: one for each record, none too long, and nothing from outside looks like one of ours."""
+"""Log lines: one per record, bounded, not forgeable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules of the user's own, by path and by name; what is wrong with one is said with the cure."""
+"""User modules by path and name, with clear errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No more of a file is read than may be in it."""
+"""Bounded reads of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others say about a failure, before it goes into a log, a job or a result."""
+"""Foreign error texts in logs, jobs and results."""
 
 from __future__ import annotations
 

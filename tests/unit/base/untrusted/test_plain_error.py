@@ -1,4 +1,4 @@
-"""Errors as people read them: without stacks and packing, whatever framework reported them."""
+"""Readable errors of every framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people name is opened only where it is a file; each command says so of what it is given."""
+"""User-supplied paths must be files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, pipe: Path) -> None:
 
 
 def test_what_the_shell_opened_is_read() -> None:
-    """As in ``pandaeval evaluate <(zcat FILE)``."""
     out, into = os.pipe()
     os.write(into, b"content")
     os.close(into)

@@ -1,4 +1,4 @@
-"""YAML and JSON of people's own hand, with the line of everything."""
+"""YAML and JSON with line numbers."""
 
 from __future__ import annotations
 

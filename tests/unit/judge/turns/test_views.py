@@ -1,4 +1,4 @@
-"""What a metric of level turn sees: the turns of every shape of trace, what was said before, and what is stated."""
+"""Turns of every trace shape, with their history."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ S = 10**9
 
 
 def _model(number: int, history: int, **more: object) -> Span:
-    """A model call that is told ``history`` exchanges before the user's words."""
+    """Return a model call with ``history`` earlier exchanges."""
     told = [message for asked, said in ASKED[:history] for message in (user(asked), says(said))]
     given = (*told, user(ASKED[history][0]))
     return Span("t", f"{number:016x}", "", "chat", Kind.LLM, number * 10 * S, number * 10 * S + S, input=given, **more)  # type: ignore[arg-type]
 
 
 def _growing() -> Trace:
-    """A conversation of four turns in one trace: each model call is told all that was said before."""
     spans = tuple(_model(number, number) for number in range(4))
     turns = tuple(Turn(*ASKED[at], span.span_id, start_ns=span.start_ns) for at, span in enumerate(spans))
     calls = (call(1), call(11), call(12))  # a second after their number

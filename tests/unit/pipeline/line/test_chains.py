@@ -1,4 +1,4 @@
-"""Conversations that no span names: turns that go on from each other's responses are one session."""
+"""Sessions from linked responses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ TOLD = [turn(1, told=[11]), turn(2, told=[11, 12]), turn(3, told=[11, 12, 13])]
 
 
 async def say(line: RunningLine, *turns: MadeTrace) -> None:
-    """Each is decided before the next one comes."""
     for each in turns:
         await line.send(each)
         await line.wait(QUIET)
@@ -135,7 +134,7 @@ class TestByHistory:
     async def test_what_one_more_left_parts_none_from_the_turn_that_goes_on_from_its_response(
         self, tmp_path: Path
     ) -> None:
-        """Two go on from the first turn; to which of two alike one of them belongs cannot be told any more."""
+        """Two turns continue the first one."""
         first = turn(2, ["resp_2"], told=[11])
         by_response, by_history, alike = turn(3, [], "resp_2"), turn(4, told=[11, 12]), turn(1, told=[11])
         found = [first, by_response, by_history, alike]
@@ -183,9 +182,7 @@ class TestOutOfOrder:
             await say(line, TWO)
             await line.settle()
             assert places(line, ONE, TWO, THREE) == ["resp_1"] * 3
-            of_file = as_file([ONE, TWO, THREE])
-            assert of_file.items() <= line.standing().items()
-            assert {unit for unit, _ in line.standing().keys() - of_file.keys()} == {"resp_2"}
+            assert line.standing() == as_file([ONE, TWO, THREE])
 
     async def test_a_late_span_that_names_a_session_takes_the_followers_along(self, tmp_path: Path) -> None:
         named = turn(1, ["resp_1"], session="chat-7")
@@ -227,7 +224,7 @@ class TestOutOfOrder:
             assert places(line, first, named) == [None, "chat-8"]
 
     async def test_a_turn_that_turns_out_to_have_left_nothing_is_gone_on_from_by_nobody(self, tmp_path: Path) -> None:
-        """The call that goes on from its response is its own, and comes late."""
+        """The late call continues its response."""
         closed, later = turn(1, ["resp_1", ""]), turn(2, ["resp_2"], "resp_1")
         first, second, root = closed.spans
         second.attributes.add(key="gen_ai.request.previous_response.id").value.string_value = "resp_1"
@@ -298,7 +295,6 @@ class TestCosts:
     async def test_a_long_chain_is_not_read_whole_for_each_turn(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Nor is it looked from turn to turn."""
         read: list[int] = []
         newest_of = StoreReader.newest_traces
 
@@ -386,7 +382,6 @@ class TestFiles:
 class TestJudged:
     @pytest.mark.parametrize("when", ["always", "suspicious"])
     def test_a_conversation_is_judged_whole_or_not_at_all(self, tmp_path: Path, when: Any) -> None:
-        """By what is stored and by the file, turn by turn."""
         half = JudgeSettings("m", selection=Selection(share=0.5, when=when))
         evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=half))
         store = Store(tmp_path, "off")
@@ -415,7 +410,6 @@ class TestJudged:
         assert found == {(1, 1, 1, 1, "pending"), (0, 0, 0, 0, "unscored")}
 
     async def test_what_a_judge_says_of_a_first_turn_counts_in_its_session(self, tmp_path: Path) -> None:
-        """Though it stood alone when it was asked about."""
         store, metrics = Store(tmp_path, "off"), {"trace.confidence", "session.agent_consistency"}
         evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(metrics, judge=JudgeSettings("m", delay=0.0)))
         line = Line(store.reads, evaluator)
@@ -455,7 +449,7 @@ def inspected(turns: list[MadeTrace]) -> list[Trace]:
 
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[list[bytes]]:
-    """Which responses the disk is asked for, from now on."""
+    """Record responses read from disk."""
     asked: list[list[bytes]] = []
 
     def watched(digests: list[bytes]) -> Any:

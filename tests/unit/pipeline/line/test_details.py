@@ -1,4 +1,4 @@
-"""``judge.detail``: the verdict comes first, and decides whether anything else is asked, about which trace and turn."""
+"""``judge.detail``: the verdict decides about further questions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ALONE_WRONG["things"] = [{"thing": "find it", "became": "missing", "shown_by": N
 def judged(
     file: Path, answers: Answers, thresholds: dict[str, float] | None = None, **settings: Any
 ) -> tuple[list[Result], list[str], ScriptedCaller]:
-    """The results of a file, the names of the questions in order, and who answered."""
+    """Return file results, question names and judge."""
     caller = ScriptedCaller(answers)
     judge = JudgeSettings("openai/m", **{"detail": "failing", **settings})
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(thresholds=thresholds or {}, judge=judge))
@@ -46,7 +46,7 @@ def judged(
 
 
 def detailed(results: Sequence[Result]) -> list[Result]:
-    """The judge's questions about traces and turns, except the verdict."""
+    """Return the questions except the verdict."""
     levels = ("trace", "turn")
     return [r for r in results if r.evaluator.kind == "llm" and r.unit.level in levels and r.metric != "correctness"]
 

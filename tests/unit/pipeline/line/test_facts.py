@@ -1,4 +1,4 @@
-"""What traces leave behind for their session is read as it was stored."""
+"""Stored session facts read back unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members of sessions that come from elsewhere: what no collector writes is refused, and a newer one is understood."""
+"""Session members from other collectors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def with_signal(**changed: Any) -> bytes:
 
 
 def read(message: bytes) -> Any:
-    """The member as its session sees it."""
+    """Return the member as its session reads it."""
     handed = unpacked(message)
     assert isinstance(handed, Handed)
     return summary(from_row(handed.row))
@@ -76,7 +76,6 @@ def test_an_error_does_not_quote_content() -> None:
 
 @pytest.mark.parametrize("answer", [b"", b"\0\0\0\0\1\0\0\0\xff", b"\0" * 8 + b"\xff", b"\4\0\0\0\0\0\0\0\0\0\xc0\x7f"])
 def test_an_answer_that_cannot_be_read_is_refused(answer: bytes) -> None:
-    """Without a head, with words or a text that are no UTF-8, with a vector that is not finite."""
     member = Member.FromString(SOUND)
     member.answer = answer
     with pytest.raises(ValueError, match="its trace cannot be read"):
@@ -84,7 +83,6 @@ def test_an_answer_that_cannot_be_read_is_refused(answer: bytes) -> None:
 
 
 async def test_whatever_is_taken_can_be_read_with_its_session(tmp_path: Path) -> None:
-    """Facts that were spoilt in a place or two."""
     chance, taken = random.Random(1), []
     for number in range(2000):
         member = Member.FromString(chance.choice(packed()))

@@ -1,4 +1,4 @@
-"""A session of many traces is not read whole for each new one, and nobody can tell from the results."""
+"""Long sessions are read incrementally, with equal results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUIET = 11.0
 async def said(
     folder: Path, traces: list[MadeTrace], seed: int, near: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> Any:
-    """What is said of traces that come nearly in order, some in parts, and are decided a few at a time."""
+    """Return results of traces decided in small groups."""
     monkeypatch.setattr(sessions_module, "_NEAR", near)
     chance = random.Random(seed)
     async with RunningLine(folder) as line:

@@ -1,4 +1,4 @@
-"""Traces that one collector decides and another one scores the sessions of: together they say what one alone says."""
+"""A separate session owner gives the same results."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_late_spans_that_name_another_session_move_the_trace(tmp_path: Pat
 
 
 async def test_a_trace_that_left_is_no_member_whoever_has_it_now(tmp_path: Path) -> None:
-    """As where its new session belongs to another owner."""
+    """Its new session has another owner."""
     first, second = turn(1, session="one"), turn(2, session="one")
     async with two(tmp_path) as both:
         await both.decide(first, second)
@@ -97,7 +97,6 @@ async def test_a_trace_that_left_is_no_member_whoever_has_it_now(tmp_path: Path)
 async def test_a_member_that_comes_while_its_session_is_being_closed_is_compared_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trigger: str
 ) -> None:
-    """Without, the session would stand with the signals that it had before, under the id of the compared one."""
     first, second = turn(2, session="s", said=_SAID), turn(3, session="s", said=_SAID)
     close_due = OwnedSessions.close_due
     async with two(tmp_path) as both:
@@ -137,7 +136,6 @@ async def test_the_end_of_a_session_is_told(tmp_path: Path) -> None:
 
 
 async def test_spans_of_a_trace_that_was_handed_over_are_decided_where_they_come(tmp_path: Path) -> None:
-    """The owner scores traces of its own, too, and has to know of none that its spans were never here."""
     trace = turn(1, session="s")
     async with two(tmp_path) as both:
         await both.decide(trace)
@@ -269,7 +267,6 @@ def _left(trace_id: bytes, session_id: str) -> bytes:
 
 
 def replaced(facts: bytes, **changed: str) -> bytes:
-    """The same facts with other values."""
     return orjson.dumps(orjson.loads(facts) | changed)
 
 

@@ -1,4 +1,4 @@
-"""A run that owned up to a failed change passes where one of the next traces of its session makes up for it."""
+"""Admitted failures pass if a later trace repairs them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.two_lines import QUIET, UNSHARED
 
 
 def trace(number: int, answer: str, *results: str) -> MadeTrace:
-    """One turn in which the tool ``book_ferry`` is called once for each result."""
+    """Return a turn with a ``book_ferry`` call per result."""
     trace_id, start = number.to_bytes(16, "big"), START_NS + number * 1000 * MS
     root = span(trace_id, 0, b"", "invoke_agent desk", start, 90, {"gen_ai.operation.name": "invoke_agent"})
     for key, value in (("gen_ai.agent.name", "desk"), ("gen_ai.conversation.id", "s")):
@@ -37,7 +37,7 @@ TALK, BOOKED, AGAIN = trace(2, "Let me try again soon."), trace(3, "Booked.", "o
 
 
 def scattered(number: int, *, call: str = "w1", told: bool = False, answer: str = "", session: str = "s") -> MadeTrace:
-    """A step of a turn whose steps lost their nesting: a model's request for a tool, its result, or the answer."""
+    """Return an unnested step: request, result or answer."""
     trace_id, start = number.to_bytes(16, "big"), START_NS + number * 1000 * MS
     request = {"role": "assistant", "parts": [{"type": "tool_call", "id": call, "name": "find", "arguments": {"a": 1}}]}
     result = {"role": "tool", "parts": [{"type": "tool_call_response", "id": call, "response": "26 units"}]}

@@ -1,4 +1,4 @@
-"""What a trace says is looked for in the earlier traces of its session, where its spans do not repeat them."""
+"""Evidence from earlier traces of the session."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_what_other_processes_understood_is_read_with_the_session_as_well(
 
 
 async def test_an_owner_keeps_what_it_read_when_a_trace_is_handed_over_again(tmp_path: Path) -> None:
-    """As a topic does after its readers changed: the one that decided the trace did not know the earlier ones."""
+    """The sender lacked the earlier traces."""
     async with two(tmp_path) as both:
         await both.decide(FIRST, INVENTS)
         await both.owner.wait(1)
@@ -82,7 +82,6 @@ async def test_a_result_that_was_not_captured_may_have_held_it(tmp_path: Path) -
 
 @pytest.mark.parametrize(("chars", "outcome"), [(10_000, "scored"), (400_000, "unscored")])
 async def test_what_is_kept_of_a_trace_is_capped(tmp_path: Path, chars: int, outcome: str) -> None:
-    """Of more than that, words that may be values are kept; where these are too many, the rest says nothing."""
     long = trace(1, "I looked.", result={"codes": [f"ZZ-{number}" for number in range(chars // 10)]})
     async with RunningLine(tmp_path) as line:
         for each in (long, INVENTS):

@@ -1,4 +1,4 @@
-"""A session is scored by its stored traces: what the result is about, and when it is another one."""
+"""Session scores from stored traces."""
 
 from __future__ import annotations
 

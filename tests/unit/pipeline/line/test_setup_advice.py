@@ -1,4 +1,4 @@
-"""First-run hints: once per service and kind, each with the cure that fits the instrumentation."""
+"""First-run hints, once per service and kind."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ def test_content_of_an_inner_span_is_content(caplog: pytest.LogCaptureFixture) -
 
 
 def test_names_of_tools_are_none(caplog: pytest.LogCaptureFixture) -> None:
-    """What Pydantic AI leaves without content: who said something, and which tools were called."""
     inner = replace(SPAN, kind=Kind.LLM, output=(Message("assistant", (ToolRequest("search"),)),))
     assert len(told(caplog, replace(GOOD, input=None, output=None, spans=(SPAN, inner)))) == 1
 

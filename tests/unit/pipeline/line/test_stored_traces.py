@@ -1,4 +1,4 @@
-"""Stored chunks become a trace: whole, in order of arrival, and what one trace lacks costs no other."""
+"""Stored chunks become isolated traces in order."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from support.made_traces import Composer, MadeTrace
 
 
 class Kept:
-    """Implements :class:`pandaeval_collector.pipeline.line.stored_traces.Chunks` in memory. ``asked``: the ids of each
-    read."""
+    """Implements ``Chunks`` in memory. ``asked``: IDs read."""
 
     def __init__(self) -> None:
         self.held: dict[int, Part] = {}

@@ -1,4 +1,4 @@
-"""What an older revision of a trace was given does not stand where the newest has nothing to say."""
+"""Results of older revisions are retracted."""
 
 from __future__ import annotations
 
@@ -62,7 +62,6 @@ async def test_what_was_said_of_an_older_revision_is_taken_back_where_the_newest
 
 
 async def test_what_explained_a_failure_goes_with_it(tmp_path: Path) -> None:
-    """Outside of a session, where a failure is explained at once."""
     failed = trace(5, f"You are on the {INVENTED}.", result=BOOKED, session=None)
     late = with_last_word(failed, "With pleasure.")
     async with RunningLine(tmp_path) as line:
@@ -76,7 +75,7 @@ async def test_what_explained_a_failure_goes_with_it(tmp_path: Path) -> None:
 
 
 async def test_so_does_what_was_said_of_a_turn_that_is_none_any_more(tmp_path: Path) -> None:
-    """The agent's own span comes late: it answers, and no more the model call."""
+    """The agent's own span arrives late."""
     once = trace(6, "It is full.", result=BOOKED, session=None)
     calls = tuple(step for number in (4, 5, 6) for step in asked_again(once.spans[1], number))
     whole = replace(once, spans=(*calls, once.spans[0], once.spans[-1]))
@@ -106,7 +105,6 @@ async def test_an_owner_takes_it_back_too(tmp_path: Path) -> None:
 
 
 async def test_an_owner_leaves_it_to_whoever_decided_the_newest_revision(tmp_path: Path) -> None:
-    """Its own spans hold the value now, so that no earlier trace matters."""
     called = trace(4, "", result={"sailing": INVENTED}).spans[1]
     late = replace(INVENTS, spans=(called,))
     async with two(tmp_path) as both:
@@ -121,7 +119,7 @@ async def test_an_owner_leaves_it_to_whoever_decided_the_newest_revision(tmp_pat
 
 
 class Asked:
-    """A line whose judge answers whatever it asks of a trace, before further spans come."""
+    """A line with an immediate judge."""
 
     def __init__(self, folder: Path, metrics: set[str], selection: Selection | None = None) -> None:
         self.store = Store(folder, "off")
@@ -134,14 +132,14 @@ class Asked:
         self.store.commit(decide().changes).result()
 
     async def revise(self, made: MadeTrace, spans: Iterable[Span]) -> None:
-        """Decide the trace with these spans as its next revision, and has the judge answer."""
+        """Decide the next revision and answer its questions."""
         self._revision += 1
         due = stored(self.store, replace(made, spans=tuple(spans)), self._revision)
         self.store.commit(self._line.decide([due]).changes).result()
         await self._answer()
 
     async def close(self, session_id: str) -> None:
-        """Score a session for good, and has the judge answer."""
+        """Close a session and answer its questions."""
         self.store.commit(self._line.close_sessions({session_id: Trigger.IDLE}).changes).result()
         await self._answer()
 
@@ -189,7 +187,6 @@ async def test_a_verdict_on_a_turn_that_is_none_any_more_goes_and_those_asked_an
 
 
 async def test_a_verdict_goes_if_the_newest_revision_is_not_in_the_sample(asked: Callable[..., Asked]) -> None:
-    """The first was asked about because it failed; the value that it had made up was found by a call that came late."""
     of = asked("trace.grounding", "trace.confidence", selection=Selection(share=0.0, when="suspicious"))
     made = trace(4, f"You are on the {INVENTED}.", result=BOOKED, session=None)
     found = trace(4, "", result={"sailing": INVENTED}, session=None).spans[1]
@@ -209,7 +206,6 @@ def _verdict(step: str | None) -> dict[str, Any]:
 async def test_a_later_verdict_on_a_session_takes_back_the_blame_of_the_earlier_one(
     asked: Callable[..., Asked], later: str | None
 ) -> None:
-    """It goes right, then wrong in the first trace, then right again or wrong in the second."""
     of = asked("session.correctness", "trace.blame")
     traces = [trace(number, f"It is {KNOWN}.", result=BOOKED) for number in (1, 2, 3)]
     for made, step in zip(traces, (None, "call 1", later), strict=True):
@@ -253,7 +249,6 @@ async def test_what_waits_for_its_session_is_explained_and_the_model_call_named(
 
 @pytest.mark.parametrize("first", [True, False])
 async def test_what_an_earlier_trace_makes_up_for_takes_the_blame_back(tmp_path: Path, first: bool) -> None:
-    """The earlier trace of the session has the value after all, and comes before or after."""
     knows = trace(1, "It is booked.", result={"sailing": INVENTED})
     async with RunningLine(tmp_path) as line:
         for each in (knows, INVENTS) if first else (INVENTS, knows):

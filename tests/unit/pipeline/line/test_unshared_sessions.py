@@ -1,5 +1,4 @@
-"""Where several collectors share traces and not their sessions, each of them says the same of a trace, whichever others
-of its session it has."""
+"""Collectors without shared sessions agree on each trace."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from support.made_traces import Composer, MadeTrace
 from support.two_lines import QUIET, UNSHARED
 
 _ACROSS = "loop_detection"
-"""It does nothing but compare traces, and says which."""
+"""A metric that only compares traces."""
 _COMPOSER = Composer(35)
 MANY = [_COMPOSER.trace() for _ in range(60)]
 Ids = dict[tuple[str, str, str], set[str]]
@@ -45,7 +44,7 @@ async def test_what_was_made_up_is_told_unless_it_may_stand_in_a_trace_elsewhere
 
 
 async def _said(folder: Path, traces: Sequence[MadeTrace]) -> Ids:
-    """The ids of all results, by trace, span and metric; the traces come one after the other."""
+    """Return all result IDs, trace by trace."""
     found: Ids = defaultdict(set)
     async with RunningLine(folder, settings=UNSHARED) as line:
         for each in traces:

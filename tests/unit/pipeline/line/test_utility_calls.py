@@ -1,4 +1,4 @@
-"""What an editor asks a model for itself has one row that says so, and counts neither as a run nor for the session."""
+"""An editor's utility calls are not runs."""
 
 from __future__ import annotations
 

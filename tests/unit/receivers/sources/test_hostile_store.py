@@ -1,4 +1,4 @@
-"""A trace store that answers to do harm is told in a sentence: it takes neither much memory nor time without end."""
+"""Hostile trace stores cause a clear, bounded error."""
 
 from __future__ import annotations
 

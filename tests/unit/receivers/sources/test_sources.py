@@ -1,4 +1,4 @@
-"""What Jaeger and Tempo hold is fetched over their query APIs, and scored as if it had come as OTLP."""
+"""Traces fetched from Jaeger and Tempo score like OTLP."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_results_have_the_ids_that_they_have_by_otlp(
 def test_what_jaeger_2_answered_gives_the_ids_of_what_it_was_sent(
     tmp_path: Path, requests: list[dict[str, Any]], evaluator: Evaluator
 ) -> None:
-    """The recording is of Jaeger 2, to which the requests were sent over OTLP/gRPC."""
+    """From a Jaeger 2 recording."""
     with lzma.open(ANSWERS / "jaeger_v3.json.xz") as file:
         answer = json.load(file)["result"]
     with QueryApi([answer], ["v3"]) as api:
@@ -95,7 +95,6 @@ def _traces(source: TraceSource) -> set[str]:
 
 
 def _many(number: int, apart_ns: int) -> list[dict[str, Any]]:
-    """Traces of a span each."""
     made = []
     for at in range(number):
         start = 1_700_000_000_000_000_000 + at * apart_ns

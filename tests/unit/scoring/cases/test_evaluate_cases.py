@@ -1,4 +1,4 @@
-"""``pandaeval evaluate --cases``: whole commands over recorded trials."""
+"""``pandaeval evaluate --cases`` over recorded trials."""
 
 from __future__ import annotations
 
@@ -128,8 +128,7 @@ def test_each_grader_says_what_is_wrong(told: tuple[Any, list[dict[str, Any]], P
 
 
 def trials_of(report: Path) -> dict[str, dict[str, Any]]:
-    """The trials of a JUnit report by name: the layer that broke, why that is not known, and the state of each
-    layer."""
+    """Return JUnit trials: broken layer, reason, layer states."""
     trials = {}
     for test in ElementTree.parse(report).iter("testcase"):
         layers = {str(each.get("name")).removeprefix("layer."): each.get("value") for each in test.iter("property")}
@@ -165,7 +164,6 @@ def test_the_report_does_not_depend_on_which_results_are_asked_for(
 
 
 def test_without_a_plan_nothing_is_said_of_the_reasoning(tmp_path: Path) -> None:
-    """What the calls tell of a plan is how the agent acted: it did not break in its reasoning."""
     suite = "- {id: send, expected_tools: [{tool_name: look}, {tool_name: book}]}\n- {id: idle, expected_tools: []}\n"
     (tmp_path / "suite.yaml").write_text(suite)
     runs = [run(1, case="send", trial="1", calls=[("pay", {})]), run(2, case="idle", trial="1", calls=[("pay", {})])]

@@ -1,4 +1,4 @@
-"""A case from a recorded run: it holds what happened, no secret, and grades the run that it was made from."""
+"""Cases from recorded runs: content, secrets, grades."""
 
 from __future__ import annotations
 

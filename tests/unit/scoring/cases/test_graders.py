@@ -1,4 +1,4 @@
-"""Each grader by itself, on trials made by hand."""
+"""Each grader on handmade trials."""
 
 from __future__ import annotations
 
@@ -417,7 +417,7 @@ class TestTheWhole:
 
 
 class TestFunctionsOfTheUsers:
-    """Graders that a case names as ./file.py:function."""
+    """Graders named as ./file.py:function."""
 
     @staticmethod
     def _told(folder: Any, source: str, *names: str) -> dict[str, Result]:

@@ -1,4 +1,4 @@
-"""What a run over a file holds of its trials: the same for a thousand as for ten."""
+"""Constant memory of trials in a file run."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Embedder:
 
 
 def held() -> tuple[int, int]:
-    """Trials and traces that live and are not frozen."""
+    """Return live trials and traces."""
     gc.collect()
     kinds = [type(each) for each in gc.get_objects()]
     return kinds.count(Trial), kinds.count(Trace)
 
 
 def reachable(thing: object) -> int:
-    """How many objects it holds, directly or not; numbers excepted, of which Python shares the small ones."""
+    """Return the number of reachable objects, without numbers."""
     known: dict[int, object] = {id(thing): thing}
     waiting = [thing]
     while waiting:
@@ -113,7 +113,7 @@ def test_the_traces_of_a_trial_are_graded_together_in_the_session_that_they_were
 
 
 def graded(count: int, wrong: int) -> Iterator[list[dict[str, Any]]]:
-    """The results of so many trials, of which every so manyth is not correct."""
+    """Return trial results with regular failures."""
     for number in range(count):
         success = number % wrong != 0
         about = {"case": "ab"[number % 2], "case_kind": "regression", "trial": f"{number}", "traces": [f"{number}"]}

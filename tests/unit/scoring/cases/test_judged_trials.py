@@ -1,4 +1,4 @@
-"""Judged graders of trials, with a judge by script."""
+"""Judged graders with a scripted judge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Embedder:
 
 
 class Gone:
-    """A provider that is not there."""
+    """A missing provider."""
 
     async def complete(self, call: Any) -> Any:
         raise CallFailedError(CallFailure.UNAVAILABLE, "no route")

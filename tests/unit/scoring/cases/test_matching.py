@@ -1,4 +1,4 @@
-"""Which traces are trials of which case."""
+"""Matching traces to cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What values cost that are held against JSON schemas, which anybody may have written into a trace."""
+"""Bounded cost of untrusted JSON schemas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pandaeval_lab.cases.states import faults
 
 
 def doubled(depth: int) -> dict[str, Any]:
-    """A schema that refers twice to one which refers twice to one, and so on."""
+    """Return a schema with exponential references."""
     parts: dict[str, Any] = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(depth)}
     return {"$defs": {**parts, f"d{depth}": {"type": "object"}}, "$ref": "#/$defs/d0"}
 

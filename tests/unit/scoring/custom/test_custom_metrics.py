@@ -1,4 +1,4 @@
-"""Custom metrics: the examples of docs/guides/custom-metrics.md, and other definitions."""
+"""Custom metrics of docs/guides/custom-metrics.md and others."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def _awaited(asked: Awaitable[Finding | None]) -> Finding | None:
 
 
 def asked(of: Metric[Any, Any], trace: Trace = RUN, **fields: Any) -> Any:
-    """What it finds when the judge answers so."""
+    """Return the finding for this answer."""
     return asyncio.run(ScriptedJudge(**{of.rubrics[0].name: fields}).finding(of, trace))
 
 
@@ -81,7 +81,6 @@ def test_a_function_and_a_class_in_a_module(shown: dict[str, Path]) -> None:
 
 @pytest.fixture
 def packaged(shown: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The package of the page as pip lays it down."""
     caches = (plugins._all, of_packages, registry)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "house_thrift", raising=False)

@@ -1,4 +1,4 @@
-"""The step that broke a run, as a result among the others of its trace."""
+"""The wrong step as a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where coherence speaks and where it does not: on texts that say something, in a language that the embedder knows."""
+"""When coherence applies."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class TestOnAndOff:
 
 
 class Fixed:
-    """The cosine of any two texts is this; says nothing of its bands."""
+    """Returns a constant cosine without bands."""
 
     id = "fixed"
     bands: Bands | None = None

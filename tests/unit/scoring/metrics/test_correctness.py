@@ -1,4 +1,4 @@
-"""Did the agent do its job: what a judge's reply has to hold, and the results that one call makes."""
+"""Correctness replies and results."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_a_session_without_traces_has_none(metric: Any) -> None:
 
 
 class TestSuspects:
-    """Values that ``grounding`` found nowhere are put to the judge in the same call."""
+    """Suspect values in the same call."""
 
     def _became(self, finding: Finding | None) -> list[str]:
         assert isinstance(finding, Score), finding

@@ -1,4 +1,4 @@
-"""A trace with a made-up value makes its session riskier; one that passes, or the signal switched off, does not."""
+"""Fabricated values raise session risk."""
 
 from __future__ import annotations
 

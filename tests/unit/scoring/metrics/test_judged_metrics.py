@@ -1,4 +1,4 @@
-"""The judged metrics, case by case: what is scored, assumed and unscored, and what no judge can change."""
+"""Judged metrics case by case."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMES = {
 }
 RUN = trace(calls=[call(1)], reasoning=("First I search, then I tell.",))
 TALK = replace(RUN, turns=(*RUN.turns, Turn("And when does it come?", "On Monday.")))
-"""Of two messages, which may take each other back, a judge has to tell what the task was."""
+"""With two messages, a judge decides which task applies."""
 NOTHING = trace(None, None, tools=(), turns=(), input=None, output=None)
 CRASHED = trace(answer=None, calls=[call(1)], error="boom", output=None)
 
@@ -296,7 +296,7 @@ class TestToolCorrectness:
     async def test_a_number_against_the_tools_that_are_named_is_refused(
         self, named: dict[str, list[str]], score: float | None
     ) -> None:
-        """So is a tool that is named as called and was not."""
+        """Also an uncalled tool."""
         said = {**NOTHING_NAMED, **named, "reason": "So it is.", "score": score}
         assert (await unscored("tool_correctness", RUN, tool_correctness=said))[0] is Why.INVALID_VERDICT
 
@@ -429,7 +429,7 @@ class TestPlans:
         assert (why, asked) == (Why.INVALID_VERDICT, ["plan", "plan"])
 
     async def test_nobody_is_asked_where_no_plan_can_stand(self, name: str) -> None:
-        """An answer comes after the work, and calls alone are no plan: a judge could only make one up."""
+        """A judge could only invent a plan."""
         assert (await assumed(name, trace()))[1] == []
         assert (await assumed(name, trace(calls=[call(1), call(2, "book")])))[1] == []
 
@@ -455,7 +455,6 @@ class TestPlans:
 
 
 async def test_the_plan_is_the_first_one_and_revisions_stand_apart() -> None:
-    """A cause that is no call of the run is none."""
     changes = [{"change": "Book first", "cause": 1}, {"change": "Skip it", "cause": None}, {"change": "Go", "cause": 7}]
     plan = [{"step": each, "shown_by": "call 1"} for each in ("Search", "Book")]
     judge = ScriptedJudge(plan={"plan": plan, "revisions": changes})
@@ -471,7 +470,7 @@ async def test_the_plan_is_the_first_one_and_revisions_stand_apart() -> None:
 
 @pytest.mark.parametrize("metric", JUDGED, ids=lambda metric: metric.name)
 async def test_a_metric_shows_all_that_it_asks(metric: TraceMetric) -> None:
-    """In the order in which it asks: people read the prompts of a metric to understand its score."""
+    """In question order."""
     judge = ScriptedJudge()
     await judge.finding(metric, trace(None, calls=[call(1)], reasoning=("First I search.",)))
     assert judge.caller.asked == [rubric.name for rubric in metric.rubrics]
@@ -524,7 +523,7 @@ SHARED = [each for each in JUDGED if each.name in {*NAMES, "correctness"}]
 
 
 class TestTogether:
-    """The questions about a trace without a session in one call, which is the default."""
+    """Sessionless questions in one call."""
 
     async def _all(self, subject: Trace = RUN, **answers: Any) -> tuple[dict[str, Finding | None], list[str]]:
         judge = ScriptedJudge(SHARED, **answers)

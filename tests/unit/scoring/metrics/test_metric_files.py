@@ -1,4 +1,4 @@
-"""The metrics without a model, case by case: what is scored, assumed, unscored, and what does not apply."""
+"""Metrics without a model, case by case."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class TestLoopDetection:
         assert comparisons[0]["hybrid_score"] == 0.0, "near in meaning, but no word shared"
 
     def again(self, said: str, earlier: str, **context: Any) -> Score:
-        """The same vector as before, in the words that are given."""
+        """Return the same vector."""
         texts = Texts({"answer": VECTORS["answer"], said: VECTORS["answer"]}, (), "tiny", BANDS)
         asked = context.pop("asked_then", frozenset())
         before = EarlierOutput("c" * 32, 0, VECTORS["answer"], content_tokens(earlier), asked)
@@ -336,7 +336,6 @@ class TestSessions:
         assert found.reason.startswith("no findings by rules (coherence, response); task success: not judged; ")
 
     def test_what_nothing_speaks_against_is_no_problem_found(self) -> None:
-        """Signals of ours, and a sure coherence, are there only where they speak against a trace."""
         fine = SessionSignal("scored", 1.0)
         found = self.without_judge(summary(response=fine, grounding=SessionSignal("scored"), loop_detection=ASSUMED))
         assert (found.value, found.label, found.metadata["traces_evaluated"]) == (1.0, "no_problem_found", 0)

@@ -1,4 +1,4 @@
-"""The committed reference page of the metrics is what the registry says."""
+"""The metrics reference page is current."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts that decide nothing: the judge is unsure, or code found a failure in a run that the judge finds correct."""
+"""Undecided verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How runs end: each rule with a run that ended badly and one that looks like it and did not."""
+"""Endings of runs, and lookalikes per rule."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def span(span_id: str, kind: Kind, start: int, **more: Any) -> Span:
 
 
 def run(answer: str | None = "It is booked.", *calls: ToolCall, user: str | None = ASKED, **more: Any) -> Trace:
-    """A run of an agent that made ``calls`` on spans of their own and then answered."""
+    """Return an agent run with ``calls`` and an answer."""
     made = [span(call.span_id, Kind.TOOL, call.start_ns) for call in calls if call.span_id]
     spans = (span("root", Kind.AGENT, 0), *made)
     turns = (Turn(user, answer, "root"),)
@@ -38,7 +38,7 @@ def call(name: str, result: Any = None, at: int = 10, error: str | None = None, 
 
 @dataclass(frozen=True)
 class Response:
-    """What a result says of a run's end."""
+    """The result about a run's end."""
 
     score: float | None
     reason: str
@@ -60,7 +60,6 @@ def found(trace: Trace, *end_tokens: str) -> Response:
 
 
 def test_what_a_run_changed() -> None:
-    """By the last call of each tool that changes something."""
     made = run(
         "Done.",
         call("book_flight", "Error: no seats", at=10),

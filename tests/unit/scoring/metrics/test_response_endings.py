@@ -1,4 +1,4 @@
-"""How runs end besides an answer: declined, stopped, cut off, blocked, an apology for an error, a batch."""
+"""Endings without an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that are nothing but an error, beside those that speak of one."""
+"""Raw errors as answers."""
 
 from __future__ import annotations
 

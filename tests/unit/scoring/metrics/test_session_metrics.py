@@ -1,4 +1,4 @@
-"""What session metrics make of the signals of traces: which count, which are missed, what the result tells."""
+"""Session metrics from trace signals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ASSUMED = SessionSignal("assumed", 1.0)
 
 
 def view(*traces: dict[str, Any]) -> SessionView:
-    """Each trace by its signals; ``crashed`` and ``done`` are about the trace itself."""
+    """Return traces with signals; ``crashed`` and ``done`` describe the trace."""
     return SessionView(
         "s",
         tuple(

@@ -1,4 +1,4 @@
-"""A session metric that is asked alone has the signals that it reads, and nobody else hears of them."""
+"""Signals of a single session metric."""
 
 from __future__ import annotations
 

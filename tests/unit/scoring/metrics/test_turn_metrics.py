@@ -1,4 +1,4 @@
-"""The metrics of a turn, case by case: what is scored and unscored, and what code decides."""
+"""Turn metrics case by case."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AGAIN = trace("Where is my parcel now?", calls=[call(number, arguments={"q": "pa
 
 
 class Asking:
-    """Takes one turn through all metrics, as the collector does."""
+    """Scores one turn with all metrics."""
 
     def __init__(self, subject: Trace = RUN, together: bool = True, **parts: Any) -> None:
         answers = {**dict.fromkeys(TURN, of_turn(TURN)), **parts}
@@ -91,7 +91,6 @@ async def test_separate_calls_say_the_same() -> None:
 
 @pytest.mark.parametrize("name", METRICS)
 async def test_what_does_not_hold_of_one_costs_no_other(name: str) -> None:
-    """The six others stand in the shared answer; that part is requested once in a call of its own."""
     wrong = {**TURN, name: {"reason": "So.", "rating": 6, "labels": ["all of it"], "calls": []}}
     asking = Asking(**dict.fromkeys(("turn", name), of_turn(wrong)))
     found = await asking.all()
@@ -183,8 +182,6 @@ class TestLabels:
 
 
 class TestRepeatedCalls:
-    """Code decides, whatever the judge says."""
-
     async def test_stands_beside_what_the_judge_says(self) -> None:
         name = "tool_call_behavior_failure"
         said = of_turn({name: {"reason": "Not needed.", "labels": ["unnecessary tool call"], "calls": [3]}})

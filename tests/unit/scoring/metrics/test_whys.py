@@ -1,4 +1,4 @@
-"""What a metric declares about unscored results is what its code says, and what captures make it say."""
+"""Declared reasons match the code and the captures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HELPER = re.compile(r"(pandaeval_collector\.scoring\.metrics\.\w+|pandaeval_lab
 
 
 def _said_in(module: str) -> set[Why]:
-    """The whys that the code of a module names, but for where it declares them."""
+    """Return the reasons used in a module's code."""
     tree = ast.parse(inspect.getsource(importlib.import_module(module)))
     declared = {
         id(node)
@@ -55,7 +55,7 @@ def _own(metric: Metric[Any, Any]) -> str:
 
 
 def _modules(metric: Metric[Any, Any]) -> set[str]:
-    """That of the metric, and the helpers beside metrics that it takes names from, of which one may say a why."""
+    """Return the modules of a metric and its helpers."""
     own = _own(metric)
     found: set[str] = set()
     waiting = [own]
@@ -136,7 +136,6 @@ def test_what_could_not_be_run_is_refused(changed: dict[str, Any], said: str) ->
     ],
 )
 def test_a_metric_is_of_the_class_for_its_level_and_kind(changed: dict[str, Any], made: type) -> None:
-    """A field of another class may be given if it is empty."""
     declared = DECLARED | changed
     metric = Metric(**declared)
     assert type(metric) is made

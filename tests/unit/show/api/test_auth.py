@@ -1,4 +1,4 @@
-"""Every operation of the API stands behind the token, or where there is none behind the names of this machine."""
+"""Every API operation needs the token or a local host name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def open_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ASGIApp]:
 
 
 async def operations(app: ASGIApp, headers: dict[str, str]) -> list[tuple[str, str]]:
-    """Method and address of every operation, and of the document itself."""
+    """Return method and address of every operation."""
     async with asking(app) as client:
         document = (await client.get("/api/v1/openapi.json", headers=headers)).json()
     found = [("GET", "/api/v1/openapi.json"), ("GET", "/api/v1/nothing"), ("GET", "/mcp")]
@@ -57,7 +57,7 @@ async def statuses(app: ASGIApp, headers: dict[str, str], of: list[tuple[str, st
 
 
 HEARD = {200, 201, 404, 405, 422}
-"""Answered, or refused for what was said and not for who said it."""
+"""Statuses of authenticated requests."""
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 
 

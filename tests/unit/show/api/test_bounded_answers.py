@@ -1,4 +1,4 @@
-"""What the answers that are under way hold is bounded, whoever reads them how slowly."""
+"""Bounded memory for slow readers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGE = bytes(1 << 20)
 
 
 class Reader:
-    """A client that asks at once, takes the head of the answer, and reads the body when it is told to."""
+    """A client that reads on demand."""
 
     def __init__(self, app: ASGIApp, reads: bool = False) -> None:
         self._reads, self._begun = asyncio.Event(), asyncio.Event()
@@ -46,7 +46,6 @@ class Reader:
 
 
 def answering(*bodies: bytes) -> Callable[..., Any]:
-    """An application that answers each request with the next body."""
     left = [*bodies]
 
     async def app(scope: Scope, receive: Any, send: Any) -> None:

@@ -1,4 +1,4 @@
-"""Costs of runs and their verdicts: by list price if no span states them, else unknown."""
+"""Costs of runs and verdicts."""
 
 from __future__ import annotations
 

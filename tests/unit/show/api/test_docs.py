@@ -1,4 +1,4 @@
-"""The API's reference page is made from its OpenAPI document; the committed one is up to date."""
+"""The API reference page is current."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from support.api_page import PAGE, document, reference_page
 
 
 def test_the_committed_page_is_up_to_date() -> None:
-    """Otherwise: ``cd tests && python -m support.api_page``."""
+    """Fix: ``cd tests && python -m support.api_page``."""
     assert PAGE.read_text(encoding="utf-8") == reference_page()
 
 

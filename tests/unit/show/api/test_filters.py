@@ -1,4 +1,4 @@
-"""What a list is asked for: times, the window of the page, and where a page ended."""
+"""List filters, windows and page cursors."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import inspect
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 import pytest
 
 from pandaeval_collector.base.filters import FILTERS, Filter, meaning
 from pandaeval_collector.show.api.cursors import cursor_of, position_of
-from pandaeval_collector.show.api.filters import RunFilters, wanted_of, within
+from pandaeval_collector.show.api.filters import Filters, RunFilters, wanted_of, within
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.store.listed import Wanted
 
@@ -122,7 +122,7 @@ def test_what_is_no_cursor_is_refused(cursor: str) -> None:
 
 @pytest.mark.parametrize("each", FILTERS, ids=lambda each: each.name)
 def test_each_filter_is_a_parameter_and_a_field_that_excludes_nothing_unless_given(each: Filter) -> None:
-    parameter = inspect.signature(wanted_of).parameters[each.name]
+    parameter = inspect.signature(get_args(Filters)[1].dependency).parameters[each.name]
     assert (parameter.name, parameter.kind) == (each.name, inspect.Parameter.KEYWORD_ONLY)
     assert parameter.default == ([] if each.kind == "pairs" else None)
     field = RunFilters.model_fields[each.name]

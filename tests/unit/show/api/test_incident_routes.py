@@ -1,4 +1,4 @@
-"""Incidents over the API: by state, one of them with its runs, and what people say of it."""
+"""Incidents over the API."""
 
 from __future__ import annotations
 

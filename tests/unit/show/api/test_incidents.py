@@ -1,4 +1,4 @@
-"""What failed in a window, by cause: the gravest first, whatever happens most often."""
+"""Incidents by cause, most severe first."""
 
 from __future__ import annotations
 

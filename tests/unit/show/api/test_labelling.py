@@ -1,4 +1,4 @@
-"""People's verdicts over the API: kept as labels, given back a page at a time, and taken from nobody else's page."""
+"""Labels over the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the HTTP listener shows beside taking spans in, over an empty store."""
+"""The HTTP listener over an empty store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and ids as people write them: bare names and beginnings are enough, and what is unknown is refused."""
+"""Abbreviated names and IDs."""
 
 from __future__ import annotations
 

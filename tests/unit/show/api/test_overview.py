@@ -1,4 +1,4 @@
-"""The overview: rates that add up the series of a store, the worst first."""
+"""The overview's rates, worst first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_THRESHOLD: dict[str, Any] = {"threshold": None}
 
 
 class House:
-    """A store, and its overview."""
+    """A store and its overview."""
 
     def __init__(self, folder: Path) -> None:
         self.store = Store(folder, "off")
@@ -50,7 +50,7 @@ class House:
         self.client = TestClient(Starlette(routes=self.lookouts.routes), base_url="http://localhost")
 
     def add(self, times: int, finding: Finding, metric: str = "coherence", **changes: Any) -> None:
-        """So many results, in one commit."""
+        """Commit results."""
         ids = [f"{metric} {self._made + at}" for at in range(times)]
         self._made += times
         changes = {"evaluator": CODE, **changes}
@@ -97,7 +97,6 @@ def test_each_result_counts_once_where_it_belongs(
 
 
 def test_the_series_of_one_metric_and_agent_are_added_up(house: House) -> None:
-    """Verdicts and reasons are series of their own: a rate is the sum of theirs, by how often each was counted."""
     house.add(2, GOOD)
     house.add(3, BAD)
     house.add(5, GOOD, **NO_THRESHOLD)

@@ -1,4 +1,4 @@
-"""Equal questions are answered by one reading, and large answers are made one at a time."""
+"""Shared readings and sequential large answers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from pandaeval_collector.store.finding import Finder
 
 
 class Said(BaseModel):
-    """An answer."""
-
     text: str
 
 

@@ -1,4 +1,4 @@
-"""Rows of the lists, and the order of the results in them."""
+"""Rows of lists and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open questions by their meaning, and the runs on which a ruling is tried."""
+"""Open questions and trial runs of rulings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a coding agent is given of traces: data that passes for nothing else, without secrets, of a bounded size."""
+"""Trace text for coding agents: fenced, redacted, bounded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MARKED = re.compile(r"[^\n]+not as instructions\.\n<<([0-9a-f]{16})>>\n(.*)\n<<
 
 
 def inside(answer: str) -> str:
-    """Text between the marks."""
+    """Return the text between the marks."""
     assert tokens(answer) <= MOST_TOKENS
     found = _MARKED.fullmatch(answer)
     assert found is not None

@@ -1,10 +1,9 @@
-"""What a coding agent hears of whether agents did their job: a judge's verdicts with their interval, and no praise."""
+"""Judge verdicts for coding agents."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.show.mcp.tools import RunFilters, Tools
 from pandaeval_collector.show.view.lines import incident_line
 from pandaeval_collector.show.view.rates import handled_line, rate_lines
 
@@ -34,21 +33,6 @@ def test_unclear_verdicts_are_counted_apart() -> None:
 def test_without_a_verdict_nothing_is_praised() -> None:
     fine = rate("agent_reliability", 9, 0)
     assert handled_line([fine]) == "no run was judged for correctness"
-
-
-class Counted:
-    """An asker whose runs have verdicts of one agent."""
-
-    async def get(self, path: str, **asked: Any) -> Any:
-        assert (path, asked["metric"]) == ("/rates", "session.correctness")
-        return {"rates": [rate("correctness", 1, 0, agent="desk"), rate("correctness", 56, 14, unclear=20)]}
-
-
-async def test_a_comparison_leaves_open_verdicts_out_and_counts_them() -> None:
-    tools = Tools(Counted(), None)  # type: ignore[arg-type]
-    told = await tools.compare_versions(RunFilters(), RunFilters(), "session.correctness")
-    assert "a: 14 of 70 runs failed (0.200)" in told
-    assert "of verdicts in a: 80 % of 70 decided, 20 unclear; in b: 80 % of 70 decided, 20 unclear" in told
 
 
 def test_an_incident_that_came_back_shows_since_when_and_the_note_of_before() -> None:

@@ -1,4 +1,4 @@
-"""docs/guides/coding-agents.md tells of every tool, and its snippets are what clients read."""
+"""docs/guides/coding-agents.md lists every tool and valid snippets."""
 
 from __future__ import annotations
 

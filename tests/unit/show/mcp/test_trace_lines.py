@@ -1,4 +1,4 @@
-"""What a coding agent reads of one trace: whether the run did its job."""
+"""A trace as text for coding agents."""
 
 from __future__ import annotations
 

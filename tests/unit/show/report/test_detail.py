@@ -1,4 +1,4 @@
-"""A trace as rows of a waterfall."""
+"""A trace as a waterfall."""
 
 from __future__ import annotations
 

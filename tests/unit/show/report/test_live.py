@@ -1,4 +1,4 @@
-"""The live page's index is that of a report of the same traces and results; its file holds no word of them."""
+"""The live page matches a report and contains no trace text."""
 
 from __future__ import annotations
 

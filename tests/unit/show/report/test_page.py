@@ -1,4 +1,4 @@
-"""The report as a file: complete, ranked, and nothing in it that a browser would run or load."""
+"""The report file: complete, ranked, safe."""
 
 from __future__ import annotations
 

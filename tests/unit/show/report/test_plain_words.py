@@ -1,4 +1,4 @@
-"""Tables and page say the same in the same order, and neither says more than is known."""
+"""Tables and page agree."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _session(score: float, label: str, coverage: float = 1.0, **metadata: Any) -
 
 
 def _inline(score: float, label: str, coverage: float = 1.0) -> tuple[str, dict[str, Any]]:
-    """What the tables print of a session whose score rests on metrics without a model, and what the page has of it."""
+    """Return a session's table text and page text."""
     [run] = [replace(each, session_id="s1") for each in _traces(2)[1:]]
     results = [
         result(run, "coherence", 1.0),

@@ -1,4 +1,4 @@
-"""Texts of a report: safe to show, bounded, and honest about what was cut."""
+"""Report texts: safe, bounded, marked if cut."""
 
 from __future__ import annotations
 

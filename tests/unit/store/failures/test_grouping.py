@@ -1,5 +1,4 @@
-"""Failures by root cause: which results are failures, each in exactly one group, and what becomes of them without an
-answer."""
+"""Failures by root cause."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ def group(title: str, *numbers: int, severity: str = "high", description: str = 
 
 
 def told(failures: Sequence[Failure], *answers: Any) -> tuple[RootCause, ...]:
-    """The groups where a judge gives these answers, one after the other."""
+    """Return the groups for these judge answers."""
     caller = ScriptedCaller({"error_deduplication": [{"groups": each} for each in answers]})
 
     async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
@@ -55,7 +54,7 @@ Unique errors:
 
 
 def test_the_example_of_the_source_holds() -> None:
-    """Agentest, evaluation metrics, *Error Deduplication*: five failures, two causes; turns count from 1."""
+    """Five failures, two causes."""
     clarifying = "lack of specific information"
     failures = [failure(1), failure(2, clarifying), failure(4), failure(5, clarifying), failure(6)]
     weather, context = "Agent gave specific forecasts without live data, leading to false information.", "Agent asked "
@@ -252,7 +251,6 @@ def test_a_failing_result_whose_label_says_why_is_a_failure() -> None:
     ],
 )
 def test_others_are_none(finding: Finding, level: str) -> None:
-    """A missed threshold names no cause, an error of the judge is none of the agent's, and a session sums up."""
     assert failure_of(result(finding, level)) is None
 
 

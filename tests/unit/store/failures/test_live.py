@@ -1,4 +1,4 @@
-"""Groups of failures in a running collector: which failures share one, and that none is counted twice."""
+"""Live failure groups, without double counting."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_an_embedder_that_fails_leaves_the_same_text() -> None:
 
 
 def asked(groups: LiveGroups, of: Failure, *answers: Mapping[str, Any]) -> tuple[str | None, list[str]]:
-    """What is said of a failure where a judge answers so, and the questions that it was asked."""
+    """Return a failure's group and the judge's questions."""
     caller = ScriptedCaller({"same_cause": [{"reason": "It seems so.", **each} for each in answers]})
 
     async def ask(shown: Pack, given: Mapping[str, Any]) -> SameCause:
@@ -144,7 +144,7 @@ def test_what_the_judge_said_counts(embedder: Any) -> None:
 
 
 def broken(composer: Composer, said: str) -> MadeTrace:
-    """A trace whose run ends with an error."""
+    """Return a failed trace."""
     trace = composer.trace(4)
     root = Span.FromString(trace.spans[-1].SerializeToString())
     root.status.CopyFrom(Status(code=Status.STATUS_CODE_ERROR, message=said))

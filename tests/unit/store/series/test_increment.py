@@ -1,4 +1,4 @@
-"""What each kind of result adds to each series."""
+"""Series increments per result kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Label values within their caps, and series within theirs."""
+"""Caps on label values and series."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of series: increments add up, and pages are in order."""
+"""The table of series."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_increments_add_up_within_a_batch_and_over_batches(table: sqlite3.Connec
 
 
 class AtOnce:
-    """A writer that writes to one connection."""
+    """A writer on one connection."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

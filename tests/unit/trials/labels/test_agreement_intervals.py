@@ -1,4 +1,4 @@
-"""Intervals of agreement, against the same formulas in plain loops over sessions."""
+"""Agreement intervals against plain loops."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pandaeval_lab.labels.judge_agreement import (
 
 Values = NDArray[np.float64]
 Run = tuple[float, float, float]
-"""What people say, what the judge says, and the weight."""
+"""Label, judge score and weight."""
 Ends = tuple[float | None, float | None, float | None]
 
 
 def _by_leaving_out(runs: Sequence[Run], sessions: Sequence[int], of: Callable[[Sequence[Run]], float]) -> Ends:
-    """The jackknife over sessions on Fisher's scale, for a measure that is defined whichever one is left out."""
+    """Return the session jackknife on Fisher's scale."""
     names, edge = sorted({*sessions}), 1 - 1 / len(runs)
     value, n = of(runs), len(names)
     without = [of([run for run, own in zip(runs, sessions, strict=True) if own != name]) for name in names]
@@ -39,7 +39,6 @@ def _by_leaving_out(runs: Sequence[Run], sessions: Sequence[int], of: Callable[[
 
 
 def _table(runs: Sequence[Run]) -> tuple[float, float, float, float]:
-    """Shares of: both pass, people alone, the judge alone, neither."""
     total = sum(weight for _, _, weight in runs)
     shares = (
         sum(weight for one, other, weight in runs if (one >= 0.5, other >= 0.5) == cell) / total
@@ -86,7 +85,6 @@ class TestJackknife:
 
     @pytest.mark.parametrize("judge", [1.0, 0.0])
     def test_one_exception_is_taken_for_no_more_than_one_of_as_many_runs(self, judge: float) -> None:
-        """Without it agreement is complete, or there is none at all."""
         runs = [(float(at % 2), float(at % 2 == judge), 1.0) for at in range(20)]
         runs[0] = (0.0, 1.0 - runs[0][1], 1.0)
         _near(_agreement(runs, range(20)).kappa, _by_leaving_out(runs, range(20), _kappa))
@@ -99,7 +97,6 @@ class TestJackknife:
 
     @pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
     def test_where_all_are_passed_no_size_of_weights_makes_up_a_measure(self, size: float) -> None:
-        """What is left of rounding is no chance."""
         draw = np.random.default_rng(6)
         for _ in range(20):
             found = _agreement([(1.0, 1.0, size * each) for each in draw.uniform(0.1, 1.0, 30).tolist()], range(30))
@@ -123,7 +120,6 @@ def _without_spread(value: float, n: int) -> tuple[float, float]:
 
 
 def _auroc(runs: Sequence[Run], sessions: Sequence[int]) -> Ends:
-    """By placements, each session's taken together."""
     passed = [weight * (people >= 0.5) for people, _, weight in runs]
     failed = [weight * (people < 0.5) for people, _, weight in runs]
     good, bad = ([each / sum(some) for each in some] for some in (passed, failed))
@@ -177,7 +173,6 @@ class TestAuroc:
 
 class TestSuggested:
     def test_of_two_that_are_equally_near_the_lower_one_is_suggested(self) -> None:
-        """On every machine, of 47 thresholds: from 0.3125 on all but three are judged rightly, and from 0.6875 on."""
         judge = np.arange(-31, 64, 2) / 32
         people = np.r_[np.zeros(21), np.ones(3), np.zeros(3), np.ones(21)]
         assert agreement(Labelled.of(people, judge), people, 0.5).suggested.value == 0.3125  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Rulings tried against labels: the choice, the half that proves it, and refused rulings."""
+"""Rulings against labels: choice, proof, refusal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MENDS, SPOILS, IDLE = "mends", "spoils", "idle"
 
 
 class Judges:
-    """Passes everything; with ``mends`` it says what people say, with ``spoils`` the opposite of it."""
+    """Passes everything; ``mends``: agrees with labels; ``spoils``: contradicts them."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, set[str]]] = []
@@ -50,7 +50,6 @@ def test_what_gains_nothing_is_refused_without_the_other_half() -> None:
 
 
 def test_a_gain_by_chance_is_not_proven() -> None:
-    """Three runs of the first half are put right, none of the other."""
     lucky = [run.unit for run in RUNS if not run.held_out and not run.passed][:3]
 
     def judging(text: str, runs: Sequence[LabelledRun]) -> Mapping[str, JudgedUnit]:

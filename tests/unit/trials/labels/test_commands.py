@@ -1,4 +1,4 @@
-"""``pandaeval labels`` and ``pandaeval calibrate`` on a store and on files."""
+"""``pandaeval labels`` and ``calibrate``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def run(data: Path, *arguments: str) -> Result:
 
 
 def labels_file(folder: Path, runs: int) -> Path:
-    """Of the first runs, as people see them."""
     path = folder / "labels.csv"
     passed, _ = flattered(400)
     path.write_text(
@@ -41,7 +40,6 @@ def labels_file(folder: Path, runs: int) -> Path:
 
 
 def results_file(folder: Path, runs: int, version: str = "4") -> Path:
-    """Results of a judge that flatters, an older revision of each before."""
     path, lines = folder / "results.jsonl", []
     for at, score in enumerate(flattered(400)[1][:runs]):
         for revision, said in ((1, 0.0), (2, float(score))):
@@ -67,7 +65,6 @@ def test_labels_go_in_once_and_out_again(data: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_about_no_metric_here_is_exported_when_asked_for(data: Path) -> None:
-    """It came by OTLP, where any name may come, and could not be imported again."""
     with contextlib.closing(connect(data / FILE_NAME, "off")) as connection:
         people.put(connection, [HumanLabel(unit(1), name, None, True) for name in (METRIC, "trace.polite")], 1.0)
     some = run(data, "labels", "export")

@@ -1,4 +1,4 @@
-"""How far judges and people agree: reference values, and what must hold whatever comes."""
+"""Judge agreement: references and invariants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _table(both: int, judge_only: int, people_only: int, neither: int) -> JudgeA
 
 
 def test_kappa_is_cohens() -> None:
-    """The example of most textbooks: of 50 proposals 20 and 15 alike, 5 and 10 not: 0.4."""
+    """Textbook example: 0.4."""
     found = _table(20, 5, 10, 15)
     assert found.kappa.value == pytest.approx(0.4)
     assert (found.n, found.passed, found.failed) == (50, 30, 20)
@@ -29,7 +29,7 @@ def test_kappa_is_cohens() -> None:
 
 
 def test_auroc_counts_pairs_and_half_of_the_ties() -> None:
-    """Hanley and McNeil 1982, table I: 51 abnormal and 58 normal images in five categories, area 0.893."""
+    """Hanley and McNeil 1982, table I: 0.893."""
     normal, abnormal = [33, 6, 6, 11, 2], [3, 2, 2, 11, 33]
     judge = np.repeat(np.r_[0:5, 0:5] / 4, [*normal, *abnormal])
     people = np.r_[np.zeros(58), np.ones(51)]
@@ -41,7 +41,6 @@ def test_auroc_counts_pairs_and_half_of_the_ties() -> None:
 
 
 def test_the_suggested_threshold_parts_what_people_pass_from_what_they_fail() -> None:
-    """A judge that never goes below 0.6: at 0.5 it passes everything."""
     judge = np.r_[np.full(30, 0.62), np.full(10, 0.8), np.full(60, 0.95)]
     people = np.r_[np.zeros(38), np.ones(62)]
     found = agreement(Labelled.of(people, judge), people, 0.5)
@@ -57,7 +56,6 @@ def test_where_all_are_passed_nothing_is_made_up() -> None:
 
 
 def test_what_was_chosen_more_often_weighs_less() -> None:
-    """Weights are as if a run stood there more than once."""
     people, judge = np.r_[1.0, 0, 1, 0, 1, 0], np.r_[0.9, 0.8, 0.4, 0.3, 0.7, 0.1]
     times = np.r_[4, 1, 1, 1, 2, 3]
     weighted = agreement(Labelled.of(people, judge, times), people, 0.5)
@@ -98,7 +96,6 @@ def test_a_score_at_the_threshold_passes() -> None:
 
 
 def test_of_equal_thresholds_the_nearest_to_the_present_one_is_suggested() -> None:
-    """Between 0.2 and 0.8 nothing parts better; 0.8 and 0.3 are halfway of neighbours."""
     people, judge = np.array([0.0, 1.0, 0.0, 1.0]), np.array([0.2, 0.4, 0.6, 0.8])
     assert agreement(Labelled.of(people, judge), people, 0.9).suggested.value == 0.7
     assert agreement(Labelled.of(people, judge), people, 0.1).suggested.value == 0.3
@@ -116,7 +113,6 @@ def test_nothing_is_compared_with_nothing() -> None:
 
 
 def test_a_judge_that_never_errs_has_open_intervals() -> None:
-    """40 runs without a mistake do not prove that there is none."""
     people = np.r_[np.zeros(10), np.ones(30)]
     found = agreement(Labelled.of(people, people), people, 0.5)
     for each, value in ((found.kappa, 1.0), (found.auroc, 1.0), (found.tpr, 1.0), (found.fpr, 0.0)):
@@ -128,7 +124,6 @@ def test_a_judge_that_never_errs_has_open_intervals() -> None:
 
 
 def test_runs_of_one_session_are_not_taken_for_independent() -> None:
-    """Each run five times over says no more than once."""
     draw = np.random.default_rng(4)
     people = (draw.random(40) < 0.6).astype(float)
     judge = np.where(draw.random(40) < 0.8, people, 1 - people)

@@ -1,4 +1,4 @@
-"""What labels are held against: each judged score is kept in the transaction of its result, with its chance."""
+"""Judged scores are stored with their results."""
 
 from __future__ import annotations
 

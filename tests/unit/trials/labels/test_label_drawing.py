@@ -1,4 +1,4 @@
-"""Which runs are to be labelled next."""
+"""Choice of runs to label."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ def test_runs_are_drawn_as_often_as_their_chances_say() -> None:
 
 
 def test_rates_from_drawn_runs_are_not_skewed() -> None:
-    """Runs near the threshold fail more often; a plain mean over drawn runs is too low."""
     draw = np.random.default_rng(8)
     judge = np.clip(draw.normal(0.8, 0.15, 4000), 0, 1)
     people = (draw.random(4000) < np.clip(1.6 * judge - 0.5, 0, 1)).astype(float)
@@ -62,7 +61,7 @@ def test_rates_from_drawn_runs_are_not_skewed() -> None:
 
 
 def test_a_number_follows_from_the_id_alone_and_is_the_same_everywhere() -> None:
-    """Eight bytes of BLAKE2b, personalised: whoever draws elsewhere draws the same."""
+    """Personalised BLAKE2b, eight bytes."""
     for id_ in ("", "run 1", "ein Lauf mit ü"):
         digest = hashlib.blake2b(id_.encode(), digest_size=8, person=b"label drawing").hexdigest()
         assert numbers_of([id_])[0] == (int(digest, 16) + 1) / 2.0**64

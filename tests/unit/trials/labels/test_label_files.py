@@ -1,4 +1,4 @@
-"""Labels from files: every form that people write, and what is said about mistakes."""
+"""Label files: forms and errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ def test_words_for_pass_and_fail(tmp_path: Path, word: str, passed: bool) -> Non
 
 
 def test_as_a_spreadsheet_saves_it(tmp_path: Path) -> None:
-    """Semicolons, a mark at the beginning, carriage returns, capitals, a line break in a comment."""
     text = (
         "\ufeffTrace_ID;Metric;Score;Annotator;Time;Comment;Team\r\n"
         f'{TRACE.upper()};trace.task_completion;0.25;ada;2026-01-31T08:00:00+01:00;"wrong\r\nday";red\r\n\r\n'

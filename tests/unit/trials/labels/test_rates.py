@@ -1,4 +1,4 @@
-"""Pass rates and what to label next, from a store."""
+"""Pass rates and next labels."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ def test_the_rate_is_that_of_the_formula(store: Store) -> None:
 
 
 def test_the_rate_does_not_move_when_another_version_of_the_question_takes_over(tmp_path: Path) -> None:
-    """A stricter version scores the newer half 0.4 lower; people say what they said. Labels are of the older half."""
     before, after = filled(tmp_path / "before"), filled(tmp_path / "after")
     scores = flattered(400)[1]
     newer = [judged_row(at, max(0.0, float(scores[at]) - 0.4)) for at in range(200, 400)]
@@ -129,7 +128,6 @@ def test_agents_have_their_own_rates_and_too_many_count_as_one(tmp_path: Path, m
 
 
 def test_runs_that_were_judged_less_often_weigh_more(tmp_path: Path) -> None:
-    """Suspicious runs are all judged, of the others every fifth; half of the judged ones are suspicious."""
     opened = Store(tmp_path / "sampled", "off")
     rows = [judged_row(at, 0.3 if at % 2 else 0.9, probability=1.0 if at % 2 else 0.2) for at in range(200)]
     opened.commit(WriteSet(judged=rows)).result()
@@ -178,11 +176,11 @@ class TestQueue:
 
 
 class TestUnclear:
-    """Verdicts that decide nothing: outside of the judge's rate, and their labels outside of the corrected rate."""
+    """Unclear verdicts leave both rates."""
 
     @pytest.fixture
     def unsure(self, store: Store) -> Store:
-        """The runs from 300 on are unclear, the last of them nearest to the threshold."""
+        """Make runs from 300 unclear, the last nearest the threshold."""
         rows = [replace(judged_row(at, 0.75 - (at - 300) / 500), passed=None) for at in range(300, 400)]
         store.commit(WriteSet(judged=rows)).result()
         return store
@@ -246,7 +244,6 @@ async def test_gauges_follow_the_labels(tmp_path: Path) -> None:
 
 
 def test_what_is_replaced_keeps_the_verdict_apart_from_scores(store: Store) -> None:
-    """A label changes neither results nor series nor what is judged."""
     before = store.reads.newest_seq(), [replace(row) for row, _ in people.judged(store.reads.connection())]
     store.people.put([HumanLabel(unit(300), METRIC, 0.0, False)], 1.0).result()
     assert (store.reads.newest_seq(), [row for row, _ in people.judged(store.reads.connection())]) == before

@@ -1,4 +1,4 @@
-"""When is another way of judging proven to be nearer to people?"""
+"""Proof of improved judging."""
 
 from __future__ import annotations
 

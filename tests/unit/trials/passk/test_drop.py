@@ -1,4 +1,4 @@
-"""Whether a suite got worse: the exact test against counting by hand, and its false alarms in simulation."""
+"""The exact test for drops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pandaeval_lab.passk.gate import drop, p_value
 
 
 def by_hand(pairs: list[tuple[tuple[int, int], tuple[int, int]]]) -> float:
-    """Every way to share each case's successes and failures out over its trials before and now."""
+    """Enumerate every split of outcomes."""
     urns = [([1] * (c0 + c1) + [0] * (n0 + n1 - c0 - c1), n1) for (n0, c0), (n1, c1) in pairs]
     ways = itertools.product(*(itertools.combinations(urn, drawn) for urn, drawn in urns))
     sums = [sum(map(sum, shares)) for shares in ways]

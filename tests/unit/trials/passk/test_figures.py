@@ -1,4 +1,4 @@
-"""The figures of repeated trials: with data of known figures, as results and by the command."""
+"""Figures of repeated trials."""
 
 from __future__ import annotations
 

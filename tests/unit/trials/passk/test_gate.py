@@ -1,4 +1,4 @@
-"""The regression gate, by its command."""
+"""The regression gate."""
 
 from __future__ import annotations
 
@@ -187,13 +187,12 @@ class TestEdges:
 
 
 def case(name: str, n: int, c: int, kind: str = "regression") -> CaseOutcomes:
-    """A case with so many determined trials, of which so many succeeded."""
+    """Return a case with trials and successes."""
     return CaseOutcomes(name, {(str(at), ""): at < c for at in range(n)}, kind)
 
 
 class TestCredible:
-    """Which cases may break so seldom by chance that all of them together share the level. A case that is broken, or
-    could have been: what its urn holds counts, and not who drew it."""
+    """Cases that share the level."""
 
     @pytest.mark.parametrize(
         ("old", "new", "could"),
@@ -229,8 +228,6 @@ class TestCredible:
 
 
 class TestCompared:
-    """The whole verdict."""
-
     def test_what_broke_what_is_missing_and_what_is_new(self) -> None:
         before = {"kept": [True] * 6, "few": [True], "gone": [True], "steady": [True, False, None]}
         now = {"kept": [False] * 6, "few": [False], "new": [True], "steady": [True, None]}

@@ -1,4 +1,4 @@
-"""Capability cases become regression cases when they pass steadily: by an interval, not by luck."""
+"""Promotion of cases by interval."""
 
 from __future__ import annotations
 

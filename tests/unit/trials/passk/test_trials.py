@@ -1,4 +1,4 @@
-"""Which results are trials of the same case, and which trials succeeded."""
+"""Trials of a case and their success."""
 
 from __future__ import annotations
 
@@ -121,7 +121,6 @@ def test_results_of_a_trace_say_which_attempt_at_which_case_it_was() -> None:
 
 
 def test_each_result_of_a_whole_trial_is_a_trial() -> None:
-    """A running collector grades each trace of a conversation by itself."""
     results = [trial("a", "1", passed, trace_id=str(passed), session_id="s") for passed in (True, False)]
     (case,) = trials(results).cases
     assert (case.n, case.c) == (2, 1)

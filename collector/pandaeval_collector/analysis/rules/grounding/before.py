@@ -1,8 +1,4 @@
-"""Grounding data that a trace leaves for later traces of its session: packed, capped, with a note on missing parts.
-
-Includes user messages, answers, call arguments and results, and documents of this trace. Excludes instructions, which
-later traces repeat, and history, which the session has.
-"""
+"""Packed grounding data of a trace for later traces of its session: user messages, answers, calls and documents."""
 
 from __future__ import annotations
 
@@ -40,9 +36,7 @@ _CUT = re.compile(r"(?:\.\.\.|…|truncated[^\n]{0,40})\Z", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Before:
-    """Content of earlier session traces, oldest first. ``hidden``: why the agent may have known more. ``responses``:
-    ids of their model responses.
-    """
+    """Content of earlier session traces, oldest first. ``hidden``: why the agent may have known more."""
 
     found: Sequence[tuple[Whose, Any]] = ()
     hidden: str | None = None
@@ -52,7 +46,6 @@ class Before:
 
 
 def pack(trace: Trace) -> bytes:
-    """Pack the content of the trace for the grounding of later traces."""
     kept: dict[tuple[Whose, str], None] = {}
     left, is_cut = _MOST_CHARS, False
     told: list[tuple[Whose, Any]] = [("told", trace.output), *(("told", turn.assistant) for turn in trace.turns)]
@@ -71,7 +64,6 @@ def pack(trace: Trace) -> bytes:
 
 
 def spelled(value: Any) -> str:
-    """Return a text as it is, and anything else as JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -81,7 +73,7 @@ def spelled(value: Any) -> str:
 
 
 def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
-    """Unpack the content of the earlier traces of a session, oldest first; ``b""`` for a trace without content."""
+    """Unpack earlier session traces, oldest first; ``b""`` for a trace without content."""
     found: list[tuple[Whose, Any]] = []
     missing = _MORE if len(packed) >= MOST_TRACES else None
     for index, each in enumerate(packed):
@@ -124,8 +116,6 @@ def shown(trace: Trace) -> Iterator[tuple[Whose, Any]]:
 
 
 def _of_messages(messages: Sequence[Message], begin: int) -> Iterator[tuple[Whose, Any]]:
-    """Yield what messages from ``begin`` on hold; the agent's own only before the last user's: the others are what
-    this trace says."""
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
     for index, message in enumerate(messages[begin:], begin):
         who = _OF_ROLE.get(message.role, "instructions")
@@ -160,7 +150,6 @@ def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
 
 
 def _not_captured(trace: Trace) -> str | None:
-    """Says which part of this trace itself is missing (results, messages, the user's words); ``None`` if nothing is."""
     if [call for call in trace.tool_calls if not call.has_result and call.error is None]:
         return "tool results were not captured"
     if any(map(_is_cut, [call.result for call in trace.tool_calls if call.has_result])):
@@ -173,9 +162,6 @@ def _not_captured(trace: Trace) -> str | None:
 
 
 def _is_cut(result: Any) -> bool:
-    """Return whether a result is incomplete: it ends in dots, is marked truncated, is cut JSON, or holds pages only the
-    provider can read.
-    """
     if isinstance(result, list):
         return any(isinstance(each, dict) and "encrypted_content" in each for each in result)
     if not isinstance(result, str):
@@ -188,8 +174,7 @@ def _is_cut(result: Any) -> bool:
 
 
 def shows_history(trace: Trace) -> bool:
-    """Return whether the spans hold an exchange before the last user message: if they do, the conversation is whole. A
-    greeting by the agent alone is none."""
+    """Return whether spans hold an exchange before the last user message, beyond the agent's greeting."""
     if len(trace.turns) > 1:
         return True
     for span in trace.spans:
@@ -205,14 +190,13 @@ def shows_history(trace: Trace) -> bool:
 
 
 def shows_results(trace: Trace) -> bool:
-    """Return whether the history on the first model call holds results; many frameworks drop them from it."""
     messages = next((span.input for span in trace.spans if span.kind is Kind.LLM and span.input), ())
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
     return any(message.role == "tool" for message in messages[:last])
 
 
 class _Zstd(threading.local):
-    """A compressor and a decompressor for each thread: making one takes twenty times as long as using it."""
+    """A cached compressor and decompressor per thread."""
 
     def __init__(self) -> None:
         self.compress = zstandard.ZstdCompressor(level=1).compress

@@ -76,24 +76,21 @@ class Claim:
 
     @property
     def around(self) -> str:
-        """The text about the value."""
         if self.key:
             return self.text
         return " ".join(self.text[max(0, self.value.start - 40) : self.value.end + 40].split())
 
     @property
     def before(self) -> str:
-        """The sentence up to the value."""
         return self.sentence[: max(0, self.value.start - self.begin)]
 
     @property
     def after(self) -> str:
-        """The sentence behind the value."""
         return self.sentence[self.value.end - self.begin :]
 
     @property
     def reports(self) -> bool:
-        """Whether the sentence reports something, neither in general nor about."""
+        """Whether the sentence reports a specific fact."""
         return bool(self.key) or not self.reads(_VAGUE)
 
     @property
@@ -106,7 +103,7 @@ class Claim:
 
     @property
     def of_case(self) -> bool:
-        """Whether it claims to be of this case: "your booking XKJ482 is paid"."""
+        """Whether it is about this case: "your booking XKJ482 is paid"."""
         return _CASE.search(self.sentence) is not None
 
     def is_beside(self, other: Claim) -> bool:
@@ -114,14 +111,13 @@ class Claim:
         return (self.span_id, self.begin) == (other.span_id, other.begin)
 
     def reads(self, pattern: re.Pattern[str]) -> bool:
-        """Return whether a pattern is found in the sentence, in which the value is a ``\\0``."""
+        """Return whether a pattern matches the sentence, with ``\\0`` for the value."""
         return pattern.search(f"{self.before}\0{self.after}") is not None
 
 
 @once_a_trace
 def claims(trace: Trace) -> tuple[list[Claim], list[Claim], list[Claim]]:
-    """Return the typed values that the answers state, those of arguments of changing calls, and the bare numbers of
-    the answers; the first of many."""
+    """Return the first typed values and bare numbers of answers, and identifiers of changing calls."""
     answers = [(turn.assistant, turn.span_id) for turn in trace.turns if turn.assistant]
     if not answers and trace.output:
         answers = [(trace.output, trace.root_span_id)]
@@ -134,7 +130,6 @@ def claims(trace: Trace) -> tuple[list[Claim], list[Claim], list[Claim]]:
 
 
 def of_answer(text: str, span_id: str) -> Iterator[Claim]:
-    """Yield the values that a folded answer states."""
     prose = _CODE.sub(lambda code: " " * len(code[0]), text)
     values = {value.start: value for value in values_of(prose) if specific(value)}
     values |= {hour.start: hour for hour in _hours(prose)}
@@ -168,7 +163,7 @@ def specific(value: Value) -> bool:
 
 @once_a_trace
 def changing(trace: Trace) -> list[ToolCall]:
-    """Return the calls with captured arguments that may change the state of things."""
+    """Return the possibly state-changing calls with captured arguments."""
     hints = read_only_hints(trace)
     calls = [call for call in trace.tool_calls if call.has_arguments]
     return [call for call in calls if nature(call.name, hints.get(call.name)) is Nature.CHANGING]
@@ -185,7 +180,6 @@ def _in_calls(trace: Trace) -> Iterator[Claim]:
 
 
 def _identifiers(key: str, text: str) -> Iterator[Value]:
-    """Yield the value of an argument if all of it is an identifier, or a number under a key that identifies."""
     if len(text) > _LONGEST_ARGUMENT:
         return
     for value in values_of(text):
@@ -196,7 +190,6 @@ def _identifiers(key: str, text: str) -> Iterator[Value]:
 
 
 def arguments(value: Any, key: str = "", depth: int = 12) -> Iterator[tuple[str, Any]]:
-    """Yield the texts and numbers of a call's arguments, each with its key."""
     if depth == 0:
         return
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Finds claims contradicted by the turn's calls or results, which have another single value."""
+"""Finds claims contradicted by a single other value in the turn's calls or results."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _CONVERTED = lazily(
 
 
 class Contradiction(NamedTuple):
-    """``instead``: the value in calls or results. ``is_sure``: no other such value exists."""
+    """``instead``: the value in calls or results. ``is_sure``: it is the only such value."""
 
     instead: str
     is_sure: bool = True
 
 
 class TurnComparison:
-    """What the calls of a trace were given and gave, as far as its answers may contradict it."""
+    """Compares answers with arguments and results of a trace's calls."""
 
     def __init__(self, trace: Trace, had: Known, stated: Sequence[Claim]) -> None:
         self._trace = trace
@@ -79,7 +79,7 @@ class TurnComparison:
         return Contradiction(f"the call used {fields[0].label} {fields[0].value.text}")
 
     def against(self, claim: Claim) -> Contradiction | None:
-        """Return the value in the results in place of a value that the agent did not have."""
+        """Return the results' value in place of an ungrounded value."""
         value = claim.value
         self._doubted += 1
         if self._doubted > MOST_DOUBTED:
@@ -114,7 +114,6 @@ class TurnComparison:
         return Contradiction(f"tool results have {first.value.text} ({first.label.strip()})", len(others) == 1)
 
     def _slip(self, claim: Claim, fields: Iterable[Field]) -> Contradiction | None:
-        """Return the number of a result of which the claim drops, doubles or swaps a digit."""
         digits = _digits(claim.value)
         if len(digits) < _LEAST_DIGITS + (claim.value.kind == "number"):
             return None
@@ -140,7 +139,6 @@ class TurnComparison:
 
 
 def _numbers(claim: Claim, known: Sequence[Field]) -> list[float]:
-    """Return the numbers beside a claim, and known amounts with their sum."""
     beside = [value for value in values_of(claim.text) if value.kind in NUMBERS and value.number != claim.value.number]
     amounts = [field.value.number for field in known]
     return [*dict.fromkeys((*(value.number for value in beside), *amounts, sum(amounts)))][:_MOST_NUMBERS]
@@ -155,14 +153,12 @@ def _steps(numbers: Sequence[float]) -> Iterator[float]:
 
 
 def _is_owned(field: Field, sentence: str) -> bool:
-    """Return whether a sentence, squeezed, names the object that holds a field."""
     names = [squeezed(name) for name in field.row]
     return any(len(name) > 2 and name in sentence for name in names)
 
 
 def _alike(field: Field, value: Value) -> bool:
-    """Return whether a field has the kind and unit of a value. A number alone may be an amount. A URL or an address
-    names its own target: no other contradicts it."""
+    """Return whether a field has the kind and unit of a value. URLs and addresses are never alike."""
     if value.kind in ("url", "address"):
         return False
     if field.value.kind == "number" and value.kind == "amount":
@@ -171,7 +167,6 @@ def _alike(field: Field, value: Value) -> bool:
 
 
 def _words_beside(claim: Claim) -> set[str]:
-    """Return the words between a claim and the value before it, and the word behind it."""
     before = _VALUE.split(claim.before)[-1]
     behind = _NEXT_WORD.match(claim.after)
     return set(_words(f"{before} {behind[1] if behind is not None else ''}"))
@@ -183,7 +178,6 @@ def _words(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _label(text: str) -> frozenset[str]:
-    """Return the last two words that name a field."""
     return frozenset(_words(text)[-2:]) - _NO_LABEL
 
 
@@ -193,7 +187,6 @@ def _names(field: Field, words: set[str]) -> bool:
 
 
 def _digits(value: Value) -> str:
-    """Return the digits of a number as written, without a fraction of zeros; ``""`` for other texts."""
     if value.kind == "identifier":
         return value.text if value.text.isdigit() else ""
     if value.kind not in NUMBERS or _is_scaled(value):
@@ -202,7 +195,6 @@ def _digits(value: Value) -> str:
 
 
 def _is_scaled(value: Value) -> bool:
-    """Return whether a number is rounded to thousands or millions: 1.2k."""
     return value.kind in NUMBERS and value.number >= 10.0 ** sum(map(str.isdigit, value.text))
 
 
@@ -212,7 +204,6 @@ def _shape(value: Value) -> str:
 
 
 def _is_slip(wrong: str, right: str) -> bool:
-    """Return whether a digit is dropped, doubled or swapped with the next digit."""
     if abs(len(wrong) - len(right)) > 1 or wrong == right:
         return False
     places = range(len(right))

@@ -32,8 +32,7 @@ _WORTH = re.compile(r"price|cost|fee|amount|total|fare|balance|pay|tax|refund|ch
 
 
 class Field(NamedTuple):
-    """A value of a text or of JSON. ``label``: its key, or the words before it; ``row``: the key and the short texts of
-    the object that holds it."""
+    """A value in text or JSON. ``label``: its key, or the words before it. ``row``: texts of its object."""
 
     value: Value
     label: str
@@ -41,7 +40,7 @@ class Field(NamedTuple):
 
 
 class Content:
-    """The fields of one text, or of JSON as text, and ``keys``: all that may be looked up (:func:`_keys`)."""
+    """The fields of a text or JSON. ``keys``: for lookup (:func:`_keys`)."""
 
     def __init__(self, raw: str) -> None:
         self.fields: list[Field] = []
@@ -83,7 +82,6 @@ class Content:
 
 
 def _parsed(text: str) -> Any:
-    """Parse a text that is a JSON object, list or text of one; else returns ``None``."""
     stripped = text.strip()
     if not stripped.startswith(("{", "[", '"{', '"[')) or len(stripped) > MOST_CHARS:
         return None
@@ -138,8 +136,6 @@ def form(value: Value) -> str:
 
 
 class _Kept(dict[str, Content]):
-    """Contents that were read, by their text. Safe on any thread."""
-
     count = 0
 
     def __missing__(self, raw: str) -> Content:
@@ -156,7 +152,6 @@ _kept = _Kept()
 
 
 def read(value: Any) -> Content:
-    """Read a text or JSON value, once by its content."""
     return _kept[spelled(value)]
 
 
@@ -198,11 +193,9 @@ class Known:
         return any(key in squeezed(fold(raw)) for raw in self._raw(is_argument))
 
     def knows(self, keys: set[float | str], is_argument: bool = False) -> bool:
-        """Return whether the agent had any of these keys."""
         return any(not keys.isdisjoint(_kept[raw].keys) for raw in self._raw(is_argument))
 
     def has_form(self, value: Value) -> bool:
-        """Return whether the agent had identifiers of this form."""
         return any(form(value) in _kept[raw].forms for raw in self._raw(True))
 
     def results(self) -> Iterator[Field]:
@@ -226,7 +219,7 @@ def _stands(text: str, whole: str) -> bool:
 
 
 def evidence(trace: Trace, earlier: Iterable[tuple[Whose, Any]] = ()) -> Known:
-    """Read all that the trace's spans show, and ``earlier``, which earlier traces of its session held."""
+    """Read the evidence of the trace's spans, and ``earlier`` session content."""
     found = Known()
     for who, value in chain(earlier, shown(trace), held(trace)):
         found.add(who, value)

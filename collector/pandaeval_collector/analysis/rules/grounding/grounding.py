@@ -1,4 +1,4 @@
-"""Checks which claimed values the agent had: grounded, certainly fabricated, suspect, or for a judge."""
+"""Sorts claimed values: grounded, certainly fabricated, suspect, or for a judge."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ class Loose:
 
 @dataclass(slots=True)
 class Grounding:
-    """``checked``: number of checked values by kind. ``loose``: ungrounded claims, failing first. ``for_judge``: claims
-    that need a judge. ``open``: claims that cannot be checked because of ``hidden``. ``notes``: omissions.
+    """The checked claims.
+
+    ``checked``: number by kind. ``loose``: ungrounded, failing first. ``open``: uncheckable because of ``hidden``.
+    ``notes``: omissions.
     """
 
     checked: dict[str, int] = field(default_factory=dict)
@@ -43,28 +45,22 @@ class Grounding:
 
     @property
     def total(self) -> int:
-        """How many values were checked."""
         return sum(self.checked.values())
 
     @property
     def failing(self) -> list[Loose]:
-        """The claims that are surely made up."""
         return [loose for loose in self.loose if loose.fails]
 
     def check(self, claim: Claim) -> None:
-        """Count a claim as checked."""
         self.checked[claim.value.kind] = self.checked.get(claim.value.kind, 0) + 1
 
     def reject(self, loose: Loose) -> None:
-        """Count a claim as checked and not grounded."""
         self.check(loose.claim)
         self.loose.append(loose)
 
 
 def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
-    """Check a trace's claims. ``earlier``: earlier session content. ``None`` without specific values. If the session
-    has no calls, answers come from model knowledge, so only case-specific values count.
-    """
+    """Check a trace's claims. ``earlier``: session content. ``None`` without specific values."""
     stated, called, numbers = claims(trace)
     if not (stated or called or numbers):
         return None
@@ -90,7 +86,6 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
 
 
 def _said(trace: Trace, earlier: Before | None, had: Known) -> str:
-    """Return the agent's earlier answers whose grounds are not known."""
     if (earlier is not None and not earlier.first) or shows_results(trace):
         return ""
     return fold("\n".join(had.own))
@@ -110,7 +105,6 @@ def _check(claim: Claim, comparison: TurnComparison, had: Known, said: str, foun
 
 
 def _sort_out(claim: Claim, comparison: TurnComparison, had: Known, found: Grounding) -> None:
-    """Return whether a claim that the agent did not have is fabricated, suspect or for the judge."""
     contradiction = None if claim.key else comparison.against(claim)
     if contradiction is not None:
         found.reject(Loose(claim, contradiction.instead, contradiction.is_sure))
@@ -129,20 +123,18 @@ def _is_made_up(claim: Claim, had: Known) -> bool:
 
 
 def looked(trace: Trace) -> bool:
-    """Whether the run called a tool or read a document."""
+    """Return whether the run called a tool or read a document."""
     if any(nature(call.name) is not Nature.THINKING for call in trace.tool_calls):
         return True
     return any(span.documents or span.kind is Kind.RETRIEVAL for span in trace.spans)
 
 
 def _looked(trace: Trace, before: Sequence[tuple[str, Any]]) -> bool:
-    """Whether this run, or an earlier one of its session, called a tool or read a document."""
     return looked(trace) or shows_results(trace) or any(who == "result" for who, _ in before)
 
 
 def first_said(trace: Trace, claim: Claim) -> str:
-    """Return the id of the span of the model call with the first mention of a value, else of the call that states
-    it."""
+    """Return the span ID of the model call that first mentions a value."""
     for span in trace.spans:
         if span.kind is not Kind.LLM or not span.output:
             continue

@@ -1,7 +1,4 @@
-"""Reads typed values in canonical form, for evidence and claims.
-
-Finds digits, then matches a single pattern. Ambiguous values (3/4/2026, 1,234, 3:15) keep both meanings. Linear time.
-"""
+"""Reads typed values in canonical form, in linear time. Ambiguous values (3/4/2026) keep all meanings."""
 
 from __future__ import annotations
 
@@ -143,12 +140,10 @@ class Value:
 
     @property
     def end(self) -> int:
-        """The position behind the value."""
         return self.start + len(self.text)
 
     @property
     def sign(self) -> tuple[str, float | str]:
-        """What it is: its kind and likeliest reading."""
         return self.kind, self.keys[0]
 
     @property
@@ -158,8 +153,7 @@ class Value:
 
 
 def fold(text: str) -> str:
-    """Return the text with ASCII digits (full-width, Arabic-Indic, Devanagari … become 0-9), plain dashes, blanks and
-    quotes. ASCII texts come back unchanged."""
+    """Return the text with ASCII digits and plain dashes, blanks and quotes. ASCII texts are unchanged."""
     return text if text.isascii() else _FOREIGN.sub(lambda signs: _folded(signs[0]), text)
 
 
@@ -170,12 +164,11 @@ def _folded(signs: str) -> str:
 
 
 def squeezed(text: str) -> str:
-    """Return only letters and digits, without case: the same key for all spellings of an identifier or address."""
+    """Return only letters and digits, without case."""
     return _BETWEEN.sub("", text.casefold())
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """Return a pattern of any of these words, the longest first, which most texts fail at the first letter."""
     ordered = sorted(words, key=len, reverse=True)
     return rf"(?=[{''.join(dict.fromkeys(word[0] for word in ordered))}])(?:{'|'.join(ordered)})"
 
@@ -221,7 +214,7 @@ def _is_day(year: int, month: int, day: int) -> bool:
 
 
 def times(text: str) -> tuple[float, ...]:
-    """Return the minutes of the day that a time means: two for 9:30, a single minute for 21:30, none for 27:00."""
+    """Return the possible minutes of the day: two for 9:30, one for 21:30, none for 27:00."""
     numbers = [int(each) for each in _DIGITS.findall(text)[:2]]
     if numbers[0] > 99:  # 515 AM, as weather services write
         numbers = list(divmod(numbers[0], 100))
@@ -258,7 +251,7 @@ _NO_UNIT = re.compile(r"[\d.,'\s-]+")
 
 
 def readings(text: str) -> tuple[float, ...]:
-    """Return the numbers that a text may stand for, the likeliest first; none for a version such as 1.2.3."""
+    """Return a text's possible numbers, likeliest first; none for a version such as 1.2.3."""
     counted = _IS_COUNTED.match(text)
     if counted is not None and len(parts := _COUNTED_PART.findall(counted[0])) > 1 and len(text) <= _MOST_DIGITS:
         return (_counted(parts),)
@@ -270,7 +263,6 @@ def readings(text: str) -> tuple[float, ...]:
 
 
 def _counted(parts: Sequence[tuple[str, str]]) -> float:
-    """Return the sum of a number in groups: the units below ten thousand count within their group."""
     total = group = 0.0
     for digits, unit in parts:
         size = _SMALL.get(unit) or _SCALES.get(unit, 1.0)
@@ -281,7 +273,6 @@ def _counted(parts: Sequence[tuple[str, str]]) -> float:
 
 
 def _spellings(plain: str) -> list[str]:
-    """Return the number with a decimal point, without separators of groups; two where it may be both."""
     commas, points = plain.count(","), plain.count(".")
     if commas and points:
         decimal = "," if plain.rfind(",") > plain.rfind(".") else "."
@@ -315,7 +306,7 @@ _VALUE = lazily("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNAT
 
 
 def scan(text: str) -> Sequence[Value]:
-    """Return the values of a folded text in order; single digits are among the numbers."""
+    """Return the values of a folded text in order; single digits are numbers."""
     found: list[Value] = []
     if "@" in text or "://" in text or "www." in text:
         for address in _ADDRESSES.finditer(text):
@@ -342,8 +333,6 @@ values_of = lru_cache(maxsize=256)(scan)
 
 
 def _match(text: str, done: int, at: int) -> re.Match[str] | None:
-    """Matches a value from a word or sign before its token (a month, a currency, a part of the day), its token, or its
-    first digit."""
     start, least = at, max(done, at - _LONGEST_TOKEN)
     while start > least and (text[start - 1].isalnum() or text[start - 1] in "_-") and text[start - 1] < "\u2e80":
         start -= 1

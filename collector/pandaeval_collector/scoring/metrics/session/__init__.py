@@ -1,1 +1,1 @@
-"""Metrics about a session: pure functions of what its traces were found to be."""
+"""Metrics of a session: pure functions of its traces' results."""

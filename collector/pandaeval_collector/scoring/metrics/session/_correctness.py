@@ -1,5 +1,7 @@
-"""What a judge is asked of a conversation, once for ``correctness``, ``goal_completion`` and ``user_friction``, how its
-reply is checked, and the finding on whether the agent did its job."""
+"""The shared judge question about a conversation, the check of its reply, and the correctness finding.
+
+It answers ``correctness``, ``goal_completion`` and ``user_friction`` in one call.
+"""
 
 from __future__ import annotations
 
@@ -100,8 +102,6 @@ Misstatements: both refunded, turn 2, grave. First wrong step call 4, correct fa
 
 
 class Thing(Answer):
-    """Something that was asked for."""
-
     thing: _Words = Field(description="In the user's words")
     became: Literal["done", "wrong", "missing", "rightly declined", "needlessly declined", "unknown"] = Field(
         description='"wrong": done or told with a wrong detail'
@@ -110,23 +110,17 @@ class Thing(Answer):
 
 
 class BrokenRule(Answer):
-    """Something that the agent did and must not do."""
-
     rule: _Words = Field(description="The rule, and the forbidden action")
     step: Step = Field(description="The step that did it")
 
 
 class Misstatement(Answer):
-    """Something untrue that the user was told."""
-
     statement: _Words = Field(description="The statement, and the fact")
     step: Step = Field(description="The step with the statement")
     grave: bool = Field(description="True if the user would still act on it")
 
 
 class Suspect(Answer):
-    """What became of a value that ``grounding`` found nowhere."""
-
     model_config = ConfigDict(extra="ignore")
 
     number: int = Field(description="Its number in the list")
@@ -134,7 +128,7 @@ class Suspect(Answer):
 
 
 def _in_form(replied: Any) -> list[Any]:
-    """Keeps what has the form of an answer on a suspect: whatever else stands there costs the verdict nothing."""
+    """Drop invalid answers about suspects, so that they do not invalidate the verdict."""
     kept = []
     for each in replied if isinstance(replied, list) else ():
         with suppress(ValidationError):
@@ -143,7 +137,7 @@ def _in_form(replied: Any) -> list[Any]:
 
 
 class Correctness(Answer):
-    """The parts first, then what follows from them. ``correct``: ``None`` where the record does not suffice to tell."""
+    """The parts of the verdict, then the conclusion. ``correct``: ``None`` if unknown."""
 
     suspects: Annotated[list[Suspect], BeforeValidator(_in_form)] = Field(
         default_factory=list, description="One for each suspect in the list."
@@ -181,8 +175,6 @@ class Correctness(Answer):
 
 
 class Whole(Correctness, Verdict):
-    """What is asked about a whole conversation at once; the last three answer for metrics of their own."""
-
     goal_completed: bool | None = Field(
         description="Strictly: did the user get everything that they wanted, by the end? Partly done, only discussed "
         "or refused is false, even if the refusal is right. A forbidden success is true. A request that the user "
@@ -198,7 +190,7 @@ class Whole(Correctness, Verdict):
 
 
 def failure_of(verdict: Correctness) -> str | None:
-    """Returns the label of the gravest fault that a verdict's parts name, ``None`` without any."""
+    """Return the label of the most severe fault in a verdict's parts, else ``None``."""
     became = {each.became for each in verdict.things}
     faults = {
         "forbidden_action": bool(verdict.broken_rules),
@@ -211,7 +203,6 @@ def failure_of(verdict: Correctness) -> str | None:
 
 
 def _check(verdict: Correctness, given: Mapping[str, Any]) -> str | None:
-    """Returns which named step does not exist, or which parts do not fit together."""
     whole = verdict if isinstance(verdict, Whole) else None
     steps = [verdict.first_wrong_step, *(each.shown_by for each in verdict.things)]
     steps += [each.step for each in verdict.broken_rules] + [each.step for each in verdict.misstatements]
@@ -259,8 +250,7 @@ WHOLE = Rubric(name="conversation", version="5", text=TEXT, verdict=Whole, max_t
 
 
 def outcomes(verdict: Correctness, suspects: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Returns what became of each suspect, with its value and place: ``unknown`` where the reply does not say, or says
-    two things."""
+    """Return the outcome of each suspect; ``unknown`` if it is missing or contradictory."""
     replied: dict[int, set[str]] = {}
     for each in verdict.suspects:
         replied.setdefault(each.number, set()).add(each.became)
@@ -276,8 +266,9 @@ def outcomes(verdict: Correctness, suspects: Sequence[Mapping[str, str]]) -> lis
 def finding_of(
     verdict: Correctness, conversation: Conversation, suspects: Sequence[Mapping[str, str]] = ()
 ) -> Score | Unscored:
-    """Makes the finding of a verdict; its metadata hold the parts, the step to ``blame``, and what became of the
-    ``suspects`` that the judge was asked about; the reason names those that it confirmed or refuted."""
+    """Make the finding of a verdict, with the parts, the step to ``blame`` and the outcomes of ``suspects`` as
+    metadata.
+    """
     parts = verdict.model_dump(include={"things", "broken_rules", "misstatements", "first_wrong_step", "sure"})
     if verdict.open_question:
         parts["open_question"] = one_line(neutral(verdict.open_question))
@@ -298,7 +289,6 @@ def finding_of(
 
 
 def _blamed(conversation: Conversation, named: str) -> dict[str, Any]:
-    """Returns which span a named step is: the call's, or the one that gave a turn's answer."""
     trace, (kind, _, number) = conversation.trace, named.partition(" ")
     call = trace.tool_calls[int(number) - 1] if kind == "call" else None
     turn = trace.turns[int(number) - 1] if call is None and trace.turns else None
@@ -310,8 +300,7 @@ def _blamed(conversation: Conversation, named: str) -> dict[str, Any]:
 def of_conversation(
     name: str, version: str, question: str, about: str | None, score: Callable[..., Score | Unscored]
 ) -> JudgedSessionMetric:
-    """Makes a metric that takes its ``score`` from the judge's reply about a conversation, which is asked for once:
-    a function of the reply, the conversation and the suspects in it."""
+    """Make a metric whose ``score`` takes the shared reply, the conversation and its suspects."""
 
     async def ask(conversation: Conversation, judge: Judge) -> Finding | None:
         trace, missing = conversation.trace, conversation.missing

@@ -1,4 +1,4 @@
-"""What the traces of a session say, made ready for the session formulas."""
+"""Prepares the trace results of a session for the session formulas."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ ENOUGH = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How complete a session's signals are. ``share``: signals obtained / expected, 1.0 where none is expected. Without
-    a judge our own signals count too, and the judged kinds are expected of every trace, and missing. ``thin``: enabled
-    kinds that were obtained too rarely. ``assumed``: something was reported as assumed; ``expected``: how many signals
-    of the source's kinds should be there."""
+    """The completeness of a session's signals.
+
+    ``share``: obtained / expected, 1.0 if none is expected. ``thin``: kinds obtained too rarely. ``assumed``: some
+    signal is assumed.
+    """
 
     share: float
     thin: tuple[str, ...]
@@ -30,8 +31,6 @@ class Coverage:
 
 
 def looked_at(session: SessionView, context: SessionContext) -> float:
-    """Returns the share of the applicable rule checks of a session's traces that gave a score; too little was known for
-    the others. 1.0 where none applies."""
     names = {*KINDS, *context.extra_signals} - {*JUDGED}
     found = [signal for trace in session.traces for name, signal in trace.signals.items() if name in names]
     apply = [each for each in found if each.outcome != "assumed" and each.why not in NOT_EXPECTED]
@@ -39,10 +38,7 @@ def looked_at(session: SessionView, context: SessionContext) -> float:
 
 
 def failures(session: SessionView, names: Iterable[str]) -> dict[str, int]:
-    """Returns in how many traces each of the metrics fails, most first.
-
-    A failed call of one trace that a later trace makes up for is no failure of the session.
-    """
+    """Return the number of failed traces by metric, highest first, without recovered calls."""
     recovered = _recovered(session)
     counted: Counter[str] = Counter()
     for trace in session.traces:
@@ -56,8 +52,7 @@ def failures(session: SessionView, names: Iterable[str]) -> dict[str, int]:
 
 
 def session_signals(session: SessionView, context: SessionContext) -> list[dict[str, float]]:
-    """Returns the signals of each trace. A tool that failed for good in one trace and worked in a later one is no
-    failure of the session, and counts half; a call that a later one answers is none at all."""
+    """Return the signals of each trace. A failed tool that works later counts half; an answered call does not count."""
     found = [signals_of(trace, context) for trace in session.traces]
     recovered = _recovered(session)
     for trace, signals in zip(session.traces, found, strict=True):
@@ -68,7 +63,6 @@ def session_signals(session: SessionView, context: SessionContext) -> list[dict[
 
 
 def _recovered(session: SessionView) -> set[str]:
-    """Returns the IDs of the traces whose failed or unanswered call a later trace makes up for."""
     recovered: set[str] = set()
     done: set[str] = set()
     for trace in reversed(session.traces):
@@ -80,8 +74,7 @@ def _recovered(session: SessionView) -> set[str]:
 
 
 def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]:
-    """Returns the scored signals of a trace, and our own ones of its end and its loops where they are enabled; its
-    correctness where a judge was asked for it, unless all of our own are switched off."""
+    """Return the scored signals of a trace, with our enabled signals, and ``correctness`` if judged."""
     found = {
         kind: signal.value
         for kind in KINDS
@@ -100,25 +93,22 @@ def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]
 
 
 def rests_on(session: SessionView, context: SessionContext) -> dict[str, int]:
-    """Returns in how many traces each signal was obtained, whether it spoke against the trace or not."""
     found = {name: _count(session, name)[1] for name in (*KINDS, *context.extra_signals)}
     return {name: count for name, count in found.items() if count}
 
 
 def is_judged(session: SessionView) -> bool:
-    """Returns whether a judge was or will be asked about any trace of the session."""
     signals = (trace.signals.get(kind) for trace in session.traces for kind in JUDGED)
     return any(signal is not None and signal.why not in NOT_EXPECTED for signal in signals)
 
 
 def was_drawn(session: SessionView) -> bool:
-    """Returns whether any trace of the session was selected and drawn for judging its confidence."""
+    """Return whether confidence was drawn for judging in any trace."""
     signals = (trace.signals.get("confidence") for trace in session.traces)
     return any(signal is not None and signal.why != "not_sampled" for signal in signals)
 
 
 def coverage(session: SessionView, context: SessionContext) -> Coverage:
-    """Returns how much of the expected evidence is there."""
     counts = {kind: _count(session, kind) for kind in KINDS if kind in context.enabled}
     thin = tuple(kind for kind, (expected, obtained) in counts.items() if expected and obtained < ENOUGH * expected)
     expected, obtained = _total(counts.values())
@@ -135,7 +125,6 @@ def coverage(session: SessionView, context: SessionContext) -> Coverage:
 
 
 def _count(session: SessionView, name: str) -> tuple[int, int]:
-    """Returns in how many traces a signal is expected, and in how many of those it was obtained."""
     signals = [signal for trace in session.traces if (signal := trace.signals.get(name)) is not None]
     expected = [each for each in signals if each.outcome != "assumed" and each.why not in NOT_EXPECTED]
     return len(expected), sum(each.outcome == "scored" for each in expected)

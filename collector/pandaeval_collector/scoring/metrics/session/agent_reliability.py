@@ -1,20 +1,16 @@
 """Did the agent ever fail badly in this session?
 
 The metric finds the highest risk of each trace, and scores the session by its worst traces. The risks come from
-confidence, repetition, tool choice, topic, ``response``, ``grounding`` and ``tool_loop``, and from ``correctness`` if a
-judge judged each trace. The score is 1 - (0.9 × the mean risk of the worst 15 % + 0.1 × the worst risk). It does not
-balance a bad trace with good traces. Yet the tail is relative: a catastrophe among 14 to 20 traces still scores 0.60,
-so read ``max_risk`` and the flagged traces too.
+confidence, repetition, tool choice, topic, ``response``, ``grounding`` and ``tool_loop``, and from ``correctness`` if
+every trace was judged. The score is 1 - (0.9 × the mean risk of the worst 15 % + 0.1 × the worst risk). It does not let
+good traces balance a bad trace.
 
-Every failing result counts, whatever the score: if a metric that this one reads fails in any trace, the session is no
-success. If only ``grounding`` fails, or if only suspects lower the score, the label is ``suspect`` and the session
-neither passes nor fails, because these kinds are too often wrong.
+If any of these metrics fails in a trace, the session fails. If only ``grounding`` fails, or only suspects lower the
+score, the label is ``suspect``, which neither passes nor fails.
 
-Without a judge the score rests on code alone. Then ``metadata.basis`` is ``inline``, ``coverage`` counts the judged
-signals as missing, and there is no band. The label is ``problem_found``, ``suspect`` or ``no_problem_found``. If only
-the ends of the runs were checked, or fewer than half of the applicable checks could run, there is no score. A made-up
-value raises the risk only together with another failure. ``no_problem_found`` does not mean that the task succeeded;
-only a judge or a reference can show that.
+Without a judge, ``metadata.basis`` is ``inline`` and the label is ``problem_found``, ``suspect`` or
+``no_problem_found``. There is no score if fewer than half of the applicable checks ran. ``no_problem_found`` does not
+mean that the task succeeded.
 
 Source: PandaProbe, session metrics, *Agent Reliability*.
 """
@@ -111,7 +107,6 @@ def _no_problem(
     reason: str,
     share: float,
 ) -> Finding:
-    """Returns the finding where rules found no problem; without a score if they could look at too little."""
     basis, label = metadata["rests_on"], "no_problem_found"
     checks = _checks(counted, basis)
     if {*counted} == {GROUNDING}:
@@ -130,7 +125,6 @@ def _no_problem(
 
 
 def _checks(counted: Mapping[str, int], basis: Mapping[str, int], what: str = "") -> str:
-    """Describes what rules found; ``what``: in place of the number of findings."""
     told = ", ".join(f"{name} in {_traces(count)}" for name, count in counted.items())
     total = sum(counted.values())
     if not what:

@@ -1,12 +1,10 @@
 """Did the user reach the goal by the end of the conversation?
 
-A judge answers yes or no, or gives no score if the record is not sufficient. A goal that was only discussed, partly
-reached or refused is not completed, even if the refusal was right. The goal is the goal that the application states
-(``pandaeval.goal``), else the user's wishes in the user's own words. The judge answers it in the call of
-``correctness``. It does not judge whether the agent was right; ``correctness`` does. Of a conversation of more than 24
-traces, the first and the newest are shown.
+A judge answers yes or no in the call of ``correctness``; there is no score if the record is not sufficient. A
+discussed, partly reached or refused goal is not completed. The goal comes from ``pandaeval.goal``, else from the user's
+words. It does not judge whether the agent was right. Above 24 traces, the judge sees the first and the newest.
 
-Scale: 0 or 1; a gate checks the share of conversations that score 1.
+Scale: 0 or 1. A gate checks the share of conversations with the score 1.
 Source: Agentest, evaluation metrics, *Goal Completion*.
 """
 

@@ -1,10 +1,10 @@
 """How hard did the agent make it for the user?
 
-A judge counts signs of friction in the user's messages: users repeat themselves, correct the agent, complain, ask for a
-person or give up. The judge answers it in the call of ``correctness``. It does not judge whether the agent was right: a
+A judge counts signs of friction in the user's messages: users repeat themselves, correct the agent, complain, request a
+person or give up. The judge answers in the call of ``correctness``. It does not judge whether the agent was right: a
 right refusal can annoy users.
 
-Scale: 1 none, 0.5 some, 0 much.
+Scale: 1 for no friction, 0.5 for some friction, 0 for much friction.
 Source: ours.
 """
 

@@ -1,1 +1,1 @@
-"""Metrics about one trace."""
+"""Metrics of a trace."""

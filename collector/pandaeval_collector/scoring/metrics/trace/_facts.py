@@ -1,5 +1,4 @@
-"""What the spans say by themselves about a run, as judged metrics need it, and what the agent was to do: only
-that is asked of a model, where no message tells it."""
+"""Facts for judged metrics. Code reads them from the spans; a judge extracts the task only if no message states it."""
 
 from __future__ import annotations
 
@@ -63,8 +62,6 @@ NOTHING_TOLD = Unscored(Why.NO_CONTENT, "no content of the user, the agent or a 
 
 
 class Task(Answer):
-    """``task``: empty when the record does not tell."""
-
     task: Annotated[str, Field(max_length=_LONGEST)] = Field(
         description="The user's requests in one or two sentences, with every condition: numbers, dates, places, "
         "limits, form of the answer. If a later request withdraws an earlier one, only the later one. If no words of "
@@ -73,7 +70,6 @@ class Task(Answer):
 
 
 def _told(trace: Trace, pack: Pack) -> dict[str, str] | None:
-    """Returns the task, without secrets, where a single message of the user states it."""
     said = (trace.turns[0].user or "").strip() if len(trace.turns) == 1 else ""
     if 0 < len(said) <= _LONGEST:
         words, last_said = len(said.split()), pack.last_said
@@ -107,12 +103,10 @@ USER_INPUT = replace(TASK, known=lambda trace, pack: {} if user_input(trace) is 
 
 
 def numbers(trace: Trace) -> dict[str, int]:
-    """Returns how many calls and turns there are, so that a reply can be held against them."""
     return {"calls": len(trace.tool_calls), "turns": max(1, len(trace.turns))}
 
 
 def _named(step: Any) -> Any:
-    """Takes a bare number for that of a call."""
     text = str(step).strip().lower() if isinstance(step, int | str) and not isinstance(step, bool) else step
     return f"call {text}" if isinstance(text, str) and text.isdigit() else text
 
@@ -122,7 +116,7 @@ Step = Annotated[str, Field(pattern=STEP), BeforeValidator(_named)]
 
 
 def no_such(steps: Iterable[str | None], given: Mapping[str, Any]) -> str | None:
-    """Returns what is wrong with named steps: one that does not exist, by the :func:`numbers` that were given."""
+    """Return the error for steps that do not exist, by the :func:`numbers`."""
     for step in filter(None, steps):
         kind, _, number = step.partition(" ")
         if not 1 <= int(number) <= given[f"{kind}s"]:
@@ -131,12 +125,11 @@ def no_such(steps: Iterable[str | None], given: Mapping[str, Any]) -> str | None
 
 
 def undetermined(reason: str) -> Unscored:
-    """Makes the finding for a verdict that nothing can be said."""
     return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not decide: {reason}")
 
 
 def user_input(trace: Trace) -> str | None:
-    """Returns what the user said in all turns, without secrets, about 2000 characters; ``None``: not captured."""
+    """Return the user's redacted words of all turns, about 2000 characters; ``None`` if not captured."""
     text = _asked(trace)
     return elided(redact(text), _MAX_TEXT) if text else None
 
@@ -147,20 +140,16 @@ def _asked(trace: Trace) -> str:
 
 
 def answered(trace: Trace) -> bool:
-    """Returns whether there is an answer that says anything: an empty one, or a punctuation mark, does not."""
     return any(says_something(text) for text in (trace.output, *(turn.assistant for turn in trace.turns)))
 
 
 def why_not_captured(trace: Trace) -> str:
-    """Returns, for people, why content that is needed may be missing."""
     lost = (note for note in trace.notes if "cut short" in note or "were dropped" in note)
     return next(lost, "is content capture switched on?")
 
 
 def says_something(text: str | None) -> bool:
-    """Returns whether a text says anything: not an empty one, one of punctuation alone (letters, digits and pictographs
-    count), a control token or the bare opening of an answer that never comes. Such texts make some judges answer "all
-    is well"."""
+    """Return whether a text has letters, digits or pictographs, and is not only a control token or an opening."""
     seen = UNSEEN.sub("", text or "")
     if len(seen) > _OPENING:
         return has_content(seen)
@@ -169,21 +158,20 @@ def says_something(text: str | None) -> bool:
 
 
 def crashed(trace: Trace) -> bool:
-    """Returns whether the run ended with an error, and its last answer says nothing."""
+    """Return whether the run ended with an error and without an answer."""
     last = trace.turns[-1].assistant if trace.turns else None
     return trace.error is not None and not says_something(trace.output) and not says_something(last)
 
 
 def told(trace: Trace) -> bool:
-    """Returns whether any words of the user, the agent or a tool were captured. Names of tools, which are recorded even
-    without content, tell neither what was wanted nor what came of it."""
+    """Return whether any words of user, agent or tool were captured."""
     if _asked(trace) or answered(trace) or any(says_something(text) for text in trace.reasoning):
         return True
     return any(call.error or call.result or (call.has_arguments and call.arguments) for call in trace.tool_calls)
 
 
 def shows_nothing(trace: Trace, context: TraceContext) -> Unscored | None:
-    """Returns the finding for a run without a captured answer or step; ``None`` if a judge can read the run."""
+    """Return the finding for a run without a captured answer or step, else ``None``."""
     if not told(trace):
         return NOTHING_TOLD
     if answered(trace) or trace.tool_calls or any(says_something(text) for text in trace.reasoning):
@@ -192,14 +180,13 @@ def shows_nothing(trace: Trace, context: TraceContext) -> Unscored | None:
 
 
 def tools_called(trace: Trace) -> list[dict[str, Any]]:
-    """Returns ``{name, parameters}`` of the calls in order, without secrets; of more than 100 the first and last 50."""
+    """Return the redacted ``{name, parameters}`` of the calls in order; of more than 100, the first and last 50."""
     calls, half = trace.tool_calls, _MAX_LISTED // 2
     shown = calls if len(calls) <= _MAX_LISTED else (*calls[:half], *calls[-half:])
     return [{"name": call.name, "parameters": parameters(call)} for call in shown]
 
 
 def available_tools(trace: Trace) -> list[dict[str, str]]:
-    """Returns ``{name, description}`` of the first 100 tools that the agent had, without secrets."""
     return [
         {"name": tool.name, "description": elided(redact(tool.description), _MAX_VALUE)}
         for tool in trace.tools[:_MAX_LISTED]
@@ -207,7 +194,7 @@ def available_tools(trace: Trace) -> list[dict[str, str]]:
 
 
 def parameters(call: ToolCall) -> Any:
-    """Returns a call's arguments without secrets; shortened to a text when long, ``None`` when not captured."""
+    """Return a call's redacted arguments, shortened to text if long; ``None`` if not captured."""
     if not call.has_arguments:
         return None
     value = redact_value(call.arguments)
@@ -217,7 +204,7 @@ def parameters(call: ToolCall) -> Any:
 
 # A judged metric of level trace: its question, and what becomes of the answer.
 class ConcludedError(Exception):
-    """What was extracted settles the question; ``finding``: how."""
+    """The extracted facts settle the question with ``finding``."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding)
@@ -239,10 +226,11 @@ def of_trace(
     extractions: tuple[Extraction[Any], ...] = (),
     **more: Any,
 ) -> JudgedTraceMetric:
-    """Makes a metric that has a judge answer the question in ``text``. ``decides``: the field of the answer with its
-    value, which is unknown if that is ``None``; ``levels``: the number of each value, if it is a word; ``score``:
-    scores the value by the answer and the facts that the ``extractions`` found. ``more``: of
-    :class:`pandaeval_collector.judge.rubric.QuestionPart`."""
+    """Make a metric whose question a judge answers.
+
+    ``decides``: field with the value; ``None`` is unknown. ``levels``: number of each word value. ``score``: takes the
+    answer and the extracted facts. ``more``: fields of :class:`pandaeval_collector.judge.rubric.QuestionPart`.
+    """
     part = QuestionPart(
         name=name, version=version, level="trace", about=ABOUT, text=text, answer=answer, needs=extractions, **more
     )
@@ -272,7 +260,6 @@ def asking(
     evaluate: Callable[[Any, Any], Finding | None],
     **more: Any,
 ) -> M:
-    """Makes a metric of the class ``made`` of a question of its own. ``more``: further fields of the class."""
     return made(
         name=part.name,
         version=part.version,
@@ -288,8 +275,7 @@ def asking(
 
 
 def levelled(name: str, reason: str, levels: Iterable[str], note: str | None = None) -> type[Answer]:
-    """Makes the shape of an answer with a ``reason``, as described, and ``level``: one of the ``levels`` or, where it
-    cannot be told, ``None``. ``note``: the description of the level."""
+    """Make an answer shape with ``reason`` and ``level`` (``None`` if undetermined)."""
     level: Any = Literal[tuple(levels)] | None
     fields: dict[str, Any] = {
         "reason": (Reason, Field(description=reason)),

@@ -1,4 +1,4 @@
-"""What code knows about a run limits what a judge may say of it: a judge reads words, and words can be wrong."""
+"""Limits on a judge's score from facts that code knows."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ NOT_KNOWN = 0.74
 
 
 def outcome(trace: Trace) -> str:
-    """Returns what came of a run, for people: results, answer, and the error of a run that ended with one; only what
-    was recorded, at most about 2000 characters, without secrets."""
+    """Return results, answer and final error of a run for people, redacted, about 2000 characters."""
     said = [turn.assistant for turn in trace.turns if turn.assistant and turn.assistant.strip()]
     answer = _short(" / ".join(said) or (trace.output or "").strip() or "(none)", _ANSWER)
     results = _results(trace) or "no tool was called"
@@ -57,14 +56,16 @@ def _results(trace: Trace) -> str:
 
 
 def _short(text: str, most: int) -> str:
-    """Returns one line of about ``most`` characters. Redacts before it cuts: half of a secret is not recognised."""
+    """Redact before cutting, because a partial secret is not recognised."""
     return elided(one_line(redact(elided(text, _LONGEST))), most)
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The best score that the facts allow. ``by``: for programs; ``reason``: for people; ``calls``: the 1-based
-    positions of the calls in question. A ``best`` of 1 with a reason limits nothing and is only noted."""
+    """The best score that the facts allow.
+
+    ``by``: for programs; ``reason``: for people; ``calls``: 1-based positions. A ``best`` of 1 is only a note.
+    """
 
     best: float
     by: str
@@ -72,8 +73,7 @@ class Limit:
     calls: tuple[int, ...] = ()
 
     def applied(self, value: float, reason: str, metadata: Mapping[str, Any]) -> Score:
-        """Returns the judge's score, or the limit where it is lower; then reason and metadata say so.
-        ``metadata.noted``: what was found and limits nothing."""
+        """Return the lower of score and limit, noted in reason and metadata."""
         if value <= self.best:
             noted = {"noted": self.reason} if self.best == 1.0 and self.reason else {}
             return Score(value, reason, {**metadata, **noted})
@@ -88,12 +88,10 @@ NO_LIMIT = Limit(1.0, "", "")
 
 
 def completion_limit(trace: Trace) -> Limit:
-    """Returns how far a task can have been accomplished.
+    """Return the highest possible completion of a task.
 
-    A run that ended with an error and gave no answer: below half. The same if a call that was to change something
-    failed for good (:func:`lost_at`), unless the agent told of it or handed over; and in part at most if all calls
-    failed: what the agent says is not what happened. An agent that tells may have done all that could be done ("cancel
-    it if you can, else tell me"): the limit is 1, and ``by`` and ``reason`` are notes.
+    Below half: an error without an answer, or a changing call failed for good (:func:`lost_at`). Partial: all calls
+    failed. A reported failure or hand-over lifts the limit.
     """
     if crashed(trace):
         return Limit(LEFT_UNDONE, "error_without_answer", "the run ended with an error and gave no answer")
@@ -117,7 +115,7 @@ def completion_limit(trace: Trace) -> Limit:
 
 
 def efficiency_limit(trace: Trace) -> Limit:
-    """Returns how efficient a run can have been: the share of its calls that did not repeat another one in vain."""
+    """Return the share of calls that repeated no other call in vain."""
     found = tool_loop(trace)
     if not found.wasted_calls:
         return NO_LIMIT

@@ -1,4 +1,4 @@
-"""The plan that the agent made, asked of a judge once per trace and shared by the metrics that need it."""
+"""The agent's plan, extracted by a judge once per trace and shared among metrics."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ _PLANS = re.compile(r"plan|todo|to_do|task|step|think|note|scratch|milestone|goa
 
 
 class PlanStep(Answer):
-    """A step of a plan, and the place in the record that shows it."""
-
     step: Annotated[str, Field(max_length=300)] = Field(description="One short sentence, close to the agent's words")
     shown_by: Step = Field(
         description='Where the agent declared it: "call 3" for its arguments and the words just before it, otherwise '
@@ -44,15 +42,13 @@ class PlanStep(Answer):
 
 
 class Revision(Answer):
-    """``cause``: the number of a call, from 1; one that does not exist counts as ``None``."""
+    """A change of the plan. ``cause``: the 1-based number of a call; a nonexistent number counts as ``None``."""
 
     change: Annotated[str, Field(max_length=300)] = Field(description="The declared change.")
     cause: int | None = Field(description="The number of the call whose result caused it. Null if none did.")
 
 
 class Plan(Answer):
-    """``plan``: the steps as they were first declared, in the intended order; empty when there is none."""
-
     plan: Annotated[list[PlanStep], Field(max_length=30)] = Field(
         description="The steps as first declared, in the intended order. Empty if there is no plan."
     )
@@ -60,8 +56,6 @@ class Plan(Answer):
 
 
 def _facts(found: Plan, trace: Trace) -> dict[str, Any]:
-    """Returns ``plan`` as first declared, ``shown_by`` of each step, and the ``revisions``, each with the call whose
-    result gave cause to it, or ``None``."""
     plan = [each for each in found.plan if any(map(str.isalnum, each.step))]
     if not plan:
         raise ConcludedError(NO_PLAN)
@@ -103,8 +97,7 @@ Both are shown by call 1. If it calls search and book without a word, there is n
 
 
 def before_asking(trace: Trace, context: TraceContext) -> Assumed | Unscored | None:
-    """Returns the finding without a judge: a plan can only stand in the agent's thoughts or words before it was carried
-    out, or in what it wrote down through a tool. Without either, a judge could only make one up."""
+    """Return the finding without a judge if no thoughts, words or planning call precede the actions."""
     if not told(trace):
         return NOTHING_TOLD
     early = (turn.assistant for turn in trace.turns[:-1])
@@ -124,8 +117,10 @@ def of_plan(
     asked_with: tuple[str, ...] = ("task", "plan"),
     **more: Any,
 ) -> JudgedTraceMetric:
-    """Makes a metric that rates the plan by ``levels``. ``shape``, ``reason``: name and first field of the answer's
-    shape; ``asked_with``: the facts that are given; ``more``: of :func:`of_trace`."""
+    """Make a metric that rates the plan by ``levels``.
+
+    ``shape``, ``reason``: name and first field of the answer; ``asked_with``: given facts.
+    """
 
     def score(value: float, found: Any, trace: Trace, facts: Facts) -> Score:
         kept = {key: facts[key] for key in ("plan", "shown_by", *asked_with)}

@@ -1,15 +1,13 @@
 """Were the tools called with the right arguments?
 
-For every tool call, a judge answers yes, no or unknown, with a reason: do the arguments fit the user's request and the
-facts that the agent knew at this time? The score is the share of yes among yes and no. It does not judge whether the
-tool was right (``tool_correctness``). Calls are distinguished by their position in the run, since call ids repeat in
-real traces; an answer that misses a call or names another call is invalid.
+For every tool call, a judge answers yes, no or unknown: do the arguments fit the user's request and the facts that the
+agent knew? The score is the share of yes among yes and no. It does not judge whether the tool was right
+(``tool_correctness``). ``verdicts[].call`` is the 1-based position.
 
-A call that its tool refused because the arguments do not fit its schema is a no by code, whatever the judge says. Of
-calls whose arguments were not captured, or not in full, nothing is said; of more than 40, the first and the last 20 are
-judged: ``coverage`` is the share of calls that have a yes or a no. ``verdicts[].call`` is the 1-based position.
+If a tool refused the arguments because of its schema, code decides no. Calls without fully captured arguments are not
+judged. Of more than 40 calls, the first and last 20 are judged. ``coverage`` is the share of judged calls.
 
-Scale: 0..1, yes / judged calls.
+Scale: 0..1, the share of judged calls with the answer yes.
 Source: PandaProbe, trace metrics, *Argument Correctness*.
 """
 
@@ -53,10 +51,9 @@ _REFUSED = "the tool rejected the arguments: they do not match its schema"
 
 
 def refused(call: ToolCall) -> bool:
-    """Returns whether the call failed because its arguments do not fit the tool's schema.
+    """Return whether the call failed because its arguments do not fit the tool's schema.
 
-    A validation error of pydantic counts only if it names the tool (``1 validation error for BookFerryInput``): a tool
-    may as well have failed to read what another service answered, which is not the arguments' fault.
+    A pydantic error counts only if it names the tool.
     """
     if not call.error:
         return False
@@ -71,8 +68,6 @@ def _bare(name: str) -> str:
 
 
 class CallVerdict(Answer):
-    """``call``: the number of the call in the record."""
-
     call: int
     reason: Annotated[str, Field(max_length=300)] = Field(
         description="In at most 25 words: the source of the values, or the error."
@@ -81,8 +76,6 @@ class CallVerdict(Answer):
 
 
 class Arguments(Answer):
-    """One verdict for each call that was asked about, by its number."""
-
     verdicts: Annotated[list[CallVerdict], Field(max_length=MAX_JUDGED)] = Field(
         description="In the order of the list."
     )
@@ -109,15 +102,12 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 def _judged(trace: Trace) -> list[int]:
-    """Returns the numbers, from 1, of the calls that are judged."""
     numbers = [number for number, call in enumerate(trace.tool_calls, 1) if _known(trace, call) or refused(call)]
     half = MAX_JUDGED // 2
     return numbers if len(numbers) <= MAX_JUDGED else numbers[:half] + numbers[-half:]
 
 
 def _known(trace: Trace, call: ToolCall) -> bool:
-    """Returns whether the arguments are captured as the agent gave them: not a JSON text that a length limit cut off,
-    and not an empty object for a tool that took the call and needs some."""
     if isinstance(call.arguments, str) and call.arguments.lstrip().startswith(("{", "[")):
         return False
     if call.has_arguments and not call.arguments and isinstance(call.arguments, Mapping):
@@ -155,7 +145,6 @@ def _share(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | No
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Writes ``1-3, 7`` for 1, 2, 3, 7."""
     rows = [[number for _, number in row] for _, row in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
     return ", ".join(str(row[0]) if len(row) == 1 else f"{row[0]}-{row[-1]}" for row in rows)
 

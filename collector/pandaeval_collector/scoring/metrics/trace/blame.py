@@ -1,12 +1,11 @@
 """Which step broke the run?
 
-If another metric fails a run, this metric names the first wrong step. The step comes from a judge (``correctness`` of
-the run or of its session). Without a judge, the step is the first step that a failing result names: the call that fails
-for good, the model's call that states a value from nowhere or claims work that was not done, the first repetition in a
-loop. An agent that shows no step of its own is a step. If other traces of the session change a result, the step is
-revised. If no finding names a step, there is no result. It does not judge whether the run failed; other metrics do.
+If another metric fails a run, this metric names the first wrong step. If a judge named a step (``correctness``), the
+metric uses this step. Otherwise it uses the first step in a failing result: the failed call, the unsupported value or
+claim, or the first repetition. A sub-agent without own steps counts as a step. Other traces of the session can revise
+the step. It does not judge whether the run failed; other metrics do.
 
-Scale: 1 if a finding names the step.
+Scale: always 1. If no step is known, there is no result.
 
 Source: docs/guides/first-wrong-step.md.
 """
@@ -40,7 +39,6 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 def _candidate(trace: Trace, span: Span, metrics: Sequence[str]) -> dict[str, Any]:
-    """Describes a step that ``metrics`` name."""
     tool = span.tool_name or next((call.name for call in trace.tool_calls if call.span_id == span.span_id), None)
     return {
         "span_id": span.span_id,
@@ -52,8 +50,10 @@ def _candidate(trace: Trace, span: Span, metrics: Sequence[str]) -> dict[str, An
 
 
 def _named(trace: Trace, failing: Mapping[str, Sequence[str]]) -> list[tuple[Span, list[str]]]:
-    """Returns the steps that failing metrics name, with these metrics: the judge's step first, the others in order. A
-    metric that names only the run is about the answer, so about the step that gave it."""
+    """Return the steps of failing metrics, the judge's step first.
+
+    A metric that names only the run means the answering step.
+    """
     steps = [span for span in trace.spans if span.span_id != trace.root_span_id]
     metrics: dict[str, list[str]] = {}
     for metric, span_ids in failing.items():
@@ -74,7 +74,7 @@ METRIC = TraceMetric(
     version="4",
     threshold=0.0,
     question="Which step broke the run?",
-    needs="a run with a failing metric that names a step",
+    needs="a run in which another metric failed and named a step",
     evaluate=_evaluate,
     explains=True,
     signals_failures_only=True,

@@ -1,24 +1,18 @@
 """Is the answer on topic?
 
-The metric compares the user's message with the answer, by the cosine of their embeddings. If a trace has several turns,
-the score is the mean. It does not judge whether the answer is right: an answer that only repeats the question scores 1.
+The metric compares the meaning of the user's message with the meaning of the answer (cosine of their embeddings). If a
+trace has several turns, the score is the mean. It does not judge whether the answer is right: an answer that only
+repeats the question scores 1.
 
-It speaks only where it can. A message that names no subject by itself (yes, thanks, an id, "do it") is read with the
-turn before it, where the trace shows one; without, and where the answer is a bare value or a yes, the metric does not
-apply, and says so in a result without a score that no session misses. A cosine below the threshold counts only where
-both texts say enough to tell that they have different subjects (six words of their own each; three of the message will
-do where the two are as unlike as can be) and share none of these words: a short answer, a question back, an apology or
-a hand-over is not off topic, and neither is any answer to a message that agrees to what the agent proposed or asks what
-to do next. So it misses answers to another question of the same field, which use the same words. Texts that the
-embedder does not know are ``insufficient_evidence``: the embedded model knows English alone, hosted
-models are taken to know every language.
+A message without a subject (yes, thanks, an id) is read with the previous turn. Without it, or if the answer is a bare
+value, the metric does not apply. Short answers, questions, apologies, hand-overs and answers that share words are never
+off topic. So the metric misses answers to another question of the same field. Texts that the embedder does not know are
+``insufficient_evidence``: the embedded model knows only English.
 
-The scale depends on the embedder, so the default threshold is the embedder's measured best cut where there is a table
-of its cosines, else 0.5. A table gives two more values: ``metadata.calibrated`` on a scale of its own (0 off topic, 1
-on topic), and the failure cut: a cosine below it (.02 for the embedded model) fails with the label ``off_topic``. From
-there to the threshold the label is ``suspect``, which fails no run. Without a table ``metadata.calibration`` states
-that there is no failure cut. A run that failed or ended in a tool call has no
-answer to compare, and of silence there is nothing to say: ``response`` speaks of those.
+The default threshold is the embedder's measured best cut, else 0.5. If the embedder has a table of cosines,
+``metadata.calibrated`` is 0 (off topic) to 1 (on topic). A cosine below the failure cut (.02 for the embedded model)
+fails with the label ``off_topic``. Up to the threshold, the label is ``suspect``, which fails no run. Without a table,
+``metadata.calibration`` states that there is no failure cut.
 
 Source: PandaProbe, trace metrics, *Coherence*.
 """
@@ -48,8 +42,7 @@ _TOLERANCE = 1e-9
 
 @dataclass(slots=True)
 class Pair:
-    """A message and its answer, as texts for an embedder. ``with_before``: with the previous turn in front of the
-    message."""
+    """A message and its answer for an embedder. ``with_before``: with the previous turn before the message."""
 
     asked: str
     answered: str
@@ -57,7 +50,7 @@ class Pair:
 
 
 def pairs(trace: Trace) -> list[Pair]:
-    """Returns the trace's turns in order, without those in which a side says nothing, or names no subject."""
+    """Return the trace's turns in order, without turns that lack a side or a subject."""
     found = []
     for place, turn in enumerate(trace.turns):
         if not say_something(turn.user, turn.assistant):
@@ -72,8 +65,6 @@ def pairs(trace: Trace) -> list[Pair]:
 
 
 def _turn_before(trace: Trace, place: int) -> str:
-    """Returns message and answer of the previous turn, "" if not captured: of this trace, else of the history that its
-    first model call was given."""
     asked = answered = ""
     if place:
         turn = trace.turns[place - 1]
@@ -116,7 +107,6 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 def _without_pairs(trace: Trace) -> Finding | None:
-    """Returns the finding for a trace without a message and an answer to compare."""
     if trace.error is not None or trace.blocked or trace.ends_in_tool_call:
         return None  # there is no answer, and ``response`` says so
     if any(say_something(turn.user, turn.assistant) for turn in trace.turns):
@@ -131,7 +121,6 @@ def _without_pairs(trace: Trace) -> Finding | None:
 
 
 def _lack(pair: Pair, context: TraceContext) -> str:
-    """Returns why the embedder cannot compare a pair; ``""`` if it can."""
     texts = context.texts
     for side, text in (("message", pair.asked), ("answer", pair.answered)):
         share = texts.known(text)
@@ -145,8 +134,6 @@ def _silent(why: str) -> Unscored:
 
 
 def _counts(pair: Pair, cosine: float, context: TraceContext) -> bool:
-    """Returns whether a pair can be scored. One that is on topic by the embedder's own measure can, also below a
-    stricter threshold of the user's."""
     if cosine >= min(context.threshold, _threshold(context.texts.bands)) - _TOLERANCE:
         return True
     return could_be_off(pair.asked, pair.answered, unlike=_is_sure(cosine, context))
@@ -175,7 +162,6 @@ def _score(trace: Trace, context: TraceContext, told: list[tuple[Pair, float]], 
 
 
 def _is_sure(score: float, context: TraceContext) -> bool:
-    """Returns whether so low a similarity leaves no doubt, for texts that could tell (:func:`_counts`)."""
     bands = context.texts.bands
     return bands is not None and score < min(bands.sure, context.threshold - _TOLERANCE)
 

@@ -1,10 +1,10 @@
 """How confident was the agent?
 
-A judge reads the whole run and rates how confident the agent was. Was the agent decisive, did it act by the known
-facts, do thoughts, calls and answer agree, and are there signs of doubt? It does not judge whether the answer or the
-steps were right: a confident agent can be wrong.
+A judge reads the whole run and rates the agent's confidence. Was the agent decisive, did it act by the known facts, do
+thoughts, calls and answer agree, and are there signs of doubt? It does not judge whether the answer or the steps were
+right.
 
-Scale: 0..1, 1 is confident throughout.
+Scale: 0..1, 1 is confident in every step.
 Source: PandaProbe, trace metrics, *Confidence*.
 """
 
@@ -17,8 +17,6 @@ from pandaeval_collector.scoring.metrics.trace._facts import Part, of_trace
 
 
 class Confidence(Answer):
-    """``confidence``: 0..1, 1 is confident throughout; ``None``: unknown."""
-
     reason: Reason = Field(description="The signs for and against confidence.")
     confidence: Part
 

@@ -1,11 +1,11 @@
 """Did the agent do its job in this run: all that it was asked for and may do, and nothing that it must not?
 
-A judge answers the question of ``session.correctness`` for a single run, with the earlier conversation as context. The
-metric applies to traces without a session. With ``judge.correctness: trace``, it also applies to each trace of a
-session, and counts for ``agent_reliability``. It does not judge tone or length. The labels ``unclear`` and ``disputed``
-are those of ``session.correctness``.
+A judge answers the question of ``session.correctness`` for a single run. The metric applies to traces without a
+session. With ``judge.correctness: trace``, it applies to every trace, and counts for ``agent_reliability``. It does not
+judge tone or length. The labels ``unclear`` and ``disputed`` are those of ``session.correctness``.
 
-Scale: 0..1, the certainty of the judge that the run was handled correctly; at most 0.49 if it was not.
+Scale: 0..1, the certainty of the judge that the run was handled correctly; a wrong run has at
+most 0.49.
 Source: ours, measured on conversations that people and checkers judged.
 """
 

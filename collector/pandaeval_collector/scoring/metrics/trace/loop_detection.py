@@ -1,14 +1,12 @@
 """Does the agent repeat an earlier answer in the session?
 
-The metric compares the answer with the three previous answers of the same session and root agent. The score is 1 - the
-highest similarity (cosine × Jaccard). Both factors must be high: talking about the same thing is no loop, repeating it
-in the same words is. It does not detect a loop inside a trace; ``tool_loop`` does. Answers that the user asked to hear
-again, or in a second version, with something added ("also …") or in spite of the answer ("is there any way …"), the
-same answer to the same question, a word that the user is still on hold, and an answer in the words of an earlier answer
-that reports work done since or has new values (another total, a booking's number) is no loop: where nothing else is
-repeated the label is ``excused`` (``metadata.excused`` says why). The same answer (hybrid .9 or more) to another
-question (hybrid below .5) fails with the label ``loop``. Any other score below the threshold is a ``suspect`` and fails
-no run. The score stays. With ``session.loop_signal: raw`` the session reads every score, as the source has it.
+The metric compares the answer with the three previous answers of the same session and root agent. The score is 1 minus
+the highest similarity (cosine × Jaccard). It does not detect a loop inside a trace; ``tool_loop`` does.
+
+A repeated answer is ``excused`` (``metadata.excused``) if the user requested it again, extended or challenged it, or
+repeated the question. The same holds for hold messages, new values and reports of new work. The same answer (similarity
+.9 or more) to another question (below .5) fails with the label ``loop``. Other scores below the threshold are
+``suspect`` and fail no run. With ``session.loop_signal: raw``, the session reads every score.
 
 Source: PandaProbe, trace metrics, *Loop Detection*.
 """
@@ -99,8 +97,6 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 def _is_sure(context: TraceContext, comparison: OutputComparison) -> bool:
-    """Returns whether the answers have the same words and their questions do not. The word overlap of two questions is
-    at least their hybrid score."""
     earlier = context.earlier[comparison.index]
     if comparison.hybrid_score < _SAME_ANSWER or not (context.asked and earlier.asked):
         return False
@@ -108,7 +104,6 @@ def _is_sure(context: TraceContext, comparison: OutputComparison) -> bool:
 
 
 def _excuse(trace: Trace, context: TraceContext, earlier: EarlierOutput, words: frozenset[str]) -> str:
-    """Returns why an answer so close to an earlier one is no loop; empty if it is one."""
     output = trace.output or ""
     if context.asked_again:
         return "the user asked for it again"
@@ -125,7 +120,6 @@ def _excuse(trace: Trace, context: TraceContext, earlier: EarlierOutput, words: 
 
 
 def _reason(context: TraceContext, worst: OutputComparison, excuse: str, sure: bool) -> str:
-    """Writes what was found, with the numbers that it rests on in parentheses."""
     which = f"the answer of trace {context.earlier[worst.index].index + 1} in this session"
     numbers = f"similarity {worst.cosine_similarity:.2f} × word overlap {worst.jaccard_similarity:.2f}"
     if sure:

@@ -1,11 +1,10 @@
 """Did the agent follow its plan?
 
-A judge finds the first plan in the agent's thoughts and planning calls, with evidence for each step, and compares the
-plan with the run. Changes that were declared later (``metadata.revisions``) are part of it if a result gave cause to
-them; others are deviations. It does not judge whether the plan was good (``plan_quality``) or whether the task was
-completed. A run without a plan has nothing to deviate from: assumed.
+A judge finds the first plan in the agent's thoughts and planning calls, and compares it with the run. Later changes
+(``metadata.revisions``) count only if a result caused them. It does not judge whether the plan was good
+(``plan_quality``) or whether the task was completed. Without a plan, the score is assumed.
 
-Scale: 0..1, 1 is every planned step, in order, without other steps.
+Scale: 0..1, 1 means that the agent did every planned step in order, and no other steps.
 Source: PandaProbe, trace metrics, *Plan Adherence*.
 """
 

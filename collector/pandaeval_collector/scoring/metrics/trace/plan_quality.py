@@ -1,10 +1,9 @@
 """Was the agent's plan a good one for its task?
 
-A judge finds the first plan in the agent's thoughts and planning calls, with evidence for each step, and rates the plan
-by the facts that were known then. Calls, results and answer do not count. It does not judge whether the plan was
-followed (``plan_adherence``). A run without a plan has nothing to rate: assumed.
+A judge finds the first plan in the agent's thoughts and planning calls, and rates it by the facts known at that time.
+It does not judge whether the plan was followed (``plan_adherence``). Without a plan, the score is assumed.
 
-Scale: 0..1, 1 is complete, coherent and without a needless step.
+Scale: 0..1, 1 is a complete and coherent plan without a needless step.
 Source: PandaProbe, trace metrics, *Plan Quality*.
 """
 

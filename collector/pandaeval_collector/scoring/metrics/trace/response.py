@@ -4,32 +4,25 @@ The score is 1 if the run ended with an answer or a declared end, otherwise 0 wi
 the answer is right, and a refusal is no failure. The labels of score 0:
 
 - ``error``: the run ended with an error, or the answer is an error text.
-- ``empty_answer``: the answer to the user is empty or only punctuation.
-- ``control_token``: the answer is a token such as ``###STOP###``, which declares no end.
+- ``empty_answer``: the answer is empty or only punctuation.
+- ``control_token``: the answer is a token, such as ``###STOP###``, that declares no end.
 - ``dangling_tool_call``: the last tool call has no result.
 - ``false_success``: a change failed, and the answer claims success. Critical.
-- ``unrecovered_tool_error``: a change failed, and the run did not recover.
+- ``unrecovered_tool_error``: a change failed, and the run did not recover. 0.4 if the answer admits it.
 
 Labels of other scores:
 
-- ``unrecovered_tool_error``: 0.4 if the answer admits the failure.
-- ``truncated``: the answer was cut off. 0.4, or 0 if no words are left.
-- ``blocked``: a guardrail, a provider's filter or the model's refusal stopped the run on purpose. 1.
-- ``declined``: a person refused a tool call. 1, or ``false_success`` if the answer claims success.
+- ``truncated``: the answer was cut off. 0.4, or 0 without words.
+- ``blocked``: a guardrail, filter or refusal of the model stopped the run. 1.
+- ``declined``: a person refused a tool call. 1, or ``false_success``.
 
-A failed change scores 0.5 and passes in three cases:
+A failed change scores 0.5 and passes if the answer admits it and asks how to continue, or if the agent hands over. It
+also passes if one of the session's next three traces recovers (``recovered_by``). ``continued_by`` names a trace that
+answers an open call. If all calls fail, they count like a failed change.
 
-- The answer admits the failure and asks how to continue.
-- The agent hands over.
-- One of the next three traces of the session recovers. A revision then names that trace (``recovered_by``).
-
-If one of these traces answers an open call, a revision names it too (``continued_by``). If no call of a run changes
-anything and all calls fail, they count like a failed change. Claims count only if they are about the failed call, not
-offers, questions or reports of other work.
-
-A token declares the end if the instructions or a message name it, or ``response.end_tokens`` lists it. There is no
-score if the answer was not captured, if a token is the answer and the instructions were not captured, or if the user
-or the application stopped the run (``metadata.ending``: ``stopped``). If runs are parallel, the worst run counts.
+A token declares the end if the instructions, a message or ``response.end_tokens`` name it. There is no score if the
+answer was not captured, or if the user or the application stopped the run (``metadata.ending``: ``stopped``). If runs
+are parallel, the worst run counts.
 
 Ours: other metrics find no fault in a run that crashed or stayed silent.
 """
@@ -112,8 +105,6 @@ _SHORT_VALUE, _MOST_VALUES = 3, 64
 
 
 class Ending(StrEnum):
-    """The ending of a run without a plain answer; the labels of the metric."""
-
     ERROR = "error"
     EMPTY_ANSWER = "empty_answer"
     CONTROL_TOKEN = "control_token"  # noqa: S105 - a label
@@ -127,9 +118,10 @@ class Ending(StrEnum):
 
 
 def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
-    """Return how the run ended; ``None`` if there was no request, or if the trace is a step of a run that continues
-    elsewhere. ``end_tokens``: answers by which this application's agents declare the end. Missing content does not
-    change the score."""
+    """Return how the run ended; ``None`` without a request, or if the run continues elsewhere.
+
+    ``end_tokens``: answers that declare the end.
+    """
     if trace.forced or not (trace.complete or trace.fragment):
         return Unscored(Why.INCOMPLETE_TRACE, "the end of the root span was not received")
     if trace.runs:
@@ -155,7 +147,6 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
 
 
 def _worst(findings: Sequence[Finding | None]) -> Finding | None:
-    """Returns the worst finding of several runs: the lowest score, or else the first finding."""
     scores = [finding for finding in findings if isinstance(finding, Score)]
     if not scores:
         return next((finding for finding in findings if finding is not None), None)
@@ -173,7 +164,6 @@ def _truncated(trace: Trace, score: float) -> Score:
 
 
 def _declined(trace: Trace, answer: str | None) -> Score | None:
-    """Returns the response to calls that a person refused and nothing made up for, if there are any."""
     refused = [trace.tool_calls[at] for at in lost_at(trace, FailureSign.DECLINED)]
     for call in reversed(refused):
         if answer is None or _of_failed(trace, call, answer)[1] is not Ending.FALSE_SUCCESS:
@@ -210,8 +200,6 @@ def _of_answer(trace: Trace, turn: Turn | None, answer: str, end_tokens: Collect
 
 
 def _declares(trace: Trace, token: str, end_tokens: Collection[str]) -> bool:
-    """Returns whether a token is known to end runs: the instructions or a message name it, or a setting has its
-    words, with any marks around them."""
     words = _words(token)
     return (
         any(words == _words(each) for each in end_tokens)
@@ -228,7 +216,6 @@ def _words(token: str) -> str:
 def _bad(
     score: float, reason: str, ending: Ending, tool: str = "", error: str = "", span_ids: tuple[str, ...] = ()
 ) -> Score:
-    """Scores a run that ended badly: ``tool`` is the call in question, ``error`` that of the run or of this call."""
     metadata: dict[str, object] = {"ending": ending.value, "tool": tool or None, "error": error or None}
     if ending in (Ending.UNRECOVERED_TOOL_ERROR, Ending.FALSE_SUCCESS):
         metadata["lost_tool"] = tool
@@ -254,8 +241,6 @@ def _crashed(trace: Trace, error: str, at: Span | None = None) -> Score:
 
 
 def _passed_off_error(trace: Trace, answer: str) -> Span | None:
-    """Returns the last model call if it failed and no model gave the answer. The framework then put the text of the
-    error, or a canned text, in the answer's place."""
     if not [span for span in trace.spans if span.error is not None]:
         return None
     models = [span for span in trace.spans if span.kind is Kind.LLM]
@@ -295,7 +280,6 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
 
 
 def _leaves_call_to_caller(trace: Trace) -> bool:
-    """Whether the outermost agent's own output asks for a call, and no tool has a result: its caller runs the call."""
     root = next((span for span in trace.spans if span.span_id == trace.root_span_id), None)
     if root is None or root.kind not in _RUN or not root.output:
         return False
@@ -334,7 +318,6 @@ def _silent(trace: Trace, turn: Turn | None, answer: str) -> Finding | None:
 
 
 def _lost(trace: Trace, answer: str | None) -> Score | None:
-    """Returns the response for a call that failed for good or was declined; ``answer`` is ``None`` if not captured."""
     lost = [trace.tool_calls[at] for at in lost_at(trace)]
     if not lost:
         return _declined(trace, answer)
@@ -351,8 +334,6 @@ def _lost(trace: Trace, answer: str | None) -> Score | None:
 
 
 def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float, Ending, str]:
-    """Returns score, label and reason for a run whose call failed for good; ``{}`` in the reason stands for that
-    failure."""
     said = Told.NOTHING if answer is None else told(answer, bool(changed_by(trace)))
     if said is not Told.CLAIMED:
         at = next(place for place, each in enumerate(trace.tool_calls) if each is call)
@@ -368,8 +349,7 @@ def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float,
 
 
 def _speaks_of(trace: Trace, lost: ToolCall, answer: str) -> bool:
-    """Returns whether a claim in the answer is about a call that failed. If other work was done in the run, the claim
-    must have a value or a word that only the failed call has."""
+    """Return whether a claim is about a failed call. After other work, it needs a value or word of that call alone."""
     wrong = wrong_calls(trace)
     done = [call for at, call in enumerate(trace.tool_calls) if not wrong[at] and was_to_change(trace, call)]
     if not done:
@@ -382,7 +362,6 @@ def _speaks_of(trace: Trace, lost: ToolCall, answer: str) -> bool:
 
 
 def _values(content: Any) -> list[str]:
-    """Returns the first 64 values of at least three characters in an object, in lower case."""
     parsed = as_object(content) if isinstance(content, str) and len(content) <= PARSED_UP_TO else None
     texts = (str(leaf) for _, leaf in arguments(content if parsed is None else parsed))
     return [text[:PARSED_UP_TO].lower() for text in islice((t for t in texts if len(t) >= _SHORT_VALUE), _MOST_VALUES)]
@@ -394,11 +373,7 @@ def _short(text: str) -> str:
 
 
 def raw_error(answer: str, user: str | None) -> str:
-    """Returns the last line of an answer that is a traceback, an exception or a framework's message that it gave up.
-
-    If the answer is an apology with an error text, it returns that text; ``""`` for other answers, and if the user
-    asked about errors.
-    """
+    """Return the error text that an answer consists of; ``""`` if none, or if the user asked about errors."""
     text = answer.strip()
     if len(text) > _LONGEST:
         return ""

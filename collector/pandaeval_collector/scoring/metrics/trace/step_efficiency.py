@@ -1,8 +1,8 @@
 """Did the agent reach its goal without needless steps?
 
-A judge compares the steps of the agent with the fewest steps that the task needs. It does not judge whether the task
-was completed (``task_completion``): few steps to a wrong answer score high. How many tool calls repeated another call
-in vain is counted by code, and the share of the others is the best score (``metadata.capped_by``, ``metadata.judged``).
+A judge compares the agent's steps with the fewest steps that the task needs. It does not judge whether the task was
+completed (``task_completion``): few steps to a wrong answer score high. Code counts the tool calls that repeated
+another call in vain. The share of the other calls limits the score (``metadata.capped_by``, ``metadata.judged``).
 
 Scale: 0..1, 1 is no needless step.
 Source: PandaProbe, trace metrics, *Step Efficiency*.

@@ -1,14 +1,11 @@
 """Did the agent do what it was asked to do?
 
-Code reads the task and its outcome from the spans: the user's message, the results of calls and the answer. A judge is
-asked for the task only if no single message has it. Then the judge compares task and outcome. It does not judge
-tools, steps, plan or the tone of the answer.
+A judge compares the user's task with its outcome. Code reads both from the spans. It does not judge tools, steps, plan
+or the tone of the answer.
 
-What code knows limits the judge (``metadata.capped_by``, ``metadata.judged``): a run that ended with an error and gave
-no answer scores 0.49 at most. If the agent neither told of it nor handed over, so does one in which a call that was to
-change something failed and nothing made up for it; and one whose calls all failed scores 0.74 at most. Where it told,
-``metadata.noted`` says what failed. A number that contradicts the judge's own answers to the parts of the question is
-refused; what rests on results that were not captured is unknown.
+Facts limit the judge's score (``metadata.capped_by``, ``metadata.judged``). At most 0.49: the run ended with an error
+and without an answer, or an unreported change failed. At most 0.74: all calls failed, unreported. If the agent reported
+the failure, ``metadata.noted`` names it.
 
 Scale: 0..1, the completed share of the task.
 Source: PandaProbe, trace metrics, *Task Completion*.
@@ -40,8 +37,10 @@ IN_PART, AT_MOST = 0.5, 0.74
 
 
 class Completion(Answer):
-    """``answered``, ``taken``: answer against question, and answer against results, each by itself before the number,
-    which may not contradict them. ``verdict``: 0..1, 1 is all of the task; ``None``: it cannot be told."""
+    """The partial answers, then a number that must not contradict them.
+
+    ``answered``: answer against question; ``taken``: answer against results.
+    """
 
     reason: Reason = Field(description="The parts that the user got and did not get, with the evidence.")
     answered: Literal["yes", "rightly held back", "no", "unknown"] = Field(
@@ -58,7 +57,6 @@ class Completion(Answer):
 
 
 def _check(verdict: Completion, given: Mapping[str, Any]) -> str | None:
-    """Returns what is wrong with a number that contradicts the choices before it."""
     answered, taken, value = verdict.answered, verdict.taken, verdict.verdict
     if answered == "unknown" or (answered == "yes" and taken == "unknown"):
         return None if value is None else "verdict: what it rests on is unknown, so null is wanted"

@@ -1,9 +1,8 @@
 """Did the agent choose the right tools?
 
-A judge compares the called tools with the available tools and the user's request. Were the called tools right, needed
-and complete, and was no tool mistaken for another tool? It does not judge the arguments (``argument_correctness``) or
-the result (``task_completion``). Calls, definitions and the user's words are read from the spans; only when no words of
-the user were captured is the judge asked for the task.
+A judge compares the called tools with the available tools and the user's request. Did the agent call the right tools,
+all necessary tools, and no others? It does not judge the arguments (``argument_correctness``) or the result
+(``task_completion``).
 
 Scale: 0..1, 1 is exactly the tools that the task needs.
 Source: PandaProbe, trace metrics, *Tool Correctness*.
@@ -41,8 +40,7 @@ RIGHT = 0.75
 
 
 class ToolSelection(Answer):
-    """What is wrong first, then ``score``, which may not contradict it: 0..1, 1 is exactly the right tools; ``None``:
-    it cannot be told."""
+    """The faults, then a ``score`` that must not contradict them."""
 
     missing: _Names = Field(description="Tools that were needed or plainly helpful, and not called")
     excess: _Names = Field(description="Tools called without need, or again in vain")
@@ -52,12 +50,10 @@ class ToolSelection(Answer):
 
 
 def _called(trace: Trace) -> list[str]:
-    """Returns the names of the tools that were called, each once, as the record shows them."""
     return [*dict.fromkeys(one_line(neutral(call.name))[:_NAME] for call in trace.tool_calls)]
 
 
 def _check(found: ToolSelection, given: Mapping[str, Any]) -> str | None:
-    """Returns which named tool was not called, or was, or what contradicts the names."""
     called = given["tools_called"]
     for name in (*found.excess, *found.wrong):
         if name[:_NAME] not in called:

@@ -1,19 +1,15 @@
 """Does the agent repeat calls without progress in one trace?
 
-The score is 1 - the share of wasted tool calls, which code finds. A call is wasted if it repeats an earlier call
-without progress: same tool, equivalent arguments (or the same asked for in other words, spelling or edited code),
-nothing new in the answer, or the same error, and nothing changed in between
-(:mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules). A cycle of three rounds or more fails whatever the
-ratio. Calls whose arguments were not captured cannot be compared: where they are most, or nothing of any call was
-captured, there is no score. One tool that fails three times in a row for the same reason is a loop whatever it was
-asked for.
+Code finds wasted tool calls, and the score is 1 minus their share. A wasted call repeats an earlier call with
+equivalent arguments, and brings no new result. In between, the agent changed nothing. It does not judge the choice of
+tools. Polling, pagination, batches, retries with back-off and checks after a repair are not loops.
 
-Of an agent that writes code, the code counts as a call where it called no tool. It does not judge whether the tools
-were the right ones, and polling, pagination, batches, retries with back-off and checks after a repair step are no
-loops.
+A cycle of three or more rounds fails at any ratio. So does a tool that fails three times in a row for the same reason.
+If the arguments of most calls were not captured, there is no score. If a coding agent called no tool, its code counts
+as a call. :mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules.
 
-Where each model call is a trace of its own, the one that ends the run is looked at: its history holds all calls. A run
-that does not end is reported once, when it has wasted 8 calls.
+If each model call is a trace, the metric reads the last trace, which holds all calls. An endless run is reported once,
+after 8 wasted calls.
 
 Ours; PandaProbe's loop detection looks across traces only.
 """

@@ -1,1 +1,1 @@
-"""Metrics about one turn: a user's message and all that answers it."""
+"""Metrics of a turn: a user's message and its answer."""

@@ -1,4 +1,4 @@
-"""What metrics of turns share: their question, labels of failures, and ratings from 1 to 5, each with its score."""
+"""Shared parts of turn metrics: questions, failure labels, and ratings from 1 to 5."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def turn_part(
     answer: type[P],
     check: Callable[[P, Mapping[str, Any]], str | None] | None = None,
 ) -> QuestionPart[P]:
-    """Makes a question about a turn."""
     return QuestionPart(
         name=name,
         version=version,
@@ -55,12 +54,11 @@ def _place(view: TurnView) -> dict[str, int]:
 
 
 def answers(view: TurnView) -> bool:
-    """Returns whether the answer of this turn can be judged: a run that failed or ended in a tool call has none."""
     return view.agent_message is not None or not (view.trace.error is not None or view.trace.ends_in_tool_call)
 
 
 def unsaid(view: TurnView, context: TurnContext) -> Finding | None:
-    """Returns why the answer of a turn cannot be judged; ``None`` where a judge can be asked."""
+    """Return why the turn's answer cannot be judged, else ``None``."""
     if not told(view.trace):
         return NOTHING_TOLD
     turn = view.trace.turns[0]
@@ -72,7 +70,7 @@ def unsaid(view: TurnView, context: TurnContext) -> Finding | None:
 
 
 def shows_nothing(view: TurnView, context: TurnContext) -> Unscored | None:
-    """Returns why the agent's actions in a turn cannot be judged; ``None`` where a judge can be asked."""
+    """Return why the turn's actions cannot be judged, else ``None``."""
     if not told(view.trace):
         return NOTHING_TOLD
     if says_something(view.agent_message) or view.tool_calls:
@@ -81,7 +79,7 @@ def shows_nothing(view: TurnView, context: TurnContext) -> Unscored | None:
 
 
 class Labels(Answer):
-    """``labels``: empty where the record does not suffice to tell; ``calls``: those that a label is about."""
+    """``labels``: empty if unknown; ``calls``: the calls concerned."""
 
     reason: str
     labels: list[str]
@@ -91,7 +89,6 @@ class Labels(Answer):
 
 
 def labels_shape(name: str, reason: str, labels: Iterable[str]) -> type[Labels]:
-    """Makes the shape of an answer with a ``reason``, as described, and some of ``labels`` or no failure."""
     known = [NO_FAILURE, *labels]
     some: Any = Annotated[list[Literal[tuple(known)]], Field(max_length=4)]  # type: ignore[misc]
     about = 'All labels that apply, or "no failure" alone. Empty if the record is not sufficient to decide.'
@@ -103,7 +100,6 @@ def labels_shape(name: str, reason: str, labels: Iterable[str]) -> type[Labels]:
 
 
 def wrong(found: Labels, given: Mapping[str, Any]) -> str | None:
-    """Returns what is wrong with a judge's answer: it contradicts itself, or names a call that does not exist."""
     if NO_FAILURE in found.labels and len(set(found.labels)) > 1:
         return f'labels: "{NO_FAILURE}" stands alone'
     if missing := [number for number in found.calls if not 1 <= number <= given.get("calls", 0)]:
@@ -112,8 +108,10 @@ def wrong(found: Labels, given: Mapping[str, Any]) -> str | None:
 
 
 def labelled(labels: Sequence[str], order: Sequence[str], reason: str, about: dict[str, Any], **more: Any) -> Score:
-    """Scores labels: 1 without a failure, else 0 with the gravest of the ``labels`` by ``order``; the metadata list
-    all, gravest first."""
+    """Score labels: 1 without a failure, else 0 with the most severe label by ``order``.
+
+    The metadata list all labels.
+    """
     found = [label for label in order if label in labels]
     metadata = {**about, "labels": found or [NO_FAILURE]}
     if not found:
@@ -134,8 +132,7 @@ def failures(
     by_code: Callable[[TurnView], Score | None] | None = None,
     **more: Any,
 ) -> JudgedTurnMetric:
-    """Makes a metric that has a judge find the failures in a turn, beside the one that is found ``by_code``. ``order``:
-    as in :func:`labelled`; ``more``: of :class:`pandaeval_collector.scoring.metric.JudgedTurnMetric`."""
+    """Make a metric that finds failures in a turn, by a judge and ``by_code``. ``order``: as in :func:`labelled`."""
     part = turn_part(name, version, text, answer, check)
 
     async def ask(view: TurnView, judge: Judge) -> Finding | None:
@@ -158,7 +155,7 @@ def failures(
 
 
 class Rating(Answer):
-    """``rating``: 1..5, 5 is best; ``None``: the record does not suffice to tell."""
+    """``rating``: 1..5, 5 is best; ``None`` if unknown."""
 
     reason: Annotated[str, Field(max_length=600)] = Field(
         description="The deciding part of the answer, in one or two sentences."
@@ -177,7 +174,7 @@ def rated(
     criteria: str,
     before_asking: Callable[[TurnView, TurnContext], Finding | None] = unsaid,
 ) -> JudgedTurnMetric:
-    """Makes a metric that has a judge rate the answer of a turn from 1 to 5 by ``criteria``, which end in a guide."""
+    """Make a metric whose judge rates a turn's answer from 1 to 5 by ``criteria``."""
     part = turn_part(name, version, criteria, Rating)
 
     async def ask(view: TurnView, judge: Judge) -> Finding | None:

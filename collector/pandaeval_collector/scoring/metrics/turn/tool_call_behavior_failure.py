@@ -1,14 +1,12 @@
 """Were the tools used correctly in this turn?
 
 A judge looks for needless calls, wrong tools, wrong arguments, ignored results and missing calls. Code finds repeated
-calls, by the rule of ``tool_loop``. The label of repeated calls remains if the judge fails, and without a judge
-(``evaluator.kind`` is ``code`` then, and a turn without repeated calls has no result). If
-the calls are no loop, such as a retry after an error, this label alone is a suspect. A result can have several
-labels and shows the most severe label; all labels are in ``metadata.labels``, and the repeated calls in
-``metadata.repeated`` by their number. It does not judge the answer. Gravest first: ignored tool result, wrong tool,
-wrong arguments, missing tool call, repeated tool call, unnecessary tool call.
+calls by the rule of ``tool_loop``, also without a judge. Repetitions that are no loop, such as a retry after an error,
+are suspects. A result shows the most severe label. ``metadata.labels`` lists all labels, and ``metadata.repeated`` the
+repeated calls. It does not judge the answer. Most severe first: ignored tool result, wrong tool, wrong arguments,
+missing tool call, repeated tool call, unnecessary tool call.
 
-Scale: 1 for no failure, else 0.
+Scale: 1 without a failure, else 0.
 Source: Agentest, evaluation metrics, *Tool Call Behavior Failure*.
 """
 
@@ -44,10 +42,6 @@ def _check(found: Labels, given: Mapping[str, Any]) -> str | None:
 
 
 def _by_code(view: TurnView) -> Score | None:
-    """Finds the calls that were repeated in vain; ``None`` if there are none.
-
-    The finding fails if the calls are a loop. A single repetition, such as a retry after an error, is a suspect.
-    """
     calls = view.tool_calls
     if len(calls) < 2:
         return None
@@ -69,7 +63,7 @@ METRIC = failures(
     about=__doc__,
     version="5",
     question="Were the tools used correctly in this turn?",
-    needs="tool calls or definitions, and a judge except for repeated calls",
+    needs="tool calls or definitions, and a judge for all labels except repeated calls",
     text="""
 Were the tools used correctly in this turn? Name every kind of failure that plainly applies, and none on a mere
 suspicion:

@@ -2,7 +2,7 @@
 
 const WINDOWS = [["1h", "last hour", "1 h"], ["6h", "last 6 hours", "6 h"], ["24h", "last 24 hours", "24 h"], ["7d", "last 7 days", "7 d"], ["all", "", "all"]];
 const STEP = 10;
-const CHOSEN = ["agent", "service", "metric", "q", "failed", "label", "incident", "attribute", "min_seconds", "min_usd"]; // what filters choose by
+const CHOSEN = ["agent", "service", "environment", "user", "metric", "q", "failed", "label", "incident", "attribute", "min_seconds", "min_usd"]; // what filters choose by: runs, then their results and texts
 const OPEN = ["unclear", "disputed"]; // verdicts that decide nothing
 const VIEW = ["window", "since", "until", ...CHOSEN, "order", "state"];
 
@@ -24,7 +24,7 @@ function carried(query) {
 function asking(query) {
   const asked = new URLSearchParams({ window: isZoomed(query) ? "all" : (WINDOWS.find(([key]) => key === query.get("window")) || WINDOWS[2])[0] });
   for (const name of ["since", "until"]) if (query.get(name)) asked.set(name, new Date(Number(query.get(name))).toISOString());
-  for (const name of ["agent", "service", "metric", "label", "incident", "attribute", "min_seconds", "min_usd"]) if (query.get(name)) asked.set(name, query.get(name));
+  for (const name of ["agent", "service", "environment", "user", "metric", "label", "incident", "attribute", "min_seconds", "min_usd"]) for (const value of query.getAll(name).filter(Boolean)) asked.append(name, value);
   if (query.get("q")) asked.set("text", query.get("q"));
   const verdict = query.get("failed"), isOne = query.get("metric") || query.get("label") || query.get("incident");
   if (verdict === "none") asked.set("outcome", "unscored");
@@ -75,7 +75,7 @@ async function listing(of, query) {
     const made = linked(index);
     const more = paged(made.order, of === "traces" ? 3 * STEP : STEP, (each) => of === "traces" ? traceRow(made.traces[each[1]]) : unitRow(unitOf(made, each)), rows);
     more.addEventListener("click", () => { list.grown = true; further(); });
-    const on = next === null ? null : el("button", { class: "more", type: "button", hidden: true, onclick: async () => draw((await ask(`${path}&cursor=${next}`)).body) }, "Load more");
+    const on = next === null ? null : el("button", { class: "more", type: "button", hidden: true, onclick: async ({ target }) => { target.disabled = true; draw((await ask(`${path}&cursor=${next}`)).body); } }, "Load more");
     const further = () => { if (on) on.hidden = !more.hidden; };
     further();
     foot.replaceChildren(...[more, on].filter(Boolean));
@@ -100,19 +100,19 @@ function filters(of, query) {
   const named = (values) => [["", "any"], ...values.map((each) => [each, each])];
   const asked = [...new Set(whole.rates.map((rate) => `${rate.level}.${rate.metric}`))].sort();
   const field = (label, name, options) => { const made = choice(label, name, options, query, change); made.querySelector("select").id = `by-${name}`; return made; };
-  const chosen = [...CHOSEN, "order"].filter((name) => query.get(name)).length, more = CHOSEN.slice(5);
+  const chosen = [...CHOSEN, "order"].filter((name) => query.get(name)).length, more = ["user", ...CHOSEN.slice(7)];
   const verdicts = query.get("metric") ? [["", "any"], ["1", "failed in it"], ["0", "passed in it"], ["none", "not scored"]] : [["", "any"], ["1", "with findings"], ["0", "without findings"], ["none", "partly not scored"]];
   verdicts.push(...OPEN.map((label) => [label, label]));
   const typed = (text, name, given) => el("label", {}, `${text} `, el("input", { id: `by-${name}`, value: query.get(name) || "", onchange: change(name), ...given }));
   return el("details", { class: "filtering", open: !matchMedia("(max-width: 720px)").matches || chosen > 0 }, el("summary", {}, "Filters"), el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
-    field("Agent", "agent", named(whole.agents)), whole.services.length > 1 && field("Service", "service", named(whole.services)),
+    field("Agent", "agent", named(whole.agents)), whole.services.length > 1 && field("Service", "service", named(whole.services)), whole.environments.length > 1 && field("Environment", "environment", named(whole.environments)),
     field("Metric", "metric", [["", "any"], ...asked.map((key) => [key, metricName(key)])]),
     of === "traces" && field("Order", "order", [["worst", "worst first"], ["newest", "newest first"]]),
     el("label", {}, "Search ", el("input", { type: "search", id: "search", size: 18, value: query.get("q") || "", placeholder: "question, answer (/)", oninput: later(change("q")) })),
     field("Verdict", "failed", verdicts),
     el("details", { class: "more-filters", open: more.some((name) => query.get(name)) }, el("summary", {}, "More"), el("span", {},
-      typed("Label", "label", { placeholder: "loop, false_success", size: 16 }), typed("Incident", "incident", { placeholder: "ID", size: 16 }), typed("Attribute", "attribute", { placeholder: "service.version=1.4", pattern: "[^=\\s]+=.*" }),
-      typed("Took at least (s)", "min_seconds", { type: "number", min: 0, step: "any" }), typed("Cost at least ($)", "min_usd", { type: "number", min: 0, step: "any" }))), COLUMNS[of] && columns(of), views()));
+      typed("User", "user", { placeholder: "ID", size: 16 }), typed("Label", "label", { placeholder: "loop, false_success", size: 16 }), typed("Incident", "incident", { placeholder: "ID", size: 16 }), typed("Attribute", "attribute", { placeholder: "service.version=1.4", pattern: "[^=\\s]+=.*" }),
+      typed("Took at least (s)", "min_seconds", { type: "number", min: 0, step: "any" }), typed("Cost at least ($)", "min_usd", { type: "number", min: 0, step: "any" }))), COLUMNS[of] && columns(of), views(), el("a", { class: "ahead", href: comparisonHref(query) }, "Compare")));
 }
 
 // Which columns a list has: this browser keeps what differs from what is shown else.
@@ -159,7 +159,7 @@ async function sessionsPage(query) {
 
 // How many match what is looked for, of how many: a text or a result is not counted by the list itself.
 async function matches(of, query) {
-  const read = CHOSEN.slice(2);
+  const read = CHOSEN.slice(4);
   if (!read.some((name) => query.get(name) && !(name === "failed" && ["0", "1"].includes(query.get(name))))) return "";
   const all = new URLSearchParams(query);
   for (const name of read) all.delete(name);

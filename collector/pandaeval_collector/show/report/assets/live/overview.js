@@ -64,7 +64,7 @@ function judged(agent = null) {
 
 // The rate of all judged runs as people's labels correct it, if there are enough labels, one agent and no other filter.
 function corrected(agent, query) {
-  if (["service", "attribute", "min_seconds", "min_usd"].some((name) => query.get(name))) return null;
+  if (["service", "environment", "user", "attribute", "min_seconds", "min_usd"].some((name) => query.get(name))) return null;
   const { level } = judged(agent), held = rated.corrected.filter((each) => each.metric === `${level}.correctness` && (!agent || each.agent === agent));
   if (held.length !== 1) return null;
   const [{ value, low, high, labels, judge: own }] = held;
@@ -79,7 +79,7 @@ function between(right, all) {
 
 // How many runs have findings; that a run has none is no praise.
 function findings(body, query) {
-  const runs = many(body.traces, ["agent", "service", "metric"].some((each) => query.get(each)) ? "matching run" : "run");
+  const runs = many(body.traces, ["agent", "service", "environment", "user", "metric"].some((each) => query.get(each)) ? "matching run" : "run");
   return body.failed ? `${number(body.failed)} of ${runs} ${body.failed === 1 ? "has" : "have"} findings` : `no findings in ${runs}`;
 }
 

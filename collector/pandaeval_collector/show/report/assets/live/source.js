@@ -1,9 +1,9 @@
 // The data of the live page: what the collector that served it answers. Addresses: those of PAGES with the filters,
 // #/session/<id>?step=call%20<n>, #/trace/<id>?span=<id>…, #/compare?a=<id>&b=<id> for any that the collector knows.
 
-const PAGES = { "": overview, failures: failuresPage, sessions: sessionsPage, traces: tracesPage, agents: agentsPage, runs: runsPage, questions: questionsPage, trust: trustPage };
+const PAGES = { "": overview, failures: failuresPage, sessions: sessionsPage, traces: tracesPage, agents: agentsPage, comparison: comparisonPage, runs: runsPage, questions: questionsPage, trust: trustPage };
 const NAVIGATION = Object.keys(PAGES);
-const TITLES = { runs: "Re-evaluations", questions: "Questions for you" };
+const TITLES = { runs: "Re-evaluations", comparison: "Compare", questions: "Questions for you" };
 
 const answers = new Map(); // by path: the last answer and its tag
 const MOST_ANSWERS = 30;

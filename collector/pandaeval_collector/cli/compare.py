@@ -1,0 +1,84 @@
+"""``pandaeval compare``: the runs that two filters find, side by side."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.filters import FILTERS, of_runs
+from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._listings import Listing, show, show_one
+from pandaeval_collector.cli._output import safe
+from pandaeval_collector.cli._run_place import Place, placed
+from pandaeval_collector.cli._where_text import api_filters
+from pandaeval_collector.show.view import compared as words
+
+_RATES = Listing(
+    (
+        "metric",
+        ("a", lambda row: words.share_text(row["a"])),
+        ("b", lambda row: words.share_text(row["b"])),
+        ("b - a", words.change_text),
+        ("p", words.p_text),
+    ),
+    "no runs match",
+)
+_INCIDENTS = Listing(
+    (*("id", "trend", "a", "b"), ("p", words.p_text), ("incident", words.incident_text)), says_why=True
+)
+_MEASURES = Listing(
+    (
+        ("by run", lambda row: words.measure_texts(row)[0]),
+        ("a", lambda row: words.measure_texts(row)[1]),
+        ("b", lambda row: words.measure_texts(row)[2]),
+    )
+)
+
+
+@placed
+def compare(
+    where: Annotated[
+        list[str],
+        typer.Option(metavar="KEY=VALUE,..", help="Filter of a group, such as time=7d.. or agent=desk; give two."),
+    ],
+    metric: Annotated[str | None, typer.Option(help="Show only the rate of this metric.")] = None,
+    format_: given.Format = "table",
+    *,
+    place: Place,
+) -> None:
+    """Compare the runs of two filters.
+
+    The first --where is group a, the second is group b. Intervals are of 95 %; p is of Fisher's exact test.
+    """
+    if len(where) != 2:
+        raise UserError("give --where twice, such as --where time=14d..7d --where time=7d..")
+    groups = [api_filters(text, of_runs()) for text in where]
+    asked = {f"{side}.{key}": value for side, group in zip("ab", groups, strict=True) for key, value in group.items()}
+    with place.looking() as api:
+        found = api.get("/compare", metric=metric, **asked)
+    show_one(found, _tell, format_)
+    if format_ == "table":
+        for side, group in zip("ab", groups, strict=True):
+            typer.echo(f"{found[side]['runs']:,} runs of {side}: {safe(_listing(group))}")
+
+
+def _tell(found: Mapping[str, Any]) -> None:
+    """Prints the tables of a comparison."""
+    changed = [row for row in found["incidents"] if row["trend"] != "same"]
+    for rows, listing in ((found["rates"], _RATES), (changed, _INCIDENTS), (found["measures"], _MEASURES)):
+        show(rows, listing)
+        typer.echo()
+
+
+def _listing(group: Mapping[str, Any]) -> str:
+    """Return the command that lists the runs of a group."""
+    command = ["pandaeval", "traces", "list"]
+    for each in FILTERS:
+        values = group.get(each.name, [])
+        for value in values if isinstance(values, list) else [values]:
+            command += [each.option or f"--{each.name}", str(value)]
+    return shlex.join(command)

@@ -1,0 +1,87 @@
+"""Two versions beside each other in a real Chromium: each number leads to as many rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from starlette.applications import Starlette
+
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.show.api.work import PageWork, Work
+from support.api import Lookouts, listening
+from support.chromium import Page, chromium
+from support.versions import RUNS, fill
+
+PROGRAM = chromium()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
+_LINKS = "[...document.querySelectorAll('{}')].map(({{ href, innerText }}) => [href, innerText])"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("versions")
+    store = fill(folder)
+    work = Work(store, page=PageWork({}), metrics=lambda: [(metric, 0.5) for metric in registry(()).values()])
+    lookouts = Lookouts(folder, work)
+    with listening(Starlette(routes=lookouts.routes)) as url:
+        yield url
+    lookouts.close()
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    assert PROGRAM is not None
+    with Page(PROGRAM, tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+        assert opened.complaints == []
+
+
+def test_each_number_leads_to_as_many_rows(page: Page, address: str) -> None:
+    page.visit(f"{address}/#/comparison")
+    assert page.run("[...document.querySelectorAll('select')].map(({ id, value }) => `${id} ${value}`)") == [
+        *("a-window ", "a-version 1", "a-environment ", "b-window ", "b-version 2", "b-environment ")
+    ], "the newest version beside the version before"
+    assert "79 %" in page.text("table.compared")
+    assert "−30 points" in page.text("table.compared")
+    links = page.run(_LINKS.format("main h2 a, table.compared td a"))
+    assert len(links) == 2 + 18 + 6
+    for link, text in links:
+        page.visit(link)
+        assert _rows(page) == int(re.search(r"\d+", text)[0]), (link, text)
+
+
+def test_a_choice_is_kept_in_the_address(page: Page, address: str) -> None:
+    page.visit(f"{address}/#/comparison?a.environment=env-1&b.environment=env-2")
+    assert f"a: {RUNS['1']} runs, b: {RUNS['2']} runs" in page.text("main")
+    page.run(
+        "((field) => { field.value = 'env-2'; field.dispatchEvent(new Event('change')); })"
+        "(document.getElementById('a-environment'))"
+    )
+    page.wait("document.querySelector('main').innerText.includes('a: 80 runs, b: 80 runs')")
+    assert "a.environment=env-2" in page.run("location.hash")
+    assert "No incident is new" in page.text("main")
+
+
+def test_an_unknown_name_is_explained_below_the_form(page: Page, address: str) -> None:
+    page.visit(f"{address}/#/comparison?a.agent=dusk")
+    assert page.text("[role=alert]") == "agent: there is no dusk; did you mean desk?"
+    assert page.count("select") > 2
+    page.complaints.clear()  # the browser reports the status 422
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_fits_its_width(page: Page, address: str, width: int) -> None:
+    page.resize(width, 900)
+    page.visit(f"{address}/#/comparison")
+    assert page.run("document.documentElement.scrollWidth") == width
+
+
+def _rows(page: Page) -> int:
+    """Counts the rows of a list with all its pages."""
+    page.wait("document.querySelector('.rows') !== null")
+    while page.count("button.more:not([hidden])"):
+        page.run("document.querySelector('button.more:not([hidden])')?.click()")
+    return page.count(".row.unit, .row.trace")
