@@ -60,7 +60,7 @@ def test_the_view_is_exported_as_it_is_filtered(page: Page, address: str) -> Non
     assert [text for _, text in links] == ["JSON lines", "CSV", "Spans (OTLP)"]
     text = page.run(f"fetch({links[0][0]!r}).then((answer) => answer.text())")
     assert text.count("\n") == LOOPS["2"]
-    assert "--where 'attribute=service.version=2" in page.text(".exporting")
+    assert "--where 'metric=trace.tool_loop,attribute=service.version=2,success=false'" in page.text(".exporting")
 
 
 def test_a_choice_is_kept_in_the_address(page: Page, address: str) -> None:

@@ -28,9 +28,9 @@ def export(
     where: Annotated[str, typer.Option(metavar="KEY=VALUE,..", show_default=False, help=_WHERE)] = "",
     of: Annotated[Subject, typer.Option(help=_OF)] = "traces",
     format_: Annotated[
-        Literal["jsonl", "csv", "otlp", "case"],
+        Literal["json", "csv", "otlp", "case"],
         typer.Option("--format", help="JSON lines, CSV, spans as OTLP, or a case for each run."),
-    ] = "jsonl",
+    ] = "json",
     output: Annotated[Path, output_option("Write to this file; default: standard output.")] = Path("-"),
     config: _Config = None,
     *,

@@ -152,7 +152,7 @@ async def test_an_export_needs_the_token(tmp_path: Path) -> None:
 
 def test_the_command_writes_what_the_api_answers(folder: Path, client: TestClient, tmp_path: Path) -> None:
     store, where = ("--store", str(folder)), ("--where", ",".join(f"{key}={value}" for key, value in LOOPING.items()))
-    for format_ in ("jsonl", "csv"):
+    for format_ in ("json", "csv"):
         expected = exported(client, format=format_, **LOOPING)
         assert command(*store, *where, "--format", format_).encode() == expected
         written = tmp_path / format_

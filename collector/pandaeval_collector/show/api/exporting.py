@@ -25,9 +25,9 @@ from pandaeval_collector.show.report.export import (
 from pandaeval_collector.store.listed import Wanted
 
 Of = Annotated[Subject, Query(description="Subject of each row.")]
-Format = Annotated[Literal["jsonl", "csv", "otlp"], Query(description="otlp: spans of traces or sessions.")]
-_MEDIA = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8", "otlp": "application/octet-stream"}
-_ENDINGS = {"otlp": "pb"}
+Format = Annotated[Literal["json", "csv", "otlp"], Query(description="otlp: spans of traces or sessions.")]
+_MEDIA = {"json": "application/x-ndjson", "csv": "text/csv; charset=utf-8", "otlp": "application/octet-stream"}
+_ENDINGS = {"json": "jsonl", "otlp": "pb"}
 _ALL = 1_000_000
 
 
@@ -45,7 +45,7 @@ def export_routes(app: FastAPI, reads: Reads, names: Names) -> None:
         return WRITERS[format_](of, stored_rows(finder, of, chosen))
 
     @app.get("/export", response_class=Response, summary="Rows of a filter as a file: JSON lines, CSV or OTLP")
-    async def export(wanted: Filters, of: Of = "traces", format: Format = "jsonl", window: Window = "all") -> Response:
+    async def export(wanted: Filters, of: Of = "traces", format: Format = "json", window: Window = "all") -> Response:
         if format == "otlp" and of not in ("traces", "sessions"):
             raise ProblemError(422, "format: otlp exports spans of traces or sessions")
         made = await reads.run(lambda: in_blocks(pieces(wanted, of, format, window)))

@@ -54,7 +54,7 @@ def csv_lines(of: Subject, rows: Iterable[Row]) -> Iterator[bytes]:
     yield text.getvalue().encode()  # the head, if there is no row
 
 
-WRITERS: Mapping[str, Callable[[Subject, Iterable[Row]], Iterator[bytes]]] = {"jsonl": json_lines, "csv": csv_lines}
+WRITERS: Mapping[str, Callable[[Subject, Iterable[Row]], Iterator[bytes]]] = {"json": json_lines, "csv": csv_lines}
 """Formats of rows by name."""
 
 

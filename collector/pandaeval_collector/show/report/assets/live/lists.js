@@ -136,11 +136,11 @@ function exporting(of, query) {
   if (!rows) return null;
   const file = (format) => {
     const to = new URLSearchParams([["of", rows], ["format", format], ...asked]);
-    return el("a", { href: `${location.origin}${location.pathname}api/v1/export?${to}`, download: "" }, { jsonl: "JSON lines", csv: "CSV", otlp: "Spans (OTLP)" }[format]);
+    return el("a", { href: `${location.origin}${location.pathname}api/v1/export?${to}`, download: "" }, { json: "JSON lines", csv: "CSV", otlp: "Spans (OTLP)" }[format]);
   };
   const span = isZoomed(query) ? `${asked.get("since") || ""}..${asked.get("until") || ""}` : asked.get("window") === "all" ? "" : `${asked.get("window")}..`;
   const where = [...[...asked].filter(([name]) => !["window", "since", "until"].includes(name)), ...(span ? [["time", span]] : [])].map(([name, value]) => `${name}=${value}`).join(",");
-  return el("details", { class: "more-filters exporting" }, el("summary", {}, "Export"), el("span", {}, (rows === "incidents" ? ["jsonl", "csv"] : ["jsonl", "csv", "otlp"]).map(file)),
+  return el("details", { class: "more-filters exporting" }, el("summary", {}, "Export"), el("span", {}, (rows === "incidents" ? ["json", "csv"] : ["json", "csv", "otlp"]).map(file)),
     rows === "incidents" ? null : el("p", { class: "muted" }, "As a case file, for your test suite:"), rows === "incidents" ? null : copied(`pandaeval export --url ${location.origin} --of ${rows}${where ? ` --where ${shellWord(where)}` : ""} --format case --output cases.yaml`, true));
 }
 
