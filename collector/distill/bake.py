@@ -19,7 +19,6 @@ SEED = 1
 
 
 def common_direction(texts: list[str], vocabulary: list[str], rows: Matrix) -> Matrix:
-    """Return the unit main direction of randomly joined passages without a common subject."""
     chance = random.Random(SEED)
     joined = counts([" ".join(chance.sample(texts, JOINED)) for _ in range(SAMPLES)], vocabulary)
     vectors = (joined @ rows) / lengths(joined, rows)[:, None]

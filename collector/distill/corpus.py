@@ -1,7 +1,7 @@
 """Selects the teacher's passages: ``corpus.py DEBIAN OUT`` writes ``OUT/corpus.jsonl``.
 
-Passages are cut to varied lengths, shuffled with a fixed seed and taken up to the source's share of words. The first
-half takes only passages with a rare word, for wide coverage.
+Passages are cut, shuffled with a fixed seed and taken up to the source's share of words, the first half only with a
+rare word.
 """
 
 from __future__ import annotations

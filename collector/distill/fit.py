@@ -34,7 +34,7 @@ Matrix = NDArray[np.float32]
 
 
 def counts(texts: list[str], vocabulary: list[str]) -> Any:
-    """Return sparse counts, shape (texts, pieces), by the product's tokenizer."""
+    """Return sparse counts, shape (texts, pieces)."""
     pieces = WordPiece({piece: number for number, piece in enumerate(vocabulary)})
     columns = [pieces.numbers(text) for text in texts]
     ends = np.cumsum([0, *map(len, columns)])
@@ -45,12 +45,10 @@ def counts(texts: list[str], vocabulary: list[str]) -> Any:
 
 
 def lengths(matrix: Any, rows: Matrix) -> Matrix:
-    """Return the Euclidean lengths of the passages' sums, above zero."""
     return np.asarray(np.maximum(np.linalg.norm(matrix @ rows, axis=1), 1e-6), np.float32)
 
 
 def solve(matrix: Any, targets: Matrix, prior: Matrix, start: Matrix, strength: float) -> Matrix:
-    """Run ``STEPS`` steps of conjugate gradients for all columns."""
     transposed = matrix.T.tocsr()
     rows = start.copy()
     residual = transposed @ (targets - matrix @ rows) - strength * (rows - prior)
@@ -77,7 +75,7 @@ def fit(matrix: Any, targets: Matrix, prior: Matrix, strength: float, rounds: in
 
 
 def cosine(matrix: Any, targets: Matrix, rows: Matrix) -> float:
-    """Return the mean cosine to the teacher's unit vectors before reduction."""
+    """Return the mean cosine to the teacher's vectors, which have length 1 before their reduction."""
     return float(((matrix @ rows) / lengths(matrix, rows)[:, None] * targets).sum(1).mean())
 
 

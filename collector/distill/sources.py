@@ -67,7 +67,6 @@ class Synset:
 
 
 def synsets(debian: Path) -> dict[str, Synset]:
-    """Return all WordNet meanings, by part of speech and offset."""
     found = {}
     for kind in ("noun", "verb", "adj", "adv"):
         for line in (debian / "usr/share/wordnet" / f"data.{kind}").read_text("latin-1").splitlines():
@@ -128,7 +127,6 @@ def wordnet_requests(debian: Path) -> Iterator[str]:
 
 
 def aws(debian: Path) -> Iterator[str]:
-    """AWS documentation in botocore."""
     for path in sorted((_package("botocore") / "data").glob("*/*/service-2.json*")):
         content = path.read_bytes()
         yield from _values(json.loads(gzip.decompress(content) if path.suffix == ".gz" else content), "documentation")
@@ -150,7 +148,6 @@ def factbook(debian: Path) -> Iterator[str]:
 
 
 def python_docs(debian: Path) -> Iterator[str]:
-    """Paragraphs of the Python documentation, without markup."""
     for path in sorted((debian / "usr/share/doc/python3.11/html/_sources").rglob("*.rst.txt")):
         for block in re.split(r"\n\s*\n", path.read_text("utf-8")):
             if not re.match(r"\s*(\.\.|>>>|[=\-*~^+|#])", block):
@@ -192,7 +189,6 @@ def _package(name: str) -> Path:
 
 
 def _values(tree: Any, key: str) -> Iterator[str]:
-    """Yield every string below ``key`` in the tree."""
     if isinstance(tree, dict):
         for name, value in tree.items():
             if name == key and isinstance(value, str):
@@ -205,7 +201,6 @@ def _values(tree: Any, key: str) -> Iterator[str]:
 
 
 def _docstrings(paths: list[Path]) -> Iterator[str]:
-    """Yield every module string of at least eight words."""
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value.split()) >= 8:

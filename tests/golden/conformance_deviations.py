@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 OWN_SESSIONS = ("pydantic_ai", "claude_", "copilot_cli", "gemini_cli", "opencode", "qwen_code")
-"""Sets (prefixes) whose framework invents a conversation id of its own and keeps it over the turns, where the
-application passed none."""
+"""Sets (prefixes) whose framework invents a conversation ID."""
 
 AGENT_NAMES = {
     "smolagents_oi": ("ToolCallingAgent",),
     "smolagents_genai": ("ToolCallingAgent",),
     "smolagents_code_oi": ("CodeAgent",),
 }
-"""Frameworks that name agents by their class."""
+"""Frameworks that name agents by class."""
 
 TOOL_PREFIXES = {
     "copilot_cli": "desk-",
@@ -22,23 +21,19 @@ TOOL_PREFIXES = {
     "opencode": "desk_",
     "qwen_code": "mcp__desk__",
 }
-"""What clients of an MCP server write before the names of its tools."""
+"""Prefixes of tool names by MCP clients."""
 
 RUNS_AGAIN = {"crewai_oi/llm_error": 3}
-"""How often a framework ran a task that failed."""
+"""Number of runs of a failed task."""
 
 ENDS_AT_FAILURE = frozenset({"genkit/tool_error", "genkit_go/tool_error"})
-"""Captures in which the framework let a tool's failure end the run at once."""
+"""Captures whose run ended with a tool failure."""
 
 TOKENS_ON_RUNS = frozenset({"voltagent"})
-"""Instrumentations with one span for a run's model calls. It has the last call's tokens; the span above has the
-total.
-"""
+"""Instrumentations with one span for all model calls, with the last call's tokens."""
 
 SPREAD_CALLS = frozenset({"openlit_openai"})
-"""Instrumentations that omit tool calls from recorded history. Each call is only in its own model call's trace, so the
-answering trace lacks it.
-"""
+"""Instrumentations that omit tool calls from history."""
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ COMMITTED = {
     "openai_agents_openinference": "openai_agents_oi",
     "openai_openllmetry": "openai_tl",
 }
-"""Committed sets that were recorded like one of another name; the others were recorded like those of their own name."""
+"""Committed sets recorded like a set of another name."""
 
 DOCUMENTED = (
     ("AG2", "its own spans and conversations", "earlier"),
@@ -133,7 +133,7 @@ DOCUMENTED = (
     ("Pipecat", "its spans of turns and services", "earlier"),
     ("Semantic Kernel", "its spans of models, agents and functions", "earlier"),
 )
-"""Emitters read from code and documentation without a recording: subject and date of the last check."""
+"""Emitters without a recording: subject and date of the last check."""
 
 _VARIANTS = frozenset(
     {
@@ -160,7 +160,7 @@ _VARIANTS = frozenset(
         "strands_legacy",
     }
 )
-"""Sets of older releases and of settings without content. They are in the internals only."""
+"""Sets of older releases or without content, for the internals only."""
 
 _HEAD = """\
 # Supported instrumentations

@@ -33,7 +33,7 @@ _OUTPUT_TOKENS = re.compile(
 )
 _USAGE_JSON = re.compile(r"usage_details$")
 _USAGE_REPR = re.compile(r"^llm\.[^.]+\.usage$")
-"""LiteLLM writes the provider's usage as Python's repr."""
+"""LiteLLM writes usage as Python's repr."""
 
 
 @dataclass(frozen=True)

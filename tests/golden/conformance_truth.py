@@ -25,13 +25,13 @@ ROOTS = {
     "shared": SHARED,
     **{f"shared-{series}": SHARED.with_name(f"captures-{series}") for series in (2, 3)},
 }
-"""Folders of captures, of which the shared ones may be absent."""
+"""Folders of captures; shared folders are optional."""
 
 FERRY_SESSION = "ferry-session-7f31"
 MODELS = ("gpt-4o-mini", "gemini-2.5-flash", "claude-")
 FERRY_TIMEOUT = "booking backend timeout"
 OTHER_SCRIPTS = frozenset({"claude_code"})
-"""Sets of the third series whose sessions are not the ferry desk's."""
+"""Sets of the third series without the ferry desk."""
 
 
 @dataclass(frozen=True)

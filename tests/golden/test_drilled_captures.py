@@ -18,7 +18,7 @@ from pandaeval_otel.wire.splitting import split_logs, split_traces
 OWN = Path(__file__).parent / "captures"
 SETS = sorted(path.name for path in OWN.iterdir() if path.is_dir())
 MOST = 10
-"""Traces of a set. Each is given half of the faults, the next one the other half."""
+"""Maximum traces per set; alternate traces get alternate halves of the faults."""
 INVENTED = {"invented_identifier", "invented_amount", "invented_date", "invented_time", "invented_name", "invented_url"}
 
 

@@ -20,9 +20,9 @@ from tests.support.script import Exchange, Reply, Served
 FOLDER = Path(__file__).parent / "hosted"
 CAPTURES = sorted(FOLDER.glob("*/*.otlp.jsonl"))
 NO_PAGES = {"hosted_openai_agents_openinference", "hosted_openai_agents_genai", "hosted_pydantic_ai"}
-"""OpenAI's searches tell the query, but no page."""
+"""OpenAI's searches contain the query only."""
 NO_RESULTS = {"hosted_vercel_ai"}
-"""Calls alone are told, some of them without arguments."""
+"""Sets with calls but without results."""
 
 
 def read(path: Path) -> list[tuple[Exchange, Trace]]:

@@ -25,7 +25,7 @@ from support.asked import ScriptedJudge, all_right
 GOLDEN = Path(__file__).parent / "captures"
 SHARED = Path(__file__).parents[2].parent / "shared" / "captures"
 QUICK = ("langgraph_openinference", "adk")
-"""Of two vocabularies; all others are slow tests."""
+"""Two vocabularies; the rest are slow tests."""
 JUDGED = [m for m in registry().values() if m.kind == "llm" and m.level == "trace"]
 ALL = frozenset(metric.name for metric in JUDGED)
 
@@ -153,7 +153,7 @@ FAULTS: Mapping[str, tuple[Fault, Wrong, Collection[str]]] = {
     ),
     "all calls failed": (lambda t: _calls(t, error="service is down", result=None), _actions_failed, _DONE),
 }
-"""How a trace is changed, which scores are wrong then, and the metrics that are asked."""
+"""Change of a trace, wrong scores, and metrics."""
 
 
 async def _wrong(path: Path, fault: str) -> list[str]:

@@ -24,7 +24,7 @@ RENAMED = {
     "gen_ai.usage.completion_tokens": "gen_ai.usage.output_tokens",
     "gen_ai.usage.cache_creation.input_tokens": "gen_ai.usage.cache_write.input_tokens",
 }
-"""Keys of earlier releases, and what they are called now."""
+"""Old keys with their current names."""
 MESSAGES = ("gen_ai.input.messages", "gen_ai.output.messages")
 STRUCTURES = (*MESSAGES, "gen_ai.system_instructions", "gen_ai.tool.definitions", "gen_ai.retrieval.documents")
 WORKFLOW, AGENT, OPERATION = "gen_ai.workflow.name", "gen_ai.agent.name", "gen_ai.operation.name"
@@ -122,7 +122,7 @@ def rewritten(evidence: Evidence, rewrite: Rewrite) -> Trace:
 OWN_SETS = sorted(path.name for path in OWN.iterdir() if path.is_dir())
 ALL_FILES = sorted([*OWN.glob("*/*.otlp.jsonl"), *SHARED.parent.glob("captures*/*/*.otlp.jsonl")])
 FEW = 3
-"""Captures of each set that the fast run takes."""
+"""Captures per set in the fast run."""
 
 
 @pytest.mark.parametrize("rewrite", [today, earlier])

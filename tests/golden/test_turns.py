@@ -22,7 +22,7 @@ SILENT = frozenset(
         "pydantic_ai_nocontent",
     }
 )
-"""Recorded without the words of the user."""
+"""Recorded without user messages."""
 
 
 def views(path: Path) -> Iterator[TurnView]:

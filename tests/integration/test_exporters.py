@@ -48,7 +48,7 @@ MEGABYTE = "x" * (1 << 20)
 ITEMS = ("logs", "traces")
 both_protocols = pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 either_protocol = pytest.mark.parametrize("protocol", ["grpc", pytest.param("http/protobuf", marks=pytest.mark.slow)])
-"""What is the same code for both: through the second one in slow tests only."""
+"""Shared code; the second variant is slow."""
 both_signals = pytest.mark.parametrize("signal", ["logs", "traces"])
 
 

@@ -47,7 +47,7 @@ DONE_S = 280.0
 _ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(400)
 SLOWLY = pytest.mark.slow
-"""A search in C holds more than what runs or sleeps in Python: what stops it stops those."""
+"""A search in C blocks more than Python code does."""
 
 
 def _hostile(agent: str, traces: Sequence[MadeTrace]) -> list[MadeTrace]:

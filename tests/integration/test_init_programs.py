@@ -25,7 +25,7 @@ from tests.support.script import Call, Conversation, Reply
 
 _TOOLS = ("npm", "go", "jbang")
 _NAMES = {"livekit": "shop_agent", "pipecat": "shop"}
-"""The agents of frameworks that cannot be named freely."""
+"""Agents with fixed names."""
 
 
 def _script(conversation: Conversation) -> Reply:

@@ -190,7 +190,7 @@ async def test_tokens_of_chat_templates_in_content_are_what_the_parrot_fears(mon
 
 
 _SEEING = {metric.name for metric in JUDGED}
-"""Metrics whose judge is shown what came of a run."""
+"""Metrics whose judge sees the outcome of a run."""
 
 
 def _careless(sections: list[Any], codes: dict[str, str], own: str) -> str:

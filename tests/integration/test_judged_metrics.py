@@ -23,7 +23,7 @@ from support.judged import call, trace
 from support.judged_files import MODEL, NAMES, behave, environ, evaluated, of_judges, send
 
 MOST_CALLS = 2
-"""Calls about a trace, with that for ``correctness``."""
+"""Calls about a trace, with ``correctness``."""
 GOLDEN = Path(__file__).parents[1] / "golden" / "captures"
 CAPTURE = GOLDEN / "pydantic_ai" / "good.otlp.jsonl"
 RUN = trace(

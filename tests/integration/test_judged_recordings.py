@@ -18,7 +18,7 @@ MOST_CALLS = 9
 SHARED = Path(__file__).parents[2].parent / "shared"
 REAL = sorted((SHARED / "data").glob("*/traces.jsonl.xz"))
 OF_EACH = 5
-"""Requests drawn from each set of real runs; one holds at least one trace."""
+"""Requests drawn per set, each with at least one trace."""
 
 needs_captures = pytest.mark.skipif(not (SHARED / "captures").is_dir(), reason=f"there are no captures in {SHARED}")
 needs_real_runs = pytest.mark.skipif(not REAL, reason=f"there are no real runs in {SHARED / 'data'}")

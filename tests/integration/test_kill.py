@@ -10,8 +10,7 @@ import pytest
 from support.kills import of_workers, run
 
 KILLS = ["after_ack:14", "before_decide:1"]
-"""Fewer than make the collector give up a trace that is under way each time, as one is on a slow machine
-(``pipeline/underway.py``)."""
+"""Kills at fail points, too few to quarantine a trace (``pipeline/underway.py``)."""
 
 
 def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:

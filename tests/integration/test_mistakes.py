@@ -40,7 +40,7 @@ provider.force_flush(int(sys.argv[1]))
 provider.shutdown()
 """
 _FLUSH_MS, _IN_VAIN_MS = 60_000, 1000
-"""How long the application waits until its spans are taken; the latter where nobody takes them."""
+"""Waiting time of the application, with and without a collector."""
 _needs_litellm = pytest.mark.skipif(
     importlib.util.find_spec("litellm") is None, reason='litellm is not installed: pip install . "./collector[judge]"'
 )

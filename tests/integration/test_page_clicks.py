@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debia
 _LINKS = """[...document.querySelectorAll(".part, h2 > a")].filter((each) => /[?&]incident=/.test(each.href))
     .map(({ href, innerText }) => [href, innerText])"""
 _MADE = {"table-for-four", "table-for-six", "table-for-two", "loop", "send_reminder", "crash-0"}
-"""Sessions that are made here; the others are recorded, with a judge's verdicts."""
+"""Sessions created here, beside the recorded sessions."""
 _JUDGED = {"table-for-six", "table-for-two", "made-up-price", "same-answer-again"}
 _SIX = "Book me a table for six at Lucia's on Friday evening, please."
 _TWO = "Book me a table for two at Lucia's on Friday evening, please."

@@ -27,7 +27,7 @@ from support.senders import GrpcDoor
 _PLUGINS = Path(__file__).parents[1] / "plugins"
 _CLI = "from pandaeval_collector.cli import main; main()"
 _FORKING = f"from support import forked; forked.install(); {_CLI}"
-"""Has a judge's process, which knows nothing of plugins, forked where litellm was imported."""
+"""Forks the judge process, which does not use plugins."""
 _TRACE = 7 << 100
 _OWN = '''
 """Was the agent polite? It does not judge what it said."""

@@ -23,7 +23,7 @@ from support.senders import GrpcDoor
 
 EMPTY_EVENT = b"\x5a\x00"
 PEAK = 400 << 20
-"""Bytes of memory that a collector has in RAM at most while it decides such a trace; ten times as many are in it."""
+"""Maximum memory of a collector with such a trace, in bytes."""
 
 
 def composed(number: int) -> list[MadeTrace]:

@@ -37,7 +37,7 @@ SERVERS = {
     "uvicorn": ("uvicorn", "support.web:asgi", "--workers", str(WORKERS), "--port"),
 }
 EVER = ("gunicorn, gevent, preloaded",)
-"""The one with forks and greenlets both; the others are slow tests."""
+"""The fast variant has both forks and greenlets."""
 
 
 class Server:
@@ -123,7 +123,7 @@ def _installed(command: Sequence[str]) -> None:
     ],
 )
 def test_every_trace_of_every_worker_arrives(command: Sequence[str], tmp_path: Path) -> None:
-    """Under load, through a reload (SIGHUP) that replaces all workers, to a stop (SIGTERM) that nothing holds up."""
+    """Under load, through a reload (SIGHUP) and a stop (SIGTERM)."""
     _installed(command)
     with CollectorProcess(tmp_path / "collector") as collector:
         collector.start()

@@ -17,9 +17,9 @@ from pandaeval_otel.model import Trace
 
 _CAPTURES = Path(__file__).parents[3] / "shared" / "captures"
 _NO_MARK = {"agno_tl", "openlit_openai", "openai_v2_nocontent"}
-"""Sets without any trace of the error: no status, text or call."""
+"""Sets that do not record the error."""
 _NO_ROOT = {"smolagents_oi", "smolagents_code_oi"}
-"""Sets whose root span never comes when a run raises."""
+"""Sets that never send the root span after an exception."""
 
 pytestmark = [
     pytest.mark.slow,

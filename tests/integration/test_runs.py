@@ -26,7 +26,7 @@ from support.senders import HttpDoor
 TRACES = 24
 GOOD_CONFIDENCE = GOOD["confidence"]["confidence"]  # type: ignore[call-overload, index]
 INLINE = ["trace.coherence", "trace.tool_loop", "trace.loop_detection", "trace.blame", "session.agent_reliability"]
-"""With ``trace.blame``, which names a step in the metadata of failing results: a run that leaves it out names none."""
+"""``trace.blame`` adds a step to failing results."""
 
 
 @pytest.fixture(scope="module")

@@ -29,10 +29,10 @@ HOSTILE = (
     f"\ufeff\U000e0041\r[red]AFTER[/red][link={LINK}]x[/link]"
 )
 NAME = HOSTILE.replace("/", "|").replace("\x00", "")
-"""The same as the name of a file."""
+"""The same as a file name."""
 
 _OURS = re.compile(rb"\x1b\[(?:[0-9;]*m|\?25[lh]|[0-9]*[ABCDGK])")
-"""Sequences that our own tables, colours and progress bars are made of."""
+"""Sequences of our own tables, colours and progress bars."""
 _OBEYED = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 )
@@ -112,12 +112,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 COMMANDS = dict(commands(whole()))
 _BESIDE = {"--model": ("--metrics", "coherence")}
-"""So that no model is asked, which takes its time to fail."""
+"""Options that avoid a slow model call."""
 _NEEDED = {
     **dict.fromkeys([("runs", "start"), ("schedule", "add")], ("--metrics", "coherence")),
     ("store", "export"): ("--output", "-"),
 }
-"""Options without which nothing else is looked at."""
+"""Required options."""
 _HOSTILE_OPTIONS = {"--config": ("config", "good", "missing"), "--trace": ("trace", "missing")}
 
 

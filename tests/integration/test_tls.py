@@ -152,7 +152,7 @@ class Mistake:
     server: Callable[[Path], dict[str, str]]
     client: Callable[[Path], dict[str, str]]
     mended: Callable[[Path], dict[str, str]] | None = None
-    """Settings of the collector's next life; ``None``: the client's files are replaced by the right ones."""
+    """Settings of the next collector; ``None``: the client's files are replaced."""
     scheme: str = "https://"
     extra: dict[str, str] = field(default_factory=dict)
 
@@ -165,7 +165,7 @@ SLOW_MISTAKES = (
     *("no client certificate", "a client certificate of another authority"),
     *("TLS to one in the clear", "in the clear to TLS"),
 )
-"""Variants of the others: slow tests."""
+"""Variants for slow tests."""
 MISTAKES = {
     "an unknown authority": Mistake(
         "PANDAEVAL_CERTIFICATE", lambda pki: serving(pki / "good"), lambda pki: trusting(_mine(pki))

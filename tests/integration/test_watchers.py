@@ -27,7 +27,7 @@ from support.processors import Recording, processor, provider, until as patientl
 
 ROWS, BODY = 20_000, 2_000
 WINDOW = 8 << 20
-"""More than HTTP/2 and gRPC keep for a stream that nobody reads."""
+"""More than HTTP/2 and gRPC buffer for an unread stream."""
 
 
 class Results:

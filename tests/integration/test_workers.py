@@ -36,7 +36,7 @@ QUIET = 11.0
 CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 JUDGED = EvaluatorSettings(judge=JudgeSettings("openai/gpt-4o-mini"))
 _MOMENTS = ("time", "duration_ms")
-"""What of a result depends on when it was concluded."""
+"""Fields that depend on the time of the decision."""
 
 Play = Callable[[RunningLine], Awaitable[None]]
 

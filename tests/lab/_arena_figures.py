@@ -20,9 +20,9 @@ Row = Mapping[str, Any]
 _DRAWS = 2_000
 _Z95 = 1.959963984540054
 NEAR = (1, 3)
-"""Spans within which a first wrong step counts as a person's."""
+"""Tolerance in spans for the first wrong step."""
 _LEAST_SHARED = 8
-"""Runs below which two questions are not compared."""
+"""Minimum number of runs for a comparison."""
 
 
 def auroc(rows: Sequence[Row]) -> float | None:

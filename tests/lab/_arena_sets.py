@@ -30,13 +30,14 @@ _KIND = {"tau2-policy": "domain", "tau2-pairs": "domain", "mcp-pairs": "split", 
 _AGENT = "gen_ai.agent.name"
 _NAMES = ("service.name", _AGENT)
 _KEPT = ("telemetry.sdk.language",)
-"""Attributes of a resource that are no hint at the set, its agent or its labels."""
+"""Resource attributes that do not reveal set, agent or label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A run with its truth. ``kind``: for confusions. ``steps``: labelled wrong spans. ``case``: groups sessionless
-    runs.
+    """A run with its truth.
+
+    ``kind``: for confusions. ``steps``: labelled wrong spans. ``case``: groups sessionless runs.
     """
 
     id: str

@@ -21,7 +21,7 @@ from typing import Any, Self, cast
 _FENCE = re.compile(r"^<<([0-9a-f]{12})>>$", re.MULTILINE)
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})\.')
 _QUIET_S = 3.0
-"""A file that is no JSON may be half written; after so long it is taken as it stands."""
+"""Time after which an invalid JSON file counts as complete."""
 
 README = """\
 # How to answer
@@ -157,8 +157,7 @@ def _content(value: Any) -> str:
 
 
 Rewrite = Callable[[Sequence[Mapping[str, Any]]], tuple[Letter, Callable[[str], str]] | None]
-"""Makes of a request's messages the letter for readers, and the function that makes the provider's content of their
-reply; ``None``: a request that is none of ours, and that nobody has to answer."""
+"""Returns the readers' letter of a request and its reply parser; ``None`` for a foreign request."""
 
 
 def as_it_stands(messages: Sequence[Mapping[str, Any]]) -> tuple[Letter, Callable[[str], str]]:
@@ -168,8 +167,9 @@ def as_it_stands(messages: Sequence[Mapping[str, Any]]) -> tuple[Letter, Callabl
 
 
 class Mailbox:
-    """The endpoint as a context manager on its own thread. ``asked``: requests since :meth:`begin`; ``refused``:
-    unanswered.
+    """The endpoint as a context manager on its own thread.
+
+    ``asked``: requests since :meth:`begin`. ``refused``: unanswered requests.
     """
 
     def __init__(self, folder: Folder, rewrite: Rewrite = as_it_stands) -> None:

@@ -44,7 +44,7 @@ from support.flag_counts import LEDGER, record, recorded, table  # noqa: E402
 
 SUSPECT = ".suspect"
 Flag = tuple[str, Evidence]
-"""The id of a flag, and what is read of it."""
+"""The ID of a flag, and its evidence."""
 _LATER = 3
 
 

@@ -41,7 +41,7 @@ UNEXPLAINED = [each for each in Phase if each is not Phase.explain]
 IDS = [*(f"resp_{number}" for number in range(4)), "f7d0-11"]
 CONVERSATIONS = [(11,), (11, 12), (11, 12, 13)]
 Part = tuple[int, int]
-"""The number of a turn, and how many of its spans have come by then."""
+"""The number of a turn, and its spans so far."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ _OF_VALUES = {
     *("numbers everywhere", "dates everywhere", "names everywhere", "catastrophic texts"),
     *("long values", "periodic values", "opened code", "sentences", "changing fails", "many tools"),
 }
-"""Bounded by what is read and compared of a trace, and no matter of its spans, or of names, each read once."""
+"""Bounded by values or names, not by spans."""
 
 
 def _calls(evaluator: Evaluator, trace: Trace) -> int:

@@ -14,11 +14,12 @@ _CHECKS: Sequence[CheckFunction] = CHECKS.get_by_names(
 )
 
 _LONGEST = 30_000
-"""The listener refuses longer heads before the API sees them."""
+"""The listener refuses longer heads."""
 
 
 def ask_anything(schema: BaseSchema, examples: int) -> int:
     """Call every operation with valid and invalid values; return the number of operations.
+
     Raises for undocumented answers and 5xx.
     """
     operations = [each.ok() for each in schema.get_all_operations()]

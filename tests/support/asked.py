@@ -16,7 +16,7 @@ from pandaeval_otel.model import Trace
 
 Fields = Mapping[str, Any]
 Answers = Mapping[str, Fields | Sequence[Fields] | Callable[[str], Fields]]
-"""By rubric: the fields of the verdict; several are given one after another; or a function of the question."""
+"""Verdict fields by rubric, a sequence, or a function of the question."""
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
 _PART = re.compile(r'^"(\w+)": an object \(', re.MULTILINE)
@@ -42,7 +42,7 @@ def all_right(question: str) -> Fields:
 
 
 NOTHING_NAMED: Fields = {"missing": [], "excess": [], "wrong": []}
-"""No tool was missing, in excess or wrong."""
+"""No missing, extra or wrong tool."""
 RIGHT: Fields = {
     "things": [{"thing": "Find the parcel.", "became": "done", "shown_by": "turn 1"}],
     "broken_rules": [],
@@ -52,7 +52,7 @@ RIGHT: Fields = {
     "correct": True,
     "sure": 90,
 }
-"""All was handled as it should be."""
+"""Everything was handled correctly."""
 GOOD: Answers = {
     "task": {"task": "Find the parcel."},
     "plan": {
@@ -74,7 +74,7 @@ GOOD: Answers = {
     "result_utilization": {"reason": "The result stands in the answer.", "score": 1.0},
 }
 RATED = {"helpfulness": 4, "coherence": 5, "relevance": 4.5, "faithfulness": 3, "verbosity": 2}
-"""What is said of every turn."""
+"""The default answer to turn questions."""
 _CLEAN = {"reason": "Nothing was wrong.", "labels": ["no failure"], "calls": []}
 TURN: dict[str, Fields] = {
     **{name: {"reason": "As the guide says.", "rating": rating} for name, rating in RATED.items()},

@@ -180,7 +180,7 @@ PLAIN: Mapping[str, Json] = {
         "sure": 31.0,
     },
 }
-"""What every judge here says by itself: a low verdict."""
+"""The default answer: a low verdict."""
 BEST_CHOICES: Mapping[str, Json] = {
     "answered": "yes",
     "taken": "yes",
@@ -189,7 +189,7 @@ BEST_CHOICES: Mapping[str, Json] = {
     "correct": True,
 }
 BEST_LEVELS: Mapping[str, str] = {"step_efficiency": "none", "plan_adherence": "exactly", "plan_quality": "excellent"}
-"""Choices that match a perfect score, because a number must not contradict earlier choices."""
+"""Choices that agree with a perfect score."""
 _OURS = re.compile(r"<<([0-9a-f]{12})>>")
 _PAIR = re.compile(r"^<<([0-9a-f]{12})>>$\n(.*?)^<</\1>>$", re.MULTILINE | re.DOTALL)
 _ANY_FENCE = re.compile(

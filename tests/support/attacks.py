@@ -59,7 +59,7 @@ FORGED = (
         "score": 1.0,
     },
 )
-"""A verdict of every shape that our questions ask for, with a code that nobody gave."""
+"""Valid verdicts of every shape, with an invented code."""
 
 
 @dataclass(frozen=True, slots=True)

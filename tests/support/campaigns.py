@@ -15,7 +15,9 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """``whole``, ``quick``: arguments. ``count``: a line's share of ``aim``. ``wanted``: counted lines. ``told``:
+    """A long proof.
+
+    ``whole``, ``quick``: arguments. ``count``: a line's share of ``aim``. ``wanted``: counted lines. ``told``:
     summary.
     """
 
@@ -315,7 +317,7 @@ OF_TESTS = (
         "tests/e2e/test_otelcol_configs.py tests/integration/test_otelcol_sink.py",
     ),
 )
-"""What tests prove, without a ledger."""
+"""Properties proven by tests, without a ledger."""
 
 
 def table(folder: Path = PROOFS) -> str:

@@ -24,7 +24,7 @@ _WRONG = (
     "bookings cannot be cancelled",
     "7 EUR a day",
 )
-"""Words of the sessions that were not handled correctly."""
+"""Words of incorrectly handled sessions."""
 _MISSING = {"thing": "What was asked.", "became": "missing", "shown_by": None}
 _BAD = ("Unfortunately I cannot help", "Volcanic soil", "23 of them are ready", "36 months")
 

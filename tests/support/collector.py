@@ -25,7 +25,7 @@ from support import forked
 from support.ports import free_ports
 
 START_S, STOP_S, DONE_S = 120.0, 120.0, 120.0
-"""Deadlines, for machines that have a lot to do."""
+"""Deadlines for slow machines."""
 
 # On Linux the child goes when its parent goes, however that dies. The parent is the thread that started it.
 _MAIN = """

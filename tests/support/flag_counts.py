@@ -28,7 +28,8 @@ def recorded(path: Path = LEDGER) -> list[dict[str, str]]:
 def record(
     verdicts: Iterable[Mapping[str, Any]], index: Iterable[Mapping[str, str]], reader: str, ledger: Path = LEDGER
 ) -> tuple[int, int]:
-    """Add verdicts to the ledger; later verdicts of a reader win. Return numbers added and still missing.
+    """Add verdicts to the ledger; return numbers added and still missing.
+
     Raises ``ValueError`` for an unknown flag, unknown verdict or missing cause.
     """
     known = {each["number"]: each for each in index}

@@ -33,7 +33,7 @@ _HELPER_OF = {
     "pandaeval_collector.judge.worker": "judge",
 }
 _SHARED = "TESTS_FORKED_FROM"
-"""A variable: the folder of the helpers that others started."""
+"""The variable with the folder of shared helpers."""
 _SERVE = "from support.forking_helper import serve; serve()"
 
 

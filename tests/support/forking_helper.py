@@ -48,7 +48,7 @@ class Helper:
         self._folder, self._listener, self._others = folder, listener, list(others)
         self._events = selectors.DefaultSelector()
         self._ends: dict[int, tuple[int, socket.socket]] = {}
-        """By descriptor of a process that was forked: its number, and who wants to hear of its end."""
+        """Process ID and listener by descriptor of a fork."""
         self._judges: subprocess.Popen[bytes] | None = None
 
     def serve(self) -> dict[str, Any] | None:

@@ -281,7 +281,7 @@ SPANS: Mapping[str, Callable[[int], Spans]] = {
         *(changing_fails, many_tools, sentences),
     )
 }
-"""Each kind's spans by its name; they grow with the number asked for."""
+"""Spans by kind; they grow with the number."""
 
 
 def _trace(make: Callable[[int], Spans], n: int) -> Trace:

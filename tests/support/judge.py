@@ -164,7 +164,7 @@ FAULTS: Mapping[str, Behave] = {
     "no reason": always(lambda body: Say(verdict(body, reason=""))),
     "a bare colon as the reason": always(lambda body: Say(verdict(body, reason=" : "))),
 }
-"""Each of them for good: none may ever lead to a score."""
+"""Permanent failures, which must never give a score."""
 
 
 class JudgeServer:

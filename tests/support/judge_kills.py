@@ -44,7 +44,7 @@ EXPECTED = {
     "session.goal_completion": 1.0,
     "session.user_friction": 1.0,
 }
-"""What the provider says when it answers: any other score was made of a fault."""
+"""The provider's score: any other score results from a fault."""
 _SPOILT = ("cut JSON", "out of range", "wrong echo")
 _FAULTS = ("429", "429", "500", "500", "529", "reset", "not http json", "hang", *_SPOILT)
 _LONG_S = 1800.0
@@ -65,8 +65,9 @@ class Batch:
 
 @dataclass(slots=True)
 class Found:
-    """``repeated``: answers paid twice. ``per_kill``: peak per kill. ``rpm_share``: peak rate. ``usd_over``: over
-    budget.
+    """Figures of a batch.
+
+    ``repeated``: answers paid twice. ``per_kill``: peak per kill. ``rpm_share``: peak rate. ``usd_over``: over budget.
     """
 
     jobs: int = 0

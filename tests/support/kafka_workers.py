@@ -17,7 +17,7 @@ QUICK = {
     "PANDAEVAL_CLOSE__IDLE": "5s",
     "PANDAEVAL_SESSION__IDLE": "8s",
 }
-"""Longer than the moments for which a broker or a group pauses in a test on a busy machine."""
+"""Longer than pauses of brokers and groups on a busy machine."""
 SESSION_TIMEOUT = "PANDAEVAL_KAFKA__OPTIONS__SESSION__TIMEOUT__MS"
 INSTANCE = "PANDAEVAL_KAFKA__OPTIONS__GROUP__INSTANCE__ID"
 

@@ -39,7 +39,7 @@ FAIL_POINTS = {
     "during_resume": 8,
 }
 WORKER_POINTS = {"in_worker": 4}
-"""Those at which a process of the line dies, and the collector goes on."""
+"""Fail points at which a worker dies."""
 PATIENCE_S = 40.0
 Results = dict[tuple[str, str], tuple[str, float | None]]
 

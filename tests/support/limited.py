@@ -10,7 +10,7 @@ from pathlib import Path
 
 _V1, _V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
 _ADDRESSES = 8
-"""What a process maps is several times what it has in RAM (threads' stacks, files of libraries)."""
+"""Ratio of mapped memory to RAM."""
 
 
 @contextlib.contextmanager

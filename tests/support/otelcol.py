@@ -95,8 +95,9 @@ def _value(value: dict[str, Any]) -> Any:
 
 
 class ConfiguredOtelcol(Process):
-    """An OpenTelemetry Collector with a ``deploy/otelcol`` configuration on free ports. ``changes``: text
-    replacements.
+    """An OpenTelemetry Collector with a ``deploy/otelcol`` configuration on free ports.
+
+    ``changes``: text replacements.
     """
 
     def __init__(

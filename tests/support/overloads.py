@@ -19,16 +19,15 @@ from support.limited import limited
 from support.made_traces import Composer, MadeTrace
 
 _NAME = b"OVERLOAD"
-"""The first half of each trace's id in the request that all others are made of."""
+"""The first half of each trace ID in the template request."""
 _TRACES, _SPANS, _SENDERS, _MEASURE_S, _REST_S = 20, 12, 240, 15.0, 3600.0
-"""A sender that is refused waits a second: it takes many to bring ten times too much all the same."""
+"""Senders; a refused sender waits a second, so many are needed."""
 _LATE = "30s"
-"""How long decided traces keep their place on the disk. In the default's ten minutes they alone would fill it, and a
-collector that has nothing to decide would refuse everything."""
+"""Retention, short so that decided traces do not fill the disk."""
 _OVER = 1.25
-"""How far the store may pass its budget: what was accepted has to be decided, and its results take room, too."""
+"""Allowed excess of the store over its budget, for accepted work."""
 _TRIES_S = 10.0
-"""What an SDK gives a request."""
+"""An SDK's timeout for a request."""
 _ID = re.compile(rb'"trace_id":"([0-9a-f]{16})')
 
 

@@ -38,4 +38,4 @@ def _claimed(port: int) -> bool:
 
 _given: set[int] = set()
 _claims: list[int] = []
-"""The open file of all claims: whoever closes one of its descriptors loses them."""
+"""The open file of all claims; closing a descriptor releases them."""

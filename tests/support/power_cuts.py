@@ -16,7 +16,7 @@ _HEAD = struct.Struct("<dBHQI")
 _SOURCE = Path(__file__).with_name("disk_log.c")
 _SECTOR = 512
 _NOT_ON_DISK = ("-shm", ".log", "lock")
-"""Shared memory, which SQLite makes anew after a cut, and what holds no data."""
+"""Files without data, such as SQLite's shared memory."""
 
 
 @dataclass(frozen=True, slots=True)

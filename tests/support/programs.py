@@ -17,7 +17,7 @@ CACHE = Path.home() / ".cache" / "pandaeval"
 _ROOT = Path(__file__).parents[2]
 _OTELCOL = "0.159.0"
 _JAEGER = "github.com/jaegertracing/jaeger@v1.76.0"
-"""The module that holds cmd/jaeger, which is Jaeger v2: the tags v2.x have no path that Go would take."""
+"""The module with cmd/jaeger (v2); Go cannot use the v2.x tags."""
 _PROMETHEUS = "github.com/prometheus/prometheus@v0.315.0"
 """Prometheus 3.15.0."""
 _HELM = "helm.sh/helm/v3@v3.22.0"
@@ -76,7 +76,7 @@ _PROGRAMS = {
 
 
 _ONLY_BY_NAME = {"helm": helm, "docker-compose": compose}
-"""What checks the files of ``deploy/`` more closely than schemas do."""
+"""Checkers of ``deploy/`` that go beyond schemas."""
 
 
 def main(names: list[str]) -> None:

@@ -14,7 +14,7 @@ from support.processes import Process, data_at
 from support.programs import CACHE
 
 THREE = CACHE / "prometheus" / "prometheus"
-"""Prometheus 3, as ``tests/support/programs.py`` builds it: the one that takes OTLP."""
+"""Prometheus 3 by ``tests/support/programs.py``, which accepts OTLP."""
 BINARY = str(THREE) if THREE.exists() else shutil.which("prometheus")
 PROMTOOL = str(THREE.parent / "promtool") if THREE.exists() else shutil.which("promtool")
 _CONFIG = "global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}\nscrape_configs: {scraped}\n"

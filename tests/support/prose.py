@@ -125,7 +125,7 @@ def docstrings(modules: Iterable[Path]) -> Prose:
 
 _PLACEHOLDER = "X"
 _CODE = re.compile(r"\\[bwsd]|\(\?|<[a-z!]|\b(?:SELECT|BEGIN|PRAGMA|INSERT|UPDATE|DELETE)\b|[{\[]\"")
-"""Texts that are no prose: patterns, HTML, SQL, JSON."""
+"""Texts without prose: patterns, HTML, SQL, JSON."""
 
 
 def literals(module: Path) -> Iterator[tuple[int, str]]:

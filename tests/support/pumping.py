@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 POOL = " a\n1A-_.,/(['\"=:\\é<*#)]}{`««x0\t|~%$?!+&;@^\u2026ne"
-"""Characters that repetitions are tried with, where they take them."""
+"""Characters that repetitions are tested with."""
 SIZES = (24, 32, 48, 96, 192, 1_536, 6_144)
-"""About so many characters: few first, since what doubles with each would not end with more."""
+"""Sizes of the texts, smallest first."""
 MOST_SECONDS = 0.01
-"""Below this nobody waits, and a clock says little: the square takes longer at the last size."""
+"""Seconds below which timing is not significant."""
 MOST_RATIO = 6.0
-"""Most that four times the text may cost: linear is 4, the square is 16."""
+"""Maximum time ratio for four times the text: linear is 4, quadratic 16."""
 
 
 @dataclass(frozen=True)

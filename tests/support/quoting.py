@@ -19,7 +19,7 @@ _OURS = re.compile(
     re.DOTALL,
 )
 _PIECE = 12
-"""So many characters in a row that are of the record as well are no accident."""
+"""Minimum length of a quoted text."""
 _MOST = 60_000
 
 
@@ -53,7 +53,7 @@ class Quoter(Parrot):
         super().__init__()
         self.quoted = 0
         self._known = ""
-        """What is said after replies that quote a harmless run."""
+        """Replies that quote a harmless run."""
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
         if len(call.messages) == 4:

@@ -26,7 +26,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "add a metric": (_INDEX, "docs/guides/custom-metrics.md#python"),
     "add a dialect": ("CONTRIBUTING.md#add-a-dialect",),
 }
-"""Pages after README; the last page has the heading of the answer."""
+"""Pages after README; the last page has the answer's heading."""
 
 
 def words(task: str) -> int:

@@ -19,7 +19,7 @@ COMMENT = "The refund was never made."
 _ASKS_FOR_GUIDELINES = "Which guidelines would make the judge"
 _DECLINED, _MADE = "request queued for review", "ok, refunded"
 _EVERY = 3
-"""One refund of so many is declined."""
+"""One refund in this many is declined."""
 
 
 def declined(number: int) -> bool:

@@ -20,7 +20,7 @@ from support.senders import HttpDoor
 
 CONCURRENCY = 4
 ON_THEIR_WAY = 2 * CONCURRENCY
-"""Questions that a run has under way at a time: asked, or answered and not yet remembered."""
+"""Maximum questions in progress: sent, or answered and unsaved."""
 _LATENCY_S = 0.02
 
 

@@ -103,7 +103,7 @@ SHAPES = {
     "docker file": "ENV OPENAI_TOKEN «{A30}»",
     "npmrc": "//registry.npmjs.org/:_authToken=«" + _ID + "»",
 }
-"""78 shapes that the rules were made for."""
+"""78 shapes that the rules cover."""
 
 LATER = {
     "cloudflare origin": "origin ca: «v1.0-{h24}-{h146}»",
@@ -153,7 +153,7 @@ LATER = {
     "tfvars": 'db_admin_password = "«{A8}%{A6}»"',
     "passwd prose": "The login is ann and the password: «{A10}», valid until Friday",
 }
-"""40 more shapes, written after the rules."""
+"""40 shapes written after the rules."""
 
 LAST = {
     "vercel": "vercel --token «vcp_{A56}» deploy",
@@ -197,7 +197,7 @@ LAST = {
     "go": 'cfg := Config{APIKey: "«{A32}»", Region: "eu"}',
     "jdbc": "jdbc:postgresql://db/app?user=ann&password=«{A14}»&ssl=true",
 }
-"""Another 40, written after all of the rules."""
+"""40 further shapes written after the rules."""
 
 
 def said(shape: str, draw: random.Random) -> tuple[str, str]:

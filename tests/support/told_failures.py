@@ -645,4 +645,4 @@ DECLINED: tuple[Any, ...] = (
     "User denied permission to use Bash",
     "The tool call was rejected by the user.",
 )
-"""Texts about a person who refused the call."""
+"""Texts about a person who refused a call."""

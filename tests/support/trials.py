@@ -27,8 +27,9 @@ def run(
     event_state: Any = None,
     **attributes: Any,
 ) -> dict[str, Any]:
-    """Return a request with one trace. ``attributes``: of the root, ``__`` for dots; ``event_state``: end state on an
-    event.
+    """Return a request with one trace.
+
+    ``attributes``: of the root, ``__`` for dots. ``event_state``: end state on an event.
     """
     start = T0 + number * 1000 * MS
     trace_id = f"{number:032x}"

@@ -16,7 +16,7 @@ from support.made_traces import MadeTrace
 
 QUIET = 11.0
 UNSHARED = scoring(load(None, {"PANDAEVAL_KAFKA__BROKERS": "somewhere:9092", "PANDAEVAL_KAFKA__TOPIC": "spans"}))
-"""Of collectors that share traces and not their sessions."""
+"""Collectors that share traces without their sessions."""
 
 
 class Two:

@@ -45,7 +45,7 @@ class Walk:
         self.files: set[str] = set()
         self.changes: Counter[tuple[str, str]] = Counter()
         self.calls: Counter[tuple[str, str]] = Counter()
-        """Calls into another room, by the room that made them and the function."""
+        """Calls into another package by package and function."""
         self._at: dict[int, str] = {}
         self._rooms: defaultdict[str, str | None] = defaultdict()
 

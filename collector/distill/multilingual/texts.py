@@ -67,7 +67,6 @@ def chosen(every: dict[str, dict[str, str]]) -> list[dict[str, str]]:
 
 
 def english(debian: Path) -> list[str]:
-    """Return passages of about ``ENGLISH`` words per source, in random order."""
     chance = random.Random(SEED)
     seen: Counter[str] = Counter()
     taken: list[str] = []

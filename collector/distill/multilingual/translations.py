@@ -1,7 +1,7 @@
 """Translations from catalogues in packages of permissive licence.
 
-``PACKAGES`` names downloaded archives, see ``README.md``; they are never installed. Readers yield ``(key, language,
-text)``; texts of a key are translations. Languages are ISO 639-1 codes.
+``PACKAGES`` names downloaded archives, see ``README.md``. Readers yield ``(key, language, text)``; texts of a key are
+translations.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ class Catalogue:
 
 
 def language(name: str) -> str:
-    """Return the code, or "" for an unused language."""
     name = name.lower().replace("_", "-")
     base = OTHERWISE.get(name, name.partition("-")[0])
     code = OTHERWISE.get(base, base)
@@ -52,7 +51,6 @@ def home_assistant(path: Path) -> Texts:
 
 
 def home_assistant_frontend(path: Path) -> Texts:
-    """Smart home pages."""
     for name, content in _members(path, r"/translations/.*-[0-9a-f]{32}\.json$"):
         code = re.sub(r"-[0-9a-f]{32}\.json$", "", name.split("/")[-1])
         for key, text in _leaves(json.loads(content)):
@@ -77,7 +75,6 @@ def gettext(path: Path) -> Texts:
 
 
 def typescript(path: Path) -> Texts:
-    """Compiler messages."""
     for name, content in _members(path, r"lib/[\w-]+/diagnosticMessages\.generated\.json$"):
         for key, text in json.loads(content).items():
             yield key, language(name.split("/")[-2]), re.sub(r"_\d+$", "", text)
@@ -94,7 +91,6 @@ def annotations(path: Path) -> Texts:
 
 
 def _members(path: Path, pattern: str) -> Iterator[tuple[str, bytes]]:
-    """Return an archive's files that match the pattern, sorted."""
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as wheel:
             for name in sorted(wheel.namelist()):

@@ -21,7 +21,6 @@ SEED = 1
 
 
 def common_direction(out: Path, unigram: Unigram, rows: Matrix) -> Matrix:
-    """Return the unit main direction of randomly joined texts of a language without a common subject."""
     chance = random.Random(SEED)
     joined = [
         " ".join(text for text, _ in chance.sample(found, JOINED))

@@ -19,7 +19,7 @@ MAX_SERIES = 10_000
 class Instrument:
     """An instrument.
 
-    ``kind``: ``histogram | counter | gauge``. ``unit``: UCUM, or braces. ``bounds``: inclusive upper bounds.
+    ``kind``: ``histogram | counter | gauge``. ``unit``: UCUM, or a word in braces. ``bounds``: inclusive upper bounds.
     """
 
     name: str

@@ -62,8 +62,8 @@ def metric_of(level: str, name: str) -> str:
 class Unit:
     """The subject of a result.
 
-    ``id``: trace or session ID. ``span_id``: the evaluated span. ``evidence``: digest of the input. ``end_ns``: its
-    end.
+    ``id``: trace or session ID. ``span_id``, ``end_ns``: of the evaluated span (for a session, its last root).
+    ``evidence``: digest of the input.
     """
 
     level: str

@@ -81,10 +81,7 @@ class Attempts:
         budgets: RecordBudgets | None = None,
         failures: LiveGroups | None = None,
     ) -> None:
-        """``scores``: reads sessions.
-
-        ``filing``: receives answers. ``failures``: groups for judged failures, if any.
-        """
+        """Set up the attempts. ``filing``: receives answers. ``failures``: groups for judged failures, if any."""
         self._store, self._scores, self._evaluator, self._filing = store, scores, evaluator, filing
         self._telemetry, self._patience = telemetry, patience or Patience()
         judge = evaluator.settings.judge

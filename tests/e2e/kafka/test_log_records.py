@@ -26,7 +26,7 @@ pytestmark = [
 
 _RECORDED = Path(__file__).parents[2] / "golden" / "captures" / "openai_genai_event"
 _ACROSS = "trace.loop_detection"
-"""What reads other traces of the same session, which may be at another collector."""
+"""Metrics that read other traces of the session."""
 
 
 def test_content_in_log_records_reaches_the_spans(broker: Broker, tmp_path: Path) -> None:

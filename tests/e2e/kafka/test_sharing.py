@@ -21,7 +21,7 @@ from support.senders import GrpcDoor
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 _ACROSS = ("trace.loop_detection",)
-"""What reads other traces of the same session, which may be at another collector."""
+"""Metrics that read other traces of the session."""
 
 
 def test_collectors_come_and_go_and_every_trace_is_scored_once(broker: Broker, tmp_path: Path) -> None:

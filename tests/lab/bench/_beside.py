@@ -16,7 +16,7 @@ from _table import table
 from synthetic import SIZES, SPANS_PER_TRACE
 
 _TOO_SLOW = 503
-"""The answer to a question that took longer than its time limit; it counts with the time that it took."""
+"""The answer to a timed-out query."""
 Questions = Sequence[tuple[str, str]]
 
 

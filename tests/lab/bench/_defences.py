@@ -30,7 +30,7 @@ _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})\.')
 _NEUTRAL = "neutral"
 _REASON = 160
 _BEFORE = ("reason", "answered", "taken")
-"""Fields that stand before the score."""
+"""Fields before the score."""
 
 
 def _cut(pattern: str, text: str) -> str:
@@ -101,7 +101,7 @@ _SWITCHES: dict[str, Callable[[Parts, Schema], Parts]] = {
     "reason first": _score_first,
 }
 DEFENCES = ("fences", _NEUTRAL, "evidence first", "question last", "probe", "echo", "reason first")
-"""What can be switched off. The limit set by facts is none of the prompt's, and is taken off afterwards."""
+"""Switchable defences. The limit by facts is applied after the reply."""
 
 
 def _forget(schema: Schema, name: str) -> None:

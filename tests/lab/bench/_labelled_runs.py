@@ -27,7 +27,7 @@ LABELS = {
     "bfcl": "tool_calls_correct",
     "otel-captures": None,
 }
-"""Which label says that a unit was good; ``None``: none does, only the share of failing units is told."""
+"""The label of a good unit; ``None``: no label."""
 LARGEST = "baseline: "
 Told = Callable[[int, int], None]
 

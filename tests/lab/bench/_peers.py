@@ -121,7 +121,7 @@ def peers() -> list[Peer]:
 
 
 _NOWHERE = {"EXPORTERS__OTLP__ENDPOINT": "127.0.0.1:9"}
-"""A sink that is down: results are encoded and kept in the outbox."""
+"""A sink that is down: results stay in the outbox."""
 _SCORED = {"CLOSE__QUIET": "0.2s", **_NOWHERE}
 _OPEN = {"CLOSE__QUIET": "1h", "CLOSE__IDLE": "1h", "CLOSE__MAX_AGE": "2h"}
 

@@ -16,7 +16,7 @@ from pathlib import Path
 SERVER_CORE, LOAD_CORE = 0, 1
 _TICKS = os.sysconf("SC_CLK_TCK")
 BYTECODE = {"PYTHONPYCACHEPREFIX": str(Path.home() / ".cache/pandaeval/bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
-"""The environment of programs of this checkout: an installed package has its bytecode, and does not compile sources."""
+"""Environment that reuses compiled bytecode, as installed packages do."""
 _START_S, _STOP_S = 180.0, 30.0
 
 

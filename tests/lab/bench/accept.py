@@ -24,11 +24,11 @@ from synthetic import SIZES, SPANS_PER_TRACE
 
 OPEN = {"CLOSE__QUIET": "1h", "CLOSE__IDLE": "1h", "CLOSE__MAX_AGE": "2h"}
 QUIET_S = 0.2
-"""Until a trace is closed. The clock of accept and line counts it, so it is short."""
+"""Time until a trace closes, short because it is measured."""
 RATES = (20_000.0, 40_000.0, 60_000.0, 80_000.0)
 """Spans a second."""
 NOWHERE = {"EXPORTERS__OTLP__ENDPOINT": "127.0.0.1:9"}
-"""A sink that is down: everything is encoded and kept in the outbox."""
+"""A sink that is down: results stay in the outbox."""
 
 
 @dataclass(frozen=True, slots=True)

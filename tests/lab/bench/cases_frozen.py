@@ -3,7 +3,7 @@
     python tests/lab/bench/cases_frozen.py [SET…]
 
 Freezes each labelled session of ``../shared/data``, fills in the set's reference, and grades it. Prints agreement
-with the set's label for failed and successful runs, and how many of 200 planted secrets reach the case files.
+with the set's labels. Also prints how many of 200 planted secrets reach the case files.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def sessions(folder: Path) -> dict[str, list[Trace]]:
 
 
 CHECKS_ACTIONS = {"tau2-pairs"}
-"""Sets whose label also asks for calls that change nothing in the database (by their provenance)."""
+"""Sets whose label requires read-only calls."""
 
 
 def filled_in(text: str, known: dict[str, Any], checks_actions: bool) -> str:

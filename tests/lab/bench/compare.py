@@ -35,7 +35,7 @@ MARK = "others: python tests/lab/bench/compare.py"
 _SPANS = {"1 KB": 120_000, "5 KB": 30_000}
 _LOAD_S, _SETTLE_S = 10.0, 40.0
 _LEAST_S = 4.0
-"""Longer than anybody here waits before it goes on: agentevals takes a trace for complete 3 s after its root."""
+"""Longer than any system waits: agentevals waits 3 s after the root."""
 _IDLE = 0.1
 """Of a core."""
 Line = Mapping[str, Any]

@@ -50,9 +50,9 @@ from support.embedder import WordEmbedder  # noqa: E402
 
 SENT = 11
 ANSWER_TOKENS = 120
-"""What a verdict takes, about; the scripted judge's are shorter."""
+"""Typical tokens of a verdict."""
 HIDDEN_TOKENS = 500
-"""What a model thinks before a verdict, where it thinks by default; from 64 to a few thousand by model and question."""
+"""Typical hidden tokens of a reasoning model."""
 MODELS: Mapping[str, tuple[int, bool]] = {
     "gpt-5-nano": (1024, True),
     "gpt-4o-mini": (1024, False),
@@ -63,7 +63,7 @@ MODELS: Mapping[str, tuple[int, bool]] = {
     "claude-haiku-4-5": (4096, False),
     "claude-sonnet-4-6": (2048, False),
 }
-"""Tokens of the shortest beginning that the provider caches, and whether the model reasons unless it is told not to."""
+"""Minimum cached tokens, and whether the model reasons by default."""
 _ENCODING = tiktoken.get_encoding("o200k_base")
 
 
@@ -73,8 +73,9 @@ def tokens(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """``prefix``: longest beginning; ``again``: repeated prompt tokens; ``same``: shared beginning; ``schema``: extra
-    tokens.
+    """Tokens of a trace's prompts.
+
+    ``prefix``: longest beginning. ``again``: repeated tokens. ``same``: shared beginning. ``schema``: extra tokens.
     """
 
     calls: int

@@ -31,7 +31,7 @@ from support.kafka import Broker
 
 _QUIET_S = 0.2
 _LOOK_S = 0.5
-"""Between two looks at the collector's metrics, which cost it some milliseconds each."""
+"""Polling interval of the collector's metrics."""
 _PARTITIONS, _SHARING = 12, 3
 _WARM_TRACES = 500
 Message = tuple[bytes, bytes]

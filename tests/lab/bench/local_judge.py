@@ -50,9 +50,9 @@ from support.attacks import sample  # noqa: E402
 MODEL = "openai/local"
 SECRET = b"s" * 32
 HELD = {"response_format": {"type": "json_schema"}}
-"""Small models need the schema from the first call on."""
+"""Small models need the schema in the first call."""
 PLACES = ("tool output", "user message", "document")
-"""Where attackers have most room."""
+"""Places with most room for attackers."""
 LONGEST = 1500
 """Characters of an attack."""
 VERSION = f"{PROMPT_VERSION}.{task_completion.RUBRIC.version}"

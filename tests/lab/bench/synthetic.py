@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 SPANS_PER_TRACE = 12
 SIZES = {"1 KB": 1110, "5 KB": 5875}
-"""What to ask :func:`request` for, so that a span takes 1,000 or 5,000 bytes on the wire."""
+"""``span_bytes`` for spans of 1,000 or 5,000 bytes on the wire."""
 
 _SESSIONS, _PER_SESSION = 50, 10
 _FIRST_NS, _APART_NS = 1_760_000_000_000_000_000, 100_000_000

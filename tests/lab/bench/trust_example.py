@@ -27,7 +27,7 @@ RUNS, METRIC = 1_000, "trace.task_completion"
 SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
 OF_GOOD = (0.01, 0.02, 0.07, 0.30, 0.60)
 OF_BAD = (0.12, 0.18, 0.30, 0.25, 0.15)
-"""How often the judge gives each score to a run that people would pass, and to one that they would fail."""
+"""Distribution of judge scores for runs that people pass or fail."""
 
 
 def made() -> tuple[dict[str, bool], dict[str, float]]:

@@ -36,7 +36,7 @@ from support.ledger import commit, lines, note  # noqa: E402
 from support.senders import Door, GrpcDoor, HttpDoor, Request  # noqa: E402
 
 PAUSE_S, LOOK_S, DONE_S = 0.2, 0.5, 300.0
-"""Between two ordinary traces of a door; between two looks at the results; after which it is no use to wait."""
+"""Seconds between traces, between polls, and until a timeout."""
 QUICK = ("calls marked in a text", "a fence that does not end")
 
 

@@ -109,7 +109,7 @@ END
 """
 _NEWEST = "$(pandaeval runs list | awk 'NR==%d {print $1}')"
 _PLACEHOLDERS = {"RUN": _NEWEST % 2, "OTHER": _NEWEST % 3, "TRACE_ID": "89403782751965912dbe18fd9a8d8a32"}
-"""What stands in their place."""
+"""Values of placeholders."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from support.hostile.random_traces import HostileTraces  # noqa: E402
 from support.ledger import note  # noqa: E402
 
 MOST_US_A_BYTE, SPARE_S = 20.0, 1.5
-"""A trace of a megabyte may take 20 s, about what ``line.timeout`` leaves it."""
+"""A trace of a megabyte may take 20 s, close to ``line.timeout``."""
 
 
 def main() -> int:

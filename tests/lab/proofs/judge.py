@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 from support.judge_kills import Batch, Found, run  # noqa: E402
 
 _USD, _TOKENS = 0.12, 700_000
-"""Less than a batch wants."""
+"""Budgets below a batch's need."""
 
 
 def main() -> int:

@@ -52,10 +52,9 @@ _GROUP, _SPANS, _MEMBERS, _SCORES = "readers-of-spans", "spans", "spans.members"
 _PARTITIONS = 12
 _DEADLINE_S = 600.0
 _BY_EARLIER_TRACES = frozenset(f"trace.{name}" for name in ("loop_detection", "grounding", "response"))
-"""Earlier traces of the session, or a later one, may be part of their evidence, and so of their ids."""
+"""Metrics that depend on other traces of the session."""
 _IDLE = "45s"
-"""Longer than anything keeps spans from coming: a session that goes on after its end, under another owner, is scored
-without what came before (docs/operate/scale.md#sessions)."""
+"""Longer than any delay of spans: late spans would split a session (docs/operate/scale.md#sessions)."""
 
 
 class Member:

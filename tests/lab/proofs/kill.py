@@ -27,7 +27,7 @@ from support.ledger import commit, lines, note  # noqa: E402
 
 BATCH = 25
 FRESH = 10
-"""One batch of so many starts its collectors in fresh interpreters, the others fork them where the imports are made."""
+"""One batch in this many uses fresh interpreters instead of forks."""
 KINDS = ("fail-points", "random-times", "workers")
 
 

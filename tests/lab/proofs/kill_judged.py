@@ -24,7 +24,7 @@ from support.ledger import lines, note  # noqa: E402
 
 BATCH = 10
 FRESH = 10
-"""One batch of so many starts its collectors in fresh interpreters, the others fork them where the imports are made."""
+"""One batch in this many uses fresh interpreters instead of forks."""
 
 
 def main() -> int:

@@ -27,7 +27,7 @@ from support.ledger import commit, lines, note  # noqa: E402
 from support.oracle import Oracle  # noqa: E402
 
 BATCH, START_S = 20, 1800.0
-"""The deadline is for hangs: this proof runs beside other work, at a low priority."""
+"""A generous deadline, only for hangs."""
 
 
 def main() -> int:

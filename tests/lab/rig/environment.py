@@ -24,8 +24,7 @@ class Framework:
     """One set.
 
     ``requirements``: pip's or npm's. ``env``: extra variables. ``skip``: scenarios. ``majors``: maximum releases.
-    ``own``:
-    varying facts. ``keep``: spans kept of a ``packed`` set.
+    ``own``: varying facts. ``keep``: spans kept of a ``packed`` set.
     """
 
     name: str

@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 SCENARIOS = ("good_session", "good", "tool_loop", "crashed", "repeated_answer", "wrong_tool", "off_topic", "tool_error")
 PAGES = ("", "failures", "sessions", "traces", "agents", "runs", "trust", "session/made-up-price")
 _A_DAY = 23 * 60
-"""Minutes over which the recordings are spread."""
+"""Time span of the recordings in minutes."""
 
 
 def main() -> None:

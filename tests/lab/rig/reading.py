@@ -9,7 +9,7 @@ from typing import Any
 from pandaeval_otel.model import Trace
 
 Facts = Mapping[str, tuple[str, ...]]
-"""Fact to the values read of it, sorted: calls that a model asked for together end in any order."""
+"""Fact to sorted values."""
 
 
 def facts(traces: Iterable[Trace]) -> Facts:

@@ -233,6 +233,6 @@ HOSTED = {
         ),
     ),
 }
-"""Sessions in which the provider runs tools itself, within the model's answer."""
+"""Sessions with hosted tools."""
 
 SCRIPTS: dict[str, Script] = {name: scenario.dialogue for name, scenario in {**SCENARIOS, **HOSTED}.items()}

@@ -9,7 +9,7 @@ from typing import Any
 
 LONGEST, HEAD, TAIL = 300, 70, 30
 FEW = 3
-"""Definitions kept of tools that the script does not name."""
+"""Number of extra tool definitions to keep."""
 
 
 def trim(requests: Iterable[dict[str, Any]], tools: Iterable[str], spans: str = "") -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ import support.hostile
 from support.hostile import doors
 
 TAKEN = "taken"
-"""What must never be."""
+"""Answers that are always wrong."""
 UNCLEAR = frozenset({doors.NO_ANSWER, TAKEN, "HTTP 500", "HTTP 502", "gRPC INTERNAL", "gRPC UNKNOWN"})
 
 

@@ -18,7 +18,7 @@ from support.senders import Door, GrpcDoor, HttpDoor, SubmitDoor
 
 _SAMPLE_S = 0.02
 _FAMILY = 25
-"""After so many samples it is asked again which children there are."""
+"""Samples between updates of the list of children."""
 
 
 @dataclass(slots=True)

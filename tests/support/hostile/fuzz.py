@@ -45,7 +45,7 @@ _RANGES: dict[int, tuple[int, ...]] = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), -1, 2**31 - 1),
     FieldDescriptor.CPPTYPE_ENUM: (-(2**31), -1, 0, 5, 99, 2**31 - 1),
 }
-"""Numbers at the ends of what a field holds."""
+"""Extreme values of a field."""
 
 
 @dataclass(frozen=True, slots=True)

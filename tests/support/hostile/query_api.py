@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 Answer = Callable[[str], Iterable[bytes]]
-"""What is sent for a path, head and all, as pieces."""
+"""Returns the raw pieces of an answer to a path."""
 _PIECE = 64 * 1024
 
 

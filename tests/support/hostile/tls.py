@@ -26,7 +26,7 @@ def _certified(folder: Path, scale: int) -> Mapping[str, str]:
 
 TLS = Ground("TLS", prepare=_certified, authority=f"{_FOLDER}/ca.pem")
 _HELLO = bytes.fromhex("1603010200010001fc0303")
-"""How a handshake begins whose rest never comes."""
+"""The start of an incomplete handshake."""
 
 
 @attack(TLS)

@@ -12,8 +12,9 @@ from support.stepped.machine import Protocol
 
 
 def explore(examples: int, steps: int, seed: int | None = None, **options: Any) -> Counter[str]:
-    """Run examples and return their figures. ``options``: Hypothesis's. Raises ``AssertionError`` for a broken
-    promise.
+    """Run examples and return their figures.
+
+    Raises ``AssertionError`` for a broken promise. ``options``: Hypothesis's.
     """
 
     class Explored(Protocol):

@@ -12,7 +12,7 @@ from typing import Any
 from pandaeval_collector.store.commits import Writer
 
 LIFE: ContextVar[Any] = ContextVar("LIFE", default=None)
-"""The life of a collector that the running code belongs to."""
+"""The life that the running code belongs to."""
 _ENDLESS = 100_000
 
 

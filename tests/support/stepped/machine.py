@@ -16,7 +16,7 @@ from support.stepped.world import POINTS, TRACES, World
 _WAITS = (0.05, 0.5, 2.0, 11.0, 200.0)
 _WHICH = st.integers(0, 3)
 _COMMITS = st.integers(0, 2)
-"""Mostly the writer is quick."""
+"""The writer is usually fast."""
 _MEMORY = Path("/dev/shm")
 
 

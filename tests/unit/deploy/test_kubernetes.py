@@ -18,7 +18,7 @@ from support.deploy import DEPLOY, check, program, read, run
 
 _ALL = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 _MANIFESTS = [path for path in _ALL if path.stem != "sidecar-minimal"]
-"""For good; the other is for a try (tests/unit/pages/test_recipe_pages.py)."""
+"""The permanent configuration; see tests/unit/pages/test_recipe_pages.py for the trial."""
 _TLS = ("--set", "insecureBind=false,tls.secretName=t,token.secretName=k")
 _KAFKA = (
     "--set",
@@ -43,7 +43,7 @@ _SETS = {
 _NEEDED = 45
 """Seconds for a stop: docs/operate/deploy.md#stopping."""
 _REMARK = 1
-"""Helm's severity of what is neither a warning nor an error."""
+"""Helm's severity below warning."""
 
 
 def _documents(text: str) -> list[dict[str, Any]]:

@@ -185,7 +185,7 @@ FACTS = {
     "pandaeval.threshold": 0.5,
     "pandaeval.passed": True,
 }
-"""What a result says of itself, wherever it is told."""
+"""Attributes on every surface of a result."""
 UNIT_FACTS = {
     "gen_ai.agent.name": "helper",
     "deployment.environment.name": "test",

@@ -30,7 +30,7 @@ class Provider:
         self.arrivals: list[float] = []
         self.inside = self.most_inside = 0
         self.unread = False
-        """Whether every try but the last is answered with something that nobody can read."""
+        """Whether every try but the last gets an invalid answer."""
         self._says, self._tries = says, tries
 
     async def start(self) -> None:

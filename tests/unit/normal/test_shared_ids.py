@@ -16,7 +16,7 @@ from tests.support.builders import Spans, asks, gives, says, user
 
 FEW, MANY = 400, 3200
 MOST_GROWTH = 3.0
-"""How much longer a call may take among many calls than among few."""
+"""Maximum slowdown of a call among many calls."""
 
 
 def other_arguments(number: int) -> Spans:

@@ -38,7 +38,7 @@ _OPERATIONS = [re.sub(r"\{\w+\}", "[^/]+", path) for path in ("/openapi.json", *
 _OTHER = {"pandaeval_otel", "pandaeval_collector", "pandaeval_lab", "pandaeval_url"}
 """Packages, and the external label of alerts."""
 _FOREIGN = {"judge.txt", "response.id", "session.id", "session.timeout.ms"}
-"""Names of OpenTelemetry, Kafka and files that begin with the name of a section."""
+"""Foreign names that begin like a configuration section."""
 _CALL = re.compile(r"(?:^ *|`|&& |\| |PANDAEVAL_\S+ )pandaeval((?: [a-z][a-z-]*){1,2})([^`\n|#]*)", re.MULTILINE)
 
 

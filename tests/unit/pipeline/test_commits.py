@@ -21,7 +21,7 @@ from support.line import RunningLine, as_file, in_session
 from support.made_traces import Composer, MadeTrace
 
 QUIET = 11.0
-"""Seconds after which a trace whose root ended is due."""
+"""Seconds from a root's end until its trace is due."""
 
 
 class Held:

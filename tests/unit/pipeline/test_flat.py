@@ -16,7 +16,7 @@ from support.made_traces import Composer
 
 _TRACES = 40
 _OTHERS = (type, ModuleType, FunctionType, sqlite3.Connection)
-"""What is not followed. A connection tidies its list of cursors up at every 200th."""
+"""Ignored objects, such as the periodically cleared cursors of a connection."""
 
 
 async def test_no_collection_grows_with_the_traces_that_were_decided(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ from pandaeval_otel.normal.trace import Closing, trace_of
 from support.hostile_traces import SPANS
 
 MOST_RATIO = 6.0
-"""Most that four times the trace may cost: linear is 4, the square is 16."""
+"""Maximum time ratio for a trace four times as large: linear is 4, quadratic 16."""
 MOST_SECONDS = 0.1
-"""Below this nobody waits, and a clock says little."""
+"""Seconds below which timing is not significant."""
 SIZES = (250, 1_000, 4_000)
 SQUARE = {"growing history"}
-"""Every model call holds all earlier messages, so that the trace itself grows with the square."""
+"""Every model call repeats the history, so the trace itself grows quadratically."""
 
 
 @cache

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -192,6 +192,20 @@ def test_spans_of_an_undecided_trace_are_found_by_their_attributes(store: Store,
     assert numbers(store, "chunks") == 1
 
 
+@pytest.mark.parametrize(
+    ("value", "stays"), [("one", {2, 6}), ("one@service:support", {1, 5})], ids=["first service", "other service"]
+)
+def test_a_session_id_of_two_services_deletes_one_of_their_sessions(store: Store, value: str, stays: set[int]) -> None:
+    for number, session, service in ((1, "one", "shop"), (2, "one@service:support", "support")):
+        decided = replace(changes(store, number, "", session), services={session: (service,)}, failures=[])
+        store.commit(decided).result()
+        named = text(b"service.name", service.encode()) + text(b"session.id", b"one")
+        content = secret(number + 4) + named
+        store.append([Chunk(store.next_chunk_id(), trace_id(number + 4), False, 1, 1, content)]).result()
+    assert delete(store, "session", value)
+    assert left(store) == stays
+
+
 def test_an_incident_keeps_its_other_failures_and_loses_the_example(store: Store) -> None:
     fill(store)
     group = group_id("failed-3")
@@ -211,7 +225,7 @@ def test_sinks_with_copies_are_named(store: Store) -> None:
 
 
 _STEP = {"stages._TRACES": 1, "stages._CHUNKS": 1, "stages.BATCHES": 1, "queued.BATCHES": 1, "selecting._MARKED": 1}
-"""Limits of a step, so small that each stage has several steps."""
+"""Small step limits, so that each stage has several steps."""
 _STAGES = ("rows", "mark", "chunks", "outbox", "rest", "purge")
 _LIVES = f"""
 import os
@@ -234,7 +248,7 @@ for line in sys.stdin:
         os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
-"""Makes a process for each line, with a fail point and the folder of a store, and prints its exit code."""
+"""Runs each input line (fail point, folder) in a fork and prints its exit code."""
 Life = Callable[[Path, str], bool]
 
 

@@ -12,7 +12,7 @@ from pandaeval_collector.store.listed import NOT_FAILED, Wanted, conditions
 from pandaeval_collector.store.listed_pages import Position
 
 WORST = [(0.25, 2), (0.5, 3), (0.5, 5), (NOT_FAILED + 0.5, 1), (NOT_FAILED + 0.75, 4)]
-"""Positions of five traces in the order of the list."""
+"""Positions of five traces in list order."""
 NEWEST = [(50, 5), (40, 4), (30, 3), (20, 2), (10, 1)]
 BY_TIME, BY_FAILURES = "INDEXED BY listed_by_time", "INDEXED BY listed_failures"
 

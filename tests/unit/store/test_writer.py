@@ -25,7 +25,7 @@ class Rig:
             connection.execute("CREATE TABLE numbers (n INTEGER PRIMARY KEY)")
         self.gate = threading.Event()
         self.together: list[list[int]] = []
-        """What items were done in one call."""
+        """The items of each call."""
         self.writer = Writer(self._connect)
         self.writer.start()
 

@@ -30,9 +30,9 @@ class LiteLlmEmbedder:
         self._call = call
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return rows of shape ``(len(texts), dim)``; zeros for blank texts, which are not sent.
+        """Return rows of shape ``(len(texts), dim)``; ``dim`` is 0 if all are blank.
 
-        Raises :class:`EmbedderError`.
+        Blank texts are not sent. Raises :class:`EmbedderError`.
         """
         sent = [index for index, text in enumerate(texts) if text.strip()]
         vectors: list[list[float]] = []

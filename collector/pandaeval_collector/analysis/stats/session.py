@@ -191,8 +191,8 @@ def agent_reliability(traces: Iterable[Signals], weights: Mapping[str, float] | 
     A trace's risk is its largest weight x (1 - signal). Raw risk = 0.9 x mean of the riskiest 15 % (at least one trace)
     + 0.1 x the riskiest. Score = 1 - raw risk, clamped to 0..1.
 
-    ``traces``: a mapping per trace with any of ``confidence``, ``loop_detection``, ``tool_correctness``, ``coherence``,
-    and ``response``, ``grounding``, ``tool_loop`` and ``correctness``, which count only with a risk above 0.
+    ``traces``: a mapping per trace with any of ``confidence``, ``loop_detection``, ``tool_correctness``, ``coherence``.
+    ``response``, ``grounding``, ``tool_loop`` and ``correctness`` have weight 1 and count only with a risk above 0.
     ``weights``: overrides by key. Raises ``ValueError`` for a bad weight or signal.
     """
     merged = merged_weights(weights)

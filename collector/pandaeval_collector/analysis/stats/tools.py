@@ -15,7 +15,7 @@ def plan_order(actual: Sequence[str], expected: Sequence[str]) -> float:
 
 
 def tool_routing_accuracy(actual: Sequence[str], expected: Sequence[str]) -> float:
-    """Return the share, 0..1, of positions with the same tool in both; 1 if none is expected."""
+    """Return the share, 0..1, of positions in ``expected`` with the same tool in ``actual``; 1 if none is expected."""
     if not expected:
         return 1.0
     return sum(one == other for one, other in zip(actual, expected, strict=False)) / len(expected)

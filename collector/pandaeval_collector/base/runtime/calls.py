@@ -119,9 +119,10 @@ class Peer:
         on_hang: Callable[[], None] = lambda: None,
         child: Child | None = None,
     ) -> None:
-        """``relay``: called before each answer and notice.
+        """Set up an end of the pipes.
 
-        ``in_turn``: sequential requests. ``on_hang``: called when patience ends. ``child``: for its CPU time.
+        ``relay``: called before each answer and notice. ``in_turn``: sequential requests. ``on_hang``: called when
+        patience ends. ``child``: for its CPU time.
         """
         self._send, self._codec, self.handlers, self._relay = send, codec, handlers, relay
         self._in_turn, self._on_hang, self._child = in_turn, on_hang, child
@@ -257,11 +258,11 @@ class Calls:
         keep: bool = False,
         backoff: Backoff | None = None,
     ) -> None:
-        """``what``: name in messages.
+        """Prepare the calls, without a start.
 
-        ``module``: run with ``setup``. ``count``: called with ``started``, ``not_started`` or ``ended``. ``silent``:
-        discard standard error. ``in_turn``: sequential requests. ``keep``: restart immediately. ``backoff``: seconds
-        before a restart.
+        ``what``: name in messages. ``module``: run with ``setup``. ``count``: called with ``started``, ``not_started``
+        or ``ended``. ``silent``: discard standard error. ``in_turn``: sequential requests. ``keep``: restart
+        immediately. ``backoff``: seconds before a restart.
         """
         self._what, self._module, self._setup, self._environ = what, module, setup, dict(environ)
         self._count, self._handlers, self._codec = count, handlers or {}, codec

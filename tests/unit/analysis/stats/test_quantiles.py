@@ -15,7 +15,7 @@ EXPANSION = (
     (384, {7: 3, 5: 19, 3: 17, 1: -15}),
     (92160, {9: 79, 7: 776, 5: 1482, 3: -1920, 1: -945}),
 )
-"""Abramowitz and Stegun 26.7.5: of each term the divisor, and the factors of the powers of the normal quantile."""
+"""Abramowitz and Stegun 26.7.5: divisors and factors of each term."""
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99])

@@ -14,7 +14,7 @@ from support.made_traces import Composer, MadeTrace
 from support.two_lines import QUIET, UNSHARED
 
 _ACROSS = "loop_detection"
-"""It does nothing but compare traces, and says which."""
+"""A metric that only compares traces."""
 _COMPOSER = Composer(35)
 MANY = [_COMPOSER.trace() for _ in range(60)]
 Ids = dict[tuple[str, str, str], set[str]]

@@ -34,7 +34,7 @@ NAMES = {
 }
 RUN = trace(calls=[call(1)], reasoning=("First I search, then I tell.",))
 TALK = replace(RUN, turns=(*RUN.turns, Turn("And when does it come?", "On Monday.")))
-"""Of two messages, which may take each other back, a judge has to tell what the task was."""
+"""With two messages, a judge decides which task applies."""
 NOTHING = trace(None, None, tools=(), turns=(), input=None, output=None)
 CRASHED = trace(answer=None, calls=[call(1)], error="boom", output=None)
 

@@ -57,7 +57,7 @@ async def statuses(app: ASGIApp, headers: dict[str, str], of: list[tuple[str, st
 
 
 HEARD = {200, 201, 404, 405, 422}
-"""Answered, or refused for what was said and not for who said it."""
+"""Statuses of authenticated requests."""
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 
 

@@ -19,11 +19,11 @@ from support.api import Lookouts
 from support.results import result
 
 SIGNALS = {1: 0.9, 2: 0.1, 3: 0.6, 4: 0.3, 5: 0.7}
-"""Of each trace, by its number: below 0.5 it failed."""
+"""Score by trace number; below 0.5 fails."""
 BEGUN_MS = 4_000_000_000_000
-"""Traces 1 to 5 start 1 to 5 ms after it: within every window that ends when a test runs, in this century."""
+"""A time in every tested window; traces 1 to 5 start 1 to 5 ms later."""
 THIRD = datetime.fromtimestamp((BEGUN_MS + 3) / 1000, UTC).isoformat()
-"""When the third one starts."""
+"""The start of the third trace."""
 
 
 def _id(number: int) -> bytes:

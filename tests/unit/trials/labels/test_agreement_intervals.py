@@ -22,7 +22,7 @@ from pandaeval_lab.labels.judge_agreement import (
 
 Values = NDArray[np.float64]
 Run = tuple[float, float, float]
-"""What people say, what the judge says, and the weight."""
+"""Label, judge score and weight."""
 Ends = tuple[float | None, float | None, float | None]
 
 

@@ -144,7 +144,7 @@ METRIC = TraceMetric(
     version="16",
     threshold=0.0,
     question="Do the values in the answer and in calls come from messages or tool results?",
-    needs="tools or documents, and an answer or calls with specific values",
+    needs="tools or documents, and specific values in the answer or in calls",
     evaluate=_evaluate,
     reads=SessionReads(earlier=MOST_TRACES, unsettled=_unsettled),
     unscored=(Why.INCOMPLETE_TRACE, Why.INSUFFICIENT_EVIDENCE),
