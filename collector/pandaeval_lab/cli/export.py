@@ -1,4 +1,4 @@
-"""``pandaeval export``: what a filter finds, as a file."""
+"""``pandaeval export``: the rows of a filter as a file."""
 
 from __future__ import annotations
 
@@ -101,6 +101,6 @@ def _cases(api: ApiClient, of: Subject, asked: dict[str, Any], config: Path | No
     _tell(counts[0], counts[1], "case")
 
 
-def _tell(done: int, gone: int, what: str) -> None:
+def _tell(done: int, gone: int, noun: str) -> None:
     left_out = f"; {many(gone, 'run')} left out: content or spans are not stored" if gone else ""
-    typer.echo(f"{many(done, what)}{left_out}", err=True)
+    typer.echo(f"{many(done, noun)}{left_out}", err=True)
