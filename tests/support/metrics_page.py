@@ -36,6 +36,8 @@ _SCALE = re.compile(r"^Scale: (.*?)\.?(?=\s+Source: |\n\n|\Z)", re.MULTILINE | r
 _SOURCES = re.compile(r"^(?:Scale|Source): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _KEPT = ("labelled", "planted", "repeated_calls")
 """Results of benchmarks (``--summary`` of those in tests/lab/bench)."""
+_LEFT_OUT = re.compile(r"otel-captures|turn\.|trace\.coherence|trace\.loop_detection|fewer calls")
+"""Rows of labelled runs that the page leaves out: metrics that fail no run, and small samples."""
 _READER = "large language model, reader F"
 """The reader whose verdicts the page shows."""
 _HEAD = """\
@@ -72,6 +74,7 @@ def quality_page() -> str:
     benchmarks = files("pandaeval_collector.scoring.metrics")
     kept = {name: benchmarks.joinpath(f"{name}.md").read_text(encoding="utf-8").strip() for name in _KEPT}
     page = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
+    kept["labelled"] = "\n".join(row for row in kept["labelled"].splitlines() if not _LEFT_OUT.search(row))
     flags = table([line for line in recorded() if line["reader"] == _READER])
     return page.format(flags=flags, **kept)
 
