@@ -88,7 +88,7 @@ class Reader:
             _log.warning("the group of %s was not left within %.0f s", self._settings.topic, _LEAVE_S)
 
     def may_decide(self) -> bool:
-        """Return whether traces may be decided now: ownership is certain and no message is unread.
+        """Return whether traces may be decided now: partitions are confirmed, and read to their end or memory is full.
 
         On the event loop.
         """

@@ -1,4 +1,4 @@
-"""Makes case files from traces, and reads them. All errors are reported at once with their lines."""
+"""Makes case files from traces, and reads them with source lines."""
 
 from __future__ import annotations
 
@@ -105,7 +105,6 @@ def sentence(problem: Mapping[str, Any]) -> str:
 
 
 def as_told(problems: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield independent problems; of a field with several forms, those of the best match."""
     forms: dict[tuple[str | int, ...], list[Mapping[str, Any]]] = {}
     for each in problems:
         place = tuple(each["loc"])
@@ -285,7 +284,6 @@ def freeze(
 
 
 def to_yaml(cases: Sequence[Mapping[str, Any]]) -> str:
-    """Write a case file, with instructions at its top."""
     text = yaml.dump(
         {"cases": [dict(case) for case in cases]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110
     )

@@ -178,7 +178,6 @@ _BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def row_of(label: HumanLabel) -> dict[str, Any]:
-    """Return a label's columns; missing values are ``None``."""
     level = label.metric.partition(".")[0]
     return {
         "trace_id": label.unit if level in ("trace", "turn") else None,
@@ -203,7 +202,6 @@ def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Write labels as JSON lines, without empty columns."""
     told = ({key: value for key, value in row.items() if value is not None} for row in rows)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in told)
 
@@ -214,7 +212,6 @@ def written(rows: Iterable[Mapping[str, Any]], path: Path | None) -> str:
 
 
 def save(path: Path, text: str) -> None:
-    """Write a file. Raises ``UserError``."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

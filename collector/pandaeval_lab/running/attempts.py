@@ -1,6 +1,6 @@
-"""Attempts at cases: concurrent conversations of a user with the agent, with time limits.
+"""Attempts at cases: concurrent conversations with the agent, with time limits.
 
-Each turn is a trace that names case, trial, session and goal, on its first span and as baggage.
+Each turn is a trace that names case, trial, session and goal.
 """
 
 from __future__ import annotations
@@ -125,7 +125,6 @@ class ScriptedUser:
         self._left = iter(messages_of(case))
 
     async def next(self, answer: str | None) -> str | None:
-        """Return the next message; ``None``: the end."""
         return next(self._left, None)
 
 

@@ -71,7 +71,6 @@ class SpanReceiver:
         return bool((await self._calls.ask("state"))[2]) and have_come
 
     def spoken(self, ids: Collection[str]) -> set[str]:
-        """Return the traces with an agent's span."""
         for trace_id, chunks, _, items in traces_by_start(reads := StoreReader(self._data)):
             id_ = trace_id.hex()
             if id_ in ids and id_ not in self._spoken and self._looked.get(id_) != items:

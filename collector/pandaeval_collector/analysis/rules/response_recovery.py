@@ -199,6 +199,7 @@ def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
 
 
 def changed_by(trace: Trace) -> tuple[str, ...]:
+    """Return the changing tools whose last call worked."""
     last = {call.name: at for at, call in enumerate(trace.tool_calls)}
     wrong = wrong_calls(trace)
     return tuple(name for name, at in last.items() if not wrong[at] and was_to_change(trace, trace.tool_calls[at]))
@@ -228,7 +229,9 @@ def steps_of(trace: Trace) -> list[Span]:
 
 
 def answering_span(trace: Trace) -> str:
-    """Return the span ID of the last answering model call or agent, or ``""``."""
+    """Return the span ID of the last answering model call or agent, else of the last model call without captured
+    output, or ``""``.
+    """
     steps = [span for span in steps_of(trace) if span.kind in (Kind.LLM, Kind.AGENT)]
     answer = (trace.output or "").strip()
     heard = [(span.span_id, [message.text.strip() for message in span.output or ()]) for span in steps]

@@ -1,7 +1,7 @@
 """Does the agent repeat an earlier answer in the session?
 
-The metric compares the answer with the three previous answers of the same session and root agent. The score is 1 - the
-highest similarity (cosine × Jaccard). It does not detect a loop inside a trace; ``tool_loop`` does.
+The metric compares the answer with the three previous answers of the same session and root agent. The score is 1 minus
+the highest similarity (cosine × Jaccard). It does not detect a loop inside a trace; ``tool_loop`` does.
 
 A repeated answer is ``excused`` (``metadata.excused``) if the user requested it again, extended or challenged it, or
 repeated the question. The same holds for hold messages, new values and reports of new work. The same answer (similarity
