@@ -18,7 +18,7 @@ from pandaeval_lab.cases.trial import Interacted, Trial, TrialContext
 from pandaeval_otel.model import ToolCall
 
 NOTHING_EXPECTED = Assumed("the case expects no call")
-COUNTED = "tool calls, and a case with expected_tools or expected_outcome.tools_called"
+COUNTED = "tool calls, and a case with expected tools"
 
 
 def trial_metric(

@@ -1,7 +1,8 @@
 """Is the finding from which the case was made absent now?
 
-The trial fails if a metric by code reports a finding of ``absent`` for any of its traces. For example, a case made from
-a ``false_success`` fails each agent that claims success again. It does not judge anything else.
+The trial fails if a metric without a judge reports a finding of ``absent`` for any of its traces. For example, a case
+made from a ``false_success`` fails each agent that claims success again. It does not judge failures that
+only a judge can find; ``failure_absent`` does.
 
 Scale: 1 or 0.
 Source: ours.
@@ -36,6 +37,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     reported = [*_reported(trial)]
     if not reported:
         return None
+    trial.check_calls()
     for absent, finding in reported:
         if isinstance(finding, Score) and finding.label == absent.label:
             return Score(0.0, f"{absent.label} again: {finding.reason}", failed=True, span_ids=finding.span_ids)
