@@ -282,8 +282,12 @@ def freeze(
     return case
 
 
-def to_yaml(cases: Sequence[Mapping[str, Any]]) -> str:
-    text = yaml.dump(
-        {"cases": [dict(case) for case in cases]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110
-    )
-    return _HEAD + (_OPEN if any("open" in case for case in cases) else _ABSENT) + str(text)
+def case_file(cases: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a case file, a case at a time, with instructions at its top."""
+    begun = False
+    for case in cases:
+        if not begun:
+            yield _HEAD + (_OPEN if "open" in case else _ABSENT) + "cases:\n"
+        begun = True
+        text: str = yaml.dump({"cases": [dict(case)]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+        yield text.removeprefix("cases:\n")
