@@ -226,6 +226,9 @@ class TestLoopDetection:
         found = self.again(near, self.SUMMARY, asked=asked, asked_then=then)
         assert 0.5 < found.metadata["max_hybrid"] < 0.9
         assert (found.label, found.failed, found.metadata["excused"]) == ("excused", False, "in other words")
+        upgraded = self.SUMMARY.replace("The total", "Upgraded total")
+        found = self.again(upgraded, self.SUMMARY, asked=content_tokens("Is upgrading possible?"), asked_then=then)
+        assert found.metadata["excused"] == "it takes up words of the question: upgraded"
         asked, then = frozenset({"parcel", "oslo", "soon"}), frozenset({"parcel", "oslo", "today"})
         assert self.again(self.SUMMARY, self.SUMMARY, asked=asked, asked_then=then).label == "suspect"
         assert self.again(self.SUMMARY, self.SUMMARY).label == "suspect", (
