@@ -203,6 +203,7 @@ class TestLoopDetection:
         [
             ({"asked_again": True}, "the user asked for it again"),
             ({"changed": True}, "it reports work done since then"),
+            ({"tried": True}, "it reports that a new try failed"),
             (
                 {
                     "asked": content_tokens("Where is my parcel P7?"),

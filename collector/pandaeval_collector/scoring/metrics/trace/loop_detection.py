@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 
 from pandaeval_collector.analysis.embedding.text import plain
-from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.stats.similarity import (
     DEFAULT_WINDOW as WINDOW,
     OutputComparison,
@@ -117,7 +116,7 @@ def _excuse(trace: Trace, context: TraceContext, comparison: OutputComparison, w
         return "the user is still on hold"
     if context.changed:
         return "it reports work done since then"
-    if any(map(failed, trace.tool_calls)):
+    if context.tried:
         return "it reports that a new try failed"
     new = {word for word in words - earlier.tokens if any(map(str.isdigit, word))}
     new |= {each.casefold() for each in _ID.findall(output[:_LONGEST]) if not content_tokens(each) <= earlier.tokens}
