@@ -510,7 +510,7 @@ def test_without_spans_the_answer_is_graded_and_calls_are_unknown(case: dict[str
     found = results(case, trace(attributes=UNTRACED))
     assert found["trial_correct"].score == correct
     unknown = {each.why: each.finding.reason for each in found.values() if each.metric != "trial_correct" and each.why}
-    assert unknown == ({} if set(case) == {"output_format"} else {Why.NO_CONTENT: NO_SPANS})
+    assert unknown == {Why.NO_CONTENT: NO_SPANS}
 
 
 def test_the_end_state_and_own_graders_need_no_spans_if_they_read_none(tmp_path: Any) -> None:
