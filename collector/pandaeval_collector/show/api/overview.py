@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated
 
 import orjson
@@ -67,7 +67,7 @@ def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: C
 
     @app.get("/overview", response_model=Overview, summary="Rates by metric and agent, and pending work")
     async def whole(request: Request) -> Response:
-        raised, down = await work.component_errors(), await work.sinks_down()
+        raised, down = await work.component_errors(), [*await work.sinks_down()]
         return await reads.answer(
             request, lambda: _overview(reads.finder, work, can(), raised, down), beside=(raised, down)
         )
@@ -135,7 +135,7 @@ def _share(of: AgentRate, rate: CorrectedRate) -> CorrectedShare:
 
 
 def _overview(
-    finder: Finder, work: Work, operations: list[str], raised: Mapping[tuple[str, str], int], down: Sequence[str]
+    finder: Finder, work: Work, operations: list[str], raised: Mapping[tuple[str, str], int], down: list[str]
 ) -> Overview:
     names, rates = finder.names(), rates_of(finder.counters(_COUNTER))
     unscored = missing((f"{rate.level}.{rate.metric}", rate.unscored) for rate in rates)
@@ -148,7 +148,7 @@ def _overview(
         judge=work.judge,
         judge_paused=[],
         judge_error=None,
-        sinks_down=list(down),
+        sinks_down=down,
         jobs={},
         spent_usd=0.0,
         daily_usd=work.daily_usd,
