@@ -40,10 +40,7 @@ from pandaeval_lab.running.mocked import use_mocks
 from pandaeval_lab.running.receiver import SpanReceiver
 from pandaeval_lab.running.simulated import Simulator
 
-_AGENT = (
-    "Agent under test: module:function, ./file.py:function, an HTTP address, or a name in agents of the case file. "
-    "Default: agent of each case, else the first of agents."
-)
+_AGENT = "Function (module:function), HTTP address or name. Default: the agent of the case."
 _SIMULATE = "Model that plays the user in cases with a scenario, in litellm format. The judge.* settings apply."
 _OUTPUT = "Write traces.pb, results.jsonl, report.html and cases.xml to this folder."
 _BASELINE = "results.jsonl of an earlier run; exit with 1 if trials do worse."
