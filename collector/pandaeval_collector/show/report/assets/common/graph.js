@@ -88,7 +88,7 @@ function shortened(text, most) {
 function boxOf(node, { x, y }) {
   const facts = factsOf(node), label = `${node.kind === "user" ? "" : `${node.kind} `}${node.name}`;
   const inside = [svg("title", {}, `${label}${facts ? `: ${facts}` : ""}`), svg("rect", { x, y, width: BOX.wide, height: BOX.high, rx: node.kind === "tool" ? 3 : 20 }),
-    svg("text", { x: x + 14, y: y + (facts ? 17 : 26), class: "name" }, node.bad ? "✗ " : "", shortened(label, 34)), facts && svg("text", { x: x + 14, y: y + 33, class: "facts" }, shortened(facts, 44))];
+    svg("text", { x: x + 14, y: y + (facts ? 17 : 26), class: "name" }, node.bad ? "✗ " : "", shortened(label, 34)), facts && svg("text", { x: x + 14, y: y + 33, class: "facts" }, shortened(facts, 50))];
   const href = node.spot && traceHref(node.spot.id) && `${traceHref(node.spot.id)}?span=${node.spot.span}`;
   const own = { class: `node ${node.kind} ${node.bad ? "bad" : ""}` };
   return href ? svg("a", { ...own, href, "aria-label": `${label}: ${facts}. Opens the first ${node.spot.bad ? "failed " : ""}${node.kind === "agent" ? "run" : "call"}.` }, inside) : svg("g", own, inside);
