@@ -50,21 +50,29 @@ Agent = Callable[[], Talk]
 """Begins a conversation; raises what the constructor of the user's class raises."""
 
 
-def python_agent(spec: str) -> Agent:
-    """Load ``module:name`` or ``./file.py:name``. A class gets an instance per trial. Raises ``UserError``."""
+def python_agent(agent: str | Any) -> Agent:
+    """Load ``module:name`` or ``./file.py:name``, or take an object. A class gets an instance per trial.
+
+    Raises ``UserError``.
+    """
+    target = _loaded(agent) if isinstance(agent, str) else agent
+    called: Any = getattr(target, "send", target)
+    if not callable(called) or not _positional(called):
+        name = str(agent).rpartition(":")[2]
+        what = f"there is no {name}" if target is None else f"{name} is no agent"
+        raise UserError(f"--agent {agent}: {what}; write def {name}(message, context) -> str, or an object with a send")
+    return lambda: partial(_call, target().send if isinstance(target, type) else called)
+
+
+def _loaded(spec: str) -> Any:
     module, _, name = spec.rpartition(":")
     if not module:
         raise UserError(f"--agent {spec}: name the function too, as in {spec}:answer")
     sys.path[:0] = [] if os.getcwd() in sys.path else [os.getcwd()]
     try:
-        target = getattr(load_module(module), name, None)
+        return getattr(load_module(module), name, None)
     except ModuleLoadError as error:
         raise UserError(f"--agent {spec}: {error}; write module:function, or an address with http://") from error
-    called: Any = getattr(target, "send", target)
-    if not callable(called) or not _positional(called):
-        what = f"there is no {name}" if target is None else f"{name} is no agent"
-        raise UserError(f"--agent {spec}: {what}; write def {name}(message, context) -> str, or an object with a send")
-    return lambda: partial(_call, target().send if isinstance(target, type) else called)
 
 
 def _positional(called: Callable[..., Any]) -> list[str]:
