@@ -1,4 +1,4 @@
-"""Hook of the documentation site: shows links to files outside docs/ as text, because the site lacks the files."""
+"""Shows links to files outside docs/ as text on the documentation site."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)#\s]+)(?:#[^)\s]*)?\)")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
-    """Replace each link that leaves docs/ by its text."""
     folder = posixpath.dirname(page.file.src_uri)
 
     def shown(link: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
 """Turn GenAI spans of any instrumentation into traces and sessions.
 
-``__all__`` is the stable API. Names are imported on first use, so the collector loads neither the SDK nor gRPC.
+``__all__`` is the stable API, imported on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The dashboard *Agents*: how good is what agents do, and is it measured at all."""
+"""The dashboard *Agents*: quality of agents' work, and its coverage."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _verdicts() -> Panel:
 
 
 def _verdicts_over_time() -> Panel:
-    """Sessions and runs apart, as some are judged as both."""
+    """Sessions and runs are separate, because some are judged as both."""
     legend = "{{pandaeval_level}} handled correctly: {{pandaeval_passed}}"
     labels = chosen('gen_ai_evaluation_name="correctness"', DECIDED)
     closed = per_bar(EVALUATIONS + chosen('gen_ai_evaluation_name="agent_reliability"'), "pandaeval_level")
@@ -127,7 +127,7 @@ def _handled() -> Panel:
 
 
 def _measured() -> Panel:
-    """It tells an agent that does well from one of which nothing is known."""
+    """Distinguishes good agents from unmeasured agents."""
     columns = {
         "results": kept(f"round({_ALL})", _ALL, SERVICE),
         "scored": _count(SCORED),
@@ -154,7 +154,7 @@ def _measured() -> Panel:
 
 
 def _not_captured() -> str:
-    """Run that failed have no answer either, and say nothing of what is captured."""
+    """Excludes failed runs, which have no answer."""
     ended, unknown = (
         in_range(EVALUATIONS + chosen('gen_ai_evaluation_name="response"', *more), SERVICE)
         for more in (('pandaeval_passed!="false"',), ('pandaeval_why="no_content"',))

@@ -1,4 +1,4 @@
-"""The dashboard *Collector*: is everything that came in accounted for, and does the sidecar keep up."""
+"""The dashboard *Collector*: accounting of input, and load."""
 
 from __future__ import annotations
 

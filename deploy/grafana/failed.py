@@ -1,7 +1,4 @@
-"""Recent failures from Jaeger, Tempo and Loki.
-
-Each table is in a folded row, so Grafana queries it only when opened and shows no error without the data source.
-"""
+"""Recent failures from Jaeger, Tempo and Loki, in folded rows that are queried when opened."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ _LOKI = {
 
 
 class _Asked(variants.Dataquery):
-    """A query that the SDK has no type for, or not all fields of."""
+    """A query that the SDK lacks."""
 
     def __init__(self, said: Mapping[str, object]) -> None:
         self._said = said
@@ -63,12 +60,11 @@ class _Query(cog.Builder[variants.Dataquery]):
 
 
 def sources() -> list[dashboard.DatasourceVariable]:
-    """The variables that choose the stores, one of each kind."""
     return [dashboard.DatasourceVariable(kind).label(kind.title()).type(kind) for kind in _HOW]
 
 
 def failed(level: str) -> list[dashboard.Row]:
-    """Folded rows with the newest failures of units of ``level``, one row for each kind of store."""
+    """Folded rows with the newest failures of ``level``, per kind of store."""
     return [_row(kind, level) for kind in _HOW]
 
 

@@ -1,4 +1,4 @@
-"""What all dashboards have in common: the frame, rows, variables, and links to each other."""
+"""Common parts of dashboards: frame, rows, variables and links."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def frame(
     rows: Iterable[Row],
     closed: Iterable[dashboard.Row] = (),
 ) -> dashboard.Dashboard:
-    """A dashboard of titled rows, ``closed`` ones last; ``variables`` come after the choice of a data source."""
+    """A dashboard of titled rows, ``closed`` rows last."""
     made = dashboard.Dashboard(title).uid(uid).description(text).tags(["pandaeval"]).timezone("browser").readonly()
     made.time("now-6h", "now").refresh("30s").tooltip(model.DashboardCursorSync.CROSSHAIR)
     others = dashboard.DashboardLink("PandaEval").type(model.DashboardLinkType.DASHBOARDS).tags(["pandaeval"])
@@ -38,7 +38,7 @@ def frame(
 
 
 def folded(heading: str, panels: Sequence[Panel]) -> dashboard.Row:
-    """A row that is closed until somebody opens it: of what is there only where it was switched on."""
+    """A closed row, for optional data."""
     row = dashboard.Row(heading).collapsed(True)
     for panel in panels:
         row.with_panel(panel)
@@ -46,7 +46,7 @@ def folded(heading: str, panels: Sequence[Panel]) -> dashboard.Row:
 
 
 def choice(name: str, label: str, query: str) -> dashboard.QueryVariable:
-    """A variable that takes its values from a label; all of them unless chosen. ``query``: ``label_values(…)``."""
+    """A variable with a label's values; all by default. ``query``: ``label_values(…)``."""
     made = dashboard.QueryVariable(name).label(label).query({"query": query, "refId": name}).datasource(PROMETHEUS)
     made.refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(model.VariableSort.ALPHABETICAL_ASC)
     everything = model.VariableOption(text="All", value="$__all", selected=True)
@@ -54,7 +54,7 @@ def choice(name: str, label: str, query: str) -> dashboard.QueryVariable:
 
 
 def units(level: str = "") -> list[dashboard.QueryVariable]:
-    """Service, agent and environment of what was evaluated, at one level if given."""
+    """Selector of service, agent and environment, at a level if given."""
     source = "pandaeval_evaluations_total" + (f'{{pandaeval_level="{level}"}}' if level else "")
     return [
         choice("service", "Service", f"label_values({source}, pandaeval_service)"),

@@ -1,4 +1,4 @@
-"""Writes the dashboards as Grafana reads them: ``python -m deploy.grafana.generate`` in the repository's root."""
+"""Writes the dashboards: ``python -m deploy.grafana.generate`` in the repository's root."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BUILDERS = {"agents": agents.build, "session": session.build, "judge": judge.bu
 
 
 def dashboards() -> dict[str, str]:
-    """The text of each file by its name."""
+    """Return each file's text by name."""
     found = {}
     for name, build in _BUILDERS.items():
         made = json.loads(json.dumps(build().build(), cls=JSONEncoder))

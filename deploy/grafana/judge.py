@@ -1,4 +1,4 @@
-"""The dashboard *Judge*: what judging costs, how long it takes, and when it does not work."""
+"""The dashboard *Judge*: cost, latency and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The few kinds of panel that our dashboards are made of, in the types of the Grafana Foundation SDK."""
+"""The panels of our dashboards, as types of the Grafana Foundation SDK."""
 
 from __future__ import annotations
 
@@ -42,8 +42,10 @@ def graph(
     exemplars: Sequence[str] = (),
     top: float | None = None,
 ) -> timeseries.Panel:
-    """Lines over time, or stacked bars. ``exemplars``: legends whose expression also brings exemplars, which only
-    expressions on buckets do. ``top``: a fixed upper end of the axis."""
+    """Lines or stacked bars over time.
+
+    ``exemplars``: legends with exemplars, on buckets only. ``top``: fixed axis end.
+    """
     panel = timeseries.Panel().title(title).description(text).datasource(PROMETHEUS).unit(unit).min(0)
     panel.span(width).height(8).legend(_legend()).interval(_BAR)
     panel.tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI))
@@ -63,7 +65,7 @@ def graph(
 def heat(
     title: str, text: str, expression: str, unit: str = "short", *, width: int = 12, repeat: str | None = None
 ) -> heatmap.Panel:
-    """A distribution over time, with its exemplars as dots. ``expression``: increases by ``le``."""
+    """A heat map with exemplars. ``expression``: increases by ``le``."""
     panel = heatmap.Panel().title(title).description(text).datasource(PROMETHEUS).span(width).height(8)
     panel.interval(_BAR).calculate(False).show_tooltip().hide_y_histogram().exemplars_color("rgba(255,120,10,0.9)")
     panel.y_axis(heatmap.YAxisConfig().unit(unit).axis_placement(common.AxisPlacement.LEFT))
@@ -84,7 +86,7 @@ def number(
     steps: Steps = (),
     nothing: str = "–",
 ) -> stat.Panel:
-    """A single-number panel. ``steps``: colours by minimum value; ``nothing``: text without data."""
+    """A number. ``steps``: colours by minimum value; ``nothing``: text without data."""
     panel = stat.Panel().title(title).description(text).datasource(PROMETHEUS).unit(unit).span(width).height(4)
     panel.graph_mode(common.BigValueGraphMode.NONE).color_mode(common.BigValueColorMode.VALUE)
     panel.reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"])).no_value(nothing)
@@ -95,7 +97,7 @@ def number(
 def listing(
     title: str, text: str, labels: Expressions, columns: Expressions, *, width: int = 12, height: int = 8
 ) -> table.Panel:
-    """A table: a line for each combination of ``labels`` (their headings by label), a column per expression."""
+    """A table: a line per combination of ``labels``, a column per expression."""
     panel = table.Panel().title(title).description(text).datasource(PROMETHEUS).span(width).height(height)
     headings = dict(labels)
     for number, (heading, expression) in enumerate(columns.items()):
@@ -114,7 +116,7 @@ def coloured(
     unit: str = "short",
     words: Expressions | None = None,
 ) -> table.Panel:
-    """Colours a column's cells by value; ``words`` stand for single values."""
+    """Colour a column's cells by value; ``words`` replace values."""
     properties = [
         model.DynamicConfigValue(id_val="unit", value=unit),
         model.DynamicConfigValue(id_val="thresholds", value=_thresholds(steps).build()),
@@ -127,7 +129,7 @@ def coloured(
 
 
 def linked(panel: table.Panel, column: str, title: str, url: str) -> table.Panel:
-    """Make a column's cells links. ``url``: in Grafana's words, such as ``${__data.fields.agent}``."""
+    """Make a column's cells links. ``url``: Grafana template, such as ``${__data.fields.agent}``."""
     link = {"title": title, "url": url}
     return panel.override_by_name(column, [model.DynamicConfigValue(id_val="links", value=[link])])
 

@@ -1,4 +1,4 @@
-"""The dashboard *Sessions*: did an agent ever fail badly in a conversation, was it steady, and in which trace."""
+"""The dashboard *Sessions*: severe failures and steadiness per conversation."""
 
 from __future__ import annotations
 

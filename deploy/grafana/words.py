@@ -1,4 +1,4 @@
-"""PromQL in the words that our dashboards share: names, selections and the same few forms of rate."""
+"""PromQL building blocks of the dashboards."""
 
 from __future__ import annotations
 
@@ -30,36 +30,34 @@ FAILED = "judge_failed|invalid_verdict|timeout|metric_error"
 
 
 def chosen(*more: str) -> str:
-    """The braces of a selector: the variables' selection and more."""
+    """A selector's braces: the variables' selection and more."""
     return "{" + ", ".join((CHOSEN, *more)) + "}"
 
 
 def per_bar(counter: str, by: str) -> str:
-    """How much was counted in each bar of a graph."""
+    """Increase per bar of a graph."""
     return f"sum by ({by}) (increase({counter}[$__interval]))"
 
 
 def in_range(counter: str, by: str) -> str:
-    """How much was counted in the time that is shown."""
+    """Increase in the shown time."""
     return f"sum by ({by}) (increase({counter}[$__range]))" if by else f"sum(increase({counter}[$__range]))"
 
 
 def kept(asked: str, counted: str, by: str = "") -> str:
-    """``asked``, or where nothing was ``counted`` in the time that is shown, as after a restart, the same since the
-    store began, by the last samples in that time. ``counted``: by the labels ``by``, each of which decides for
-    itself."""
+    """``asked``, or without counts in the shown time, the last total per label of ``by``."""
     since = _COUNTED.sub(r"last_over_time(\1[$__range])", asked)
     came = f"on ({by}) ({counted} > 0)"
     return f"({asked}) and {came} or ({since}) unless {came}"
 
 
 def verdicts(level: str, *more: str) -> str:
-    """What judges say of whether agents did their job."""
+    """Selects judges' verdicts."""
     return EVALUATIONS + chosen('gen_ai_evaluation_name="correctness"', f'pandaeval_level="{level}"', *more)
 
 
 def handled(by: str) -> str:
-    """The share of sessions, or where none is judged of runs, that were handled correctly."""
+    """Share of sessions (else runs) that were handled correctly."""
     shares = (
         share(in_range(verdicts(level, RIGHT), by), in_range(verdicts(level, DECIDED), by))
         for level in ("session", "trace")
@@ -73,29 +71,29 @@ def per_second(counter: str, by: str) -> str:
 
 
 def mean(histogram: str, labels: str, by: str) -> str:
-    """The mean of what a histogram saw. It shows no exemplars: pair it with :func:`quantile`."""
+    """A histogram's mean, without exemplars: pair it with :func:`quantile`."""
     total, count = (f"sum by ({by}) (rate({histogram}_{part}{labels}[$__rate_interval]))" for part in ("sum", "count"))
     return kept(f"{total} / ({count} > 0)", in_range(f"{histogram}_count{labels}", ""))
 
 
 def quantile(q: float, histogram: str, labels: str, by: str) -> str:
-    """A quantile from the buckets, which carry the exemplars."""
+    """A quantile from buckets, with exemplars."""
     growth = f"sum by ({by}, le) (rate({histogram}_bucket{labels}[$__rate_interval]))"
     return kept(f"histogram_quantile({q}, {growth})", in_range(f"{histogram}_count{labels}", ""))
 
 
 def buckets(histogram: str, labels: str) -> str:
-    """A histogram's growth by bucket, for a heat map."""
+    """A histogram's growth by bucket."""
     return f"sum by (le) (increase({histogram}_bucket{labels}[$__interval]))"
 
 
 def share(part: str, whole: str) -> str:
-    """``part`` of ``whole``, both sums over the same labels; 0 where there is a whole and no part of it."""
+    """``part`` of ``whole``, over the same labels; 0 without ``part``."""
     return f"({part} or 0 * {whole}) / ({whole} > 0)"
 
 
 def below_half(labels: str, by: str) -> str:
-    """The share of scores of at most 0.5 in the time that is shown."""
+    """Share of scores of at most 0.5 in the shown time."""
     low = in_range(f"{SCORE}_bucket{labels[:-1]}, {AT_MOST_HALF}}}", by)
     whole = in_range(f"{SCORE}_count{labels}", by)
     return kept(f"{low} / ({whole} > 0)", whole, by)

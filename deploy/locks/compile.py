@@ -1,7 +1,9 @@
-"""Locks the dependencies of image and tests, with hashes: ``python deploy/locks/compile.py [collector judge …]``.
+"""Locks dependencies with hashes: ``python deploy/locks/compile.py [collector judge …]``.
 
-Needs uv and the package index. ``collector``, ``judge``: the image without and with a judge, Python 3.11 and later.
-``ci``: test dependencies besides our packages. ``build``, ``sbom``: for building wheels and listing packages.
+Needs uv and the package index.
+
+``collector``, ``judge``: the image without and with a judge. ``ci``: tests. ``build``, ``sbom``: wheels and package
+lists.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ _OURS = re.compile(r"^pandaeval-(otel|collector)\b(\[(?P<extras>[^\]]*)\])?")
 
 
 def requirements(lock: str) -> list[str]:
-    """What a lock is made of, as the two projects ask for it; our own packages are not in it."""
+    """Return a lock's requirements, without our own packages."""
     if lock in _TOOLS:
         return [_TOOLS[lock]]
     application, collector = (

@@ -1,4 +1,4 @@
-"""Lists the ``.pth`` files of this Python, which run code at every start. Exits with 1 for an unknown file.
+"""Lists this Python's ``.pth`` files, which run code at start. Exits with 1 for an unknown file.
 
 python deploy/locks/pth.py
 """
@@ -20,7 +20,7 @@ KNOWN = {
 
 
 def strangers(folders: set[Path]) -> list[Path]:
-    """Those that are not known; prints all."""
+    """Print all, and return unknown files."""
     found = []
     for file in sorted(each for folder in folders for each in folder.glob("*.pth")):
         print(f"{file}: {KNOWN.get(file.name, 'UNKNOWN')}")

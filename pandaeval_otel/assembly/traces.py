@@ -82,14 +82,12 @@ class DueTrace:
 
     @property
     def new_items(self) -> int:
-        """Number of items that no earlier decision covers."""
         if self.revision > 1:
             return self.late_spans
         return len(self.known)
 
     @property
     def capped(self) -> bool:
-        """Whether a cap closed the trace, which makes the decision final."""
         return self.trigger in (Trigger.SPAN_LIMIT, Trigger.MEMORY)
 
 
@@ -145,7 +143,6 @@ class TraceAssembler:
         return _TRACE_BYTES * (len(self._open) + len(self._deciding)) + _ID_BYTES * self._ids
 
     def knows(self, trace_id: bytes) -> bool:
-        """Return whether the trace is open or being decided."""
         return trace_id in self._open or trace_id in self._deciding
 
     def add(
@@ -188,7 +185,6 @@ class TraceAssembler:
         return Added(stored, duplicate, reopened=trace.reopened_at is not None)
 
     def reopened(self) -> frozenset[bytes]:
-        """Return ids of decided traces that wait for a new decision. Keep their chunks."""
         waiting = {trace_id for trace_id, trace in self._open.items() if trace.revision > 1}
         return frozenset(waiting | {trace_id for trace_id, due in self._deciding.items() if due.revision > 1})
 
@@ -237,7 +233,6 @@ class TraceAssembler:
         return self._deadlines.next_deadline()
 
     def is_final(self, decided: Decided) -> bool:
-        """Return whether late spans of this trace are only counted."""
         return decided.final or decided.revision > len(self.rules.reopen_delays)
 
     def _is_full(self, trace: _Open) -> bool:

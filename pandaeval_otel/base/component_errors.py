@@ -51,7 +51,6 @@ class ErrorRecorder:
         self._take_in((kind, bounded(name)), 1, error)
 
     def counts(self) -> Counter[Component]:
-        """Return errors per component."""
         with self._lock:
             return Counter(self._counts)
 
@@ -60,14 +59,12 @@ class ErrorRecorder:
         self._hands_over = True
 
     def take(self) -> list[RaisedErrors]:
-        """Return and reset the errors since the last call."""
         with self._lock:
             told = [RaisedErrors(*each, times, self._tracebacks.pop(each, "")) for each, times in self._counts.items()]
             self._counts.clear()
         return told
 
     def add(self, told: Iterable[RaisedErrors]) -> None:
-        """Count and log errors from a worker's :meth:`take`."""
         for each in told:
             self._take_in((each.kind, each.name), each.times, RaisedElsewhereError(f"\n{each.traceback}"))
 

@@ -1,7 +1,4 @@
-"""Discovers components: files in a package, or entry points of installed packages.
-
-An entry point names a module. An unusable component is logged and skipped.
-"""
+"""Discovers components in packages and entry points. Unusable components are logged and skipped."""
 
 from __future__ import annotations
 
@@ -72,8 +69,6 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """Usable plugins of a group, and entry points of unusable plugins."""
-
     found: tuple[Plugin, ...]
     lost: tuple[str, ...]
 

@@ -44,12 +44,10 @@ class GrowingList(Generic[_Read]):
         self._known: tuple[tuple[str, _Read], ...] = ()
 
     def keep(self, text: str, found: _Read) -> None:
-        """Cache ``found`` as the items of the JSON array in ``text``."""
         if text.endswith("]") and len(text) <= MAX_CHARS:
             self._known = ((text[:-1], found), *self._known[: LISTS_KEPT - 1])
 
     def split(self, text: str) -> tuple[_Read, str] | None:
-        """Return the cached start of a list and the rest as an array, or ``None``."""
         for beginning, found in self._known if len(text) <= MAX_CHARS else ():
             if text.startswith(beginning):
                 rest = text[len(beginning) :].lstrip()

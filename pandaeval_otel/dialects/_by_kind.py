@@ -42,7 +42,6 @@ def keys(**fields: str | tuple[str, ...]) -> Table:
 
 
 def fill(reading: Reading, attributes: Attributes, table: Table) -> None:
-    """Fill fields from a table of attributes."""
     for stated, field, read in table:
         value = attributes.get(stated[0]) if len(stated) == 1 else first(attributes, stated)
         if value is None:
@@ -115,13 +114,10 @@ class ByKind(Reading, Dialect):
         fill(self, self.attributes, table)
 
     def first(self, *keys: str) -> Any:
-        """Return the first of these attributes that exists."""
         return first(self.attributes, keys)
 
     def name_in(self, key: str) -> str:
-        """Return an attribute as an id or name."""
         return identifier(self.get(key))
 
     def parsed(self, key: str) -> Any:
-        """Return an attribute, parsed."""
         return parsed(self.get(key))

@@ -72,7 +72,6 @@ def session_id(value: Any) -> str:
 
 
 def one_session(value: Any) -> SessionIds:
-    """Return a session of the dialect's own key, or ``()``."""
     name = session_id(value)
     if name:
         return ((semconv.RANK_DIALECT, name),)
@@ -200,7 +199,6 @@ def agent_named(name: str) -> str:
 
 
 def system_of(messages: Messages | None) -> str | None:
-    """Return the text of system messages, or ``None``."""
     found: list[str] = []
     for message in messages or ():
         if message.role == "system" and (text := message.text):
@@ -211,14 +209,12 @@ def system_of(messages: Messages | None) -> str | None:
 
 
 def said_by_user(text: Any) -> Messages | None:
-    """Return a user message with ``text``; ``None`` for a placeholder."""
     if type(text) is str and not hidden(text):
         return spoken("user", Text(text))
     return None
 
 
 def spoken(role: str, *parts: Part, reason: str = "") -> Messages | None:
-    """Return a message of these parts, or ``None``."""
     if parts:
         return (Message(role, parts, reason),)
     return None
@@ -243,7 +239,6 @@ def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:
 
 
 def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
-    """Return the user that an attribute ``prefix`` + word names, or ``""``."""
     for word in USER_WORDS:
         if (value := attributes.get(prefix + word)) is not None and (name := identifier(parsed(value))):
             return name
@@ -251,7 +246,6 @@ def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
 
 
 def read_metadata(reading: Reading, attributes: Mapping[str, Any], *prefixes: str) -> None:
-    """Read session and user from attributes with these prefixes, best first."""
     for prefix in prefixes:
         reading.session_ids = reading.session_ids or prefixed_sessions(attributes, prefix)
         reading.user_id = reading.user_id or prefixed_user(attributes, prefix)
@@ -279,21 +273,18 @@ def crew_question(tasks: Any) -> str:
 
 
 def put_input(reading: Reading, messages: MaybeCut) -> None:
-    """Set the input messages, with a note if they were cut."""
     reading.input, cut = messages
     if cut:
         reading.notes = CUT
 
 
 def put_output(reading: Reading, messages: MaybeCut) -> None:
-    """Set the output messages, with a note if they were cut."""
     reading.output, cut = messages
     if cut:
         reading.notes = CUT
 
 
 def give_outcome(reading: Reading, outcome: Outcome) -> None:
-    """Set a tool's outcome. A failure becomes the span's error."""
     reading.result = outcome.result
     reading.tool_call_id = reading.tool_call_id or outcome.call_id
     reading.tool_name = reading.tool_name or outcome.name
@@ -312,7 +303,6 @@ def drop_unnamed(reading: Reading) -> None:
 
 
 def run_kind(parentless: bool) -> Kind:
-    """Return the kind of a chain, task or function: a workflow if parentless, else a step."""
     if parentless:
         return Kind.WORKFLOW
     return Kind.STEP

@@ -37,8 +37,6 @@ _WHOLE = {
 
 @dataclass(slots=True)
 class EventContent:
-    """Messages in the events of a span. ``None``: absent or hidden."""
-
     input: Messages | None = None
     output: Messages | None = None
     details: list[Mapping[str, Any]] = field(default_factory=list)

@@ -38,12 +38,10 @@ NOT_TOLD = object()
 
 
 def is_result(kind: str) -> bool:
-    """Return whether the part type is a hosted result."""
     return kind in _RESULTS or (kind.endswith(_RESULT_SUFFIX) and len(kind) > len(_RESULT_SUFFIX))
 
 
 def is_hosted(part: Object, name: str, call_id: str) -> bool:
-    """Return whether ``part`` is a hosted call or result."""
     if name in CALLS or (call_id and _IDS.match(call_id) is not None):
         return True
     return not _MARKS.isdisjoint(part) and any(part.get(mark) is True for mark in _MARKS)
@@ -63,7 +61,6 @@ def read_call(call: Object, kind: str) -> tuple[str, Any, Any]:
 
 
 def chosen(arguments: Any) -> Any:
-    """Return the arguments that the model chose."""
     if type(arguments) is not dict:
         return arguments
     return {key: value for key, value in arguments.items() if key not in _NOT_CHOSEN and value is not None}

@@ -30,7 +30,6 @@ question.
 
 
 def indexed(attributes: Attributes, wanted: frozenset[str]) -> dict[str, list[Fields]]:
-    """Return the items of each of the ``wanted`` lists, in order."""
     lists: dict[str, dict[int, Fields]] = {}
     for key, value in attributes.items():
         place = _place(key)
@@ -64,7 +63,6 @@ def indexed_messages(items: Sequence[Fields] | None, role: str, finish_reason: s
 
 @lru_cache(maxsize=4096)
 def _path(path: str) -> tuple[str, str, str]:
-    """Split a path: ``tool_calls.0.tool_call.function.name`` into ``("tool_calls", "0", "name")``."""
     head, _, rest = path.partition(".")
     index, _, leaf = rest.partition(".")
     if head == "function" and index:  # AutoGen: function.0 = one tool result as JSON
@@ -108,7 +106,6 @@ def _role(plain: Fields, calls: Sequence[Fields], items: Sequence[Fields], defau
 
 
 def _with_content(parts: list[Part], plain: Fields, role: str) -> list[Part]:
-    """Add the message's content to its parts. Content of a tool's message becomes a result."""
     content = plain.get("content", plain.get("user"))
     texts = [part.text for part in parts if type(part) is Text] if parts else []
     if role == "tool" and content is None and "\n".join(texts):

@@ -66,7 +66,6 @@ BESIDE_PARTS = frozenset({"tool_calls", "tool_call_id", "function_call", "reason
 
 
 def message_of(item: Object, role: str) -> Message:
-    """Return the message in a dictionary; ``role`` is the default."""
     if type(item.get("parts")) is list:
         return otel_message(item, role)
     # LangChain's serialised forms: {"lc": 1, "id": [.., class], "kwargs": {..}} and {"type", "data": {..}}.
@@ -99,7 +98,6 @@ def _requests(calls: Any) -> list[ToolRequest]:
 
 
 def otel_message(item: Object, role: str) -> Message:
-    """Return a message with a role and parts."""
     parts = list(parts_of([part if type(part) is dict else _decoded(part) for part in item["parts"]]))
     word = item.get("role")
     speaker = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
@@ -227,13 +225,11 @@ def read_messages(value: Any, role: str) -> MaybeCut:
 
 
 def was_cut(value: Any) -> bool:
-    """Return whether ``value`` was cut, without reading its messages."""
     return _structure(value)[1]
 
 
 @Recent
 def _read_given(text: str) -> MaybeCut:
-    """Read inputs as :func:`_read`, but only the new part of a grown conversation."""
     before, rest = _CONVERSATIONS.split(text) or ((), text)
     items = parsed(rest) if rest.startswith("[") else None
     if type(items) is list and all(type(item) is dict and "role" in item for item in items):
@@ -260,12 +256,10 @@ def _read(value: Any, role: str) -> MaybeCut:
 
 
 def each_part(messages: Messages | None, change: Callable[[Part], Part]) -> Messages | None:
-    """Return the messages with ``change`` applied to each part."""
     return messages and tuple(message.with_parts(*map(change, message.parts)) for message in messages)
 
 
 def with_thought(output: Messages, thought: Any) -> Messages:
-    """Put a thought first, unless ``output`` has thoughts."""
     if type(thought) is not str or hidden(thought) or not thought:
         return output
     if any(isinstance(part, Reasoning) for part in all_parts(output)):
@@ -275,7 +269,6 @@ def with_thought(output: Messages, thought: Any) -> Messages:
 
 
 def tells(messages: Iterable[Message]) -> bool:
-    """Return whether any part of ``messages`` was captured."""
     for message in messages:
         for part in message.parts:
             if part is not NOT_CAPTURED:
@@ -284,7 +277,6 @@ def tells(messages: Iterable[Message]) -> bool:
 
 
 def _structure(value: Any) -> tuple[Any, bool]:
-    """Return the structure in ``value`` (``None`` for placeholders), and whether it was cut."""
     if isinstance(value, (str, bytes)):
         value = parsed(value)
         if type(value) is str and starts_like_json(value):
@@ -299,7 +291,6 @@ def _structure(value: Any) -> tuple[Any, bool]:
 
 
 def _spelled_out(items: list[Any]) -> tuple[list[Any], bool]:
-    """Expand JSON messages in texts of a list. Also returns whether the last was cut."""
     cut = False
     if not items or type(items[-1]) is not str:
         return items, cut
@@ -315,7 +306,6 @@ def _spelled_out(items: list[Any]) -> tuple[list[Any], bool]:
 
 
 def system_text(value: Any) -> str | None:
-    """Return system instructions as text; ``None`` if not captured."""
     if type(value) is not str:
         if value is None:
             return None

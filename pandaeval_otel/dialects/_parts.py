@@ -51,7 +51,6 @@ def parts_of(content: Any) -> Iterable[Part]:
 
 
 def blocks_of(value: Any) -> Any:
-    """Return the content blocks in JSON text; plain text unchanged."""
     blocks = parsed(value)
     if type(blocks) is dict:
         blocks = [blocks]
@@ -97,7 +96,6 @@ def text_part(value: Any) -> Part:
 
 
 def request_of(call: Object) -> ToolRequest:
-    """Return the tool request in a block or its ``function`` member."""
     inner = call.get("function")
     source = inner if type(inner) is dict else call
     name = source.get("name") or first(source, _NAME_KEYS) or first(call, _NAME_KEYS)
@@ -130,7 +128,6 @@ def response_of(block: Object) -> Part | None:
 
 
 def _approval(block: Object) -> Part | None:
-    """Return the result of a call that a person declined (Vercel AI SDK); ``None`` for an approval."""
     if block.get("approved", block.get("approve")) is not False:
         return None
     call_id = first(as_dict(block.get("function_call")), _CALL_ID_KEYS) or first(block, (*_CALL_ID_KEYS, *_APPROVALS))
@@ -146,7 +143,6 @@ def outcome_of(block: Object, result: Any) -> Any:
 
 
 def result_value(value: Any) -> Any:
-    """Return a tool's result, unwrapped from text blocks and JSON text."""
     value = parsed(value)
     if type(value) is str:
         if hidden(value):
@@ -282,7 +278,6 @@ def _code_call(block: Object) -> Part:
 
 
 def _wrapped(read: _Reader, *keys: str) -> dict[str, _Reader]:
-    """Return readers of blocks such as ``{"toolUse": {…}}``."""
     return {key: _inner(key, read) for key in keys}
 
 

@@ -33,7 +33,6 @@ _MAX_DESCRIPTION = 10_000
 
 
 def without_protocol(output: Messages | None) -> Messages | None:
-    """Remove a prompted protocol's format around thoughts, calls and answers."""
     if not output or len(output) != 1 or len(output[0].parts) != 1 or type(output[0].parts[0]) is not Text:
         return output
     text = output[0].parts[0].text
@@ -44,7 +43,6 @@ def without_protocol(output: Messages | None) -> Messages | None:
 
 
 def without_task_mark(given: Messages | None) -> Messages | None:
-    """Remove smolagents' prefix of the user's text."""
     for index, message in enumerate(given or ()):
         if given is None or message.role != "user":
             continue
@@ -57,7 +55,6 @@ def without_task_mark(given: Messages | None) -> Messages | None:
 
 
 def prompted_tools(system: str | None) -> tuple[ToolDefinition, ...] | None:
-    """Return the tools in DSPy's ReAct instructions, or ``None``."""
     if not system or "whose description is <desc>" not in system or len(system) > _MAX_TOOLS_TEXT:
         return None
     tools = []

@@ -54,7 +54,6 @@ class Reading:
     notes: tuple[str, ...] = ()
 
     def stated(self) -> Reading | None:
-        """Return the reading; ``None`` if no field is filled."""
         if _VALUES(self) == _VALUES(Reading()):
             return None
         return self
@@ -99,7 +98,6 @@ class Dialect(Protocol):
 
 
 def kinds(**words: str | tuple[str, ...]) -> dict[str, Kind]:
-    """Return a table of kinds by their words."""
     table: dict[str, Kind] = {}
     for kind, stated in words.items():
         table |= dict.fromkeys((stated,) if isinstance(stated, str) else stated, Kind(kind))

@@ -79,7 +79,6 @@ def _as_python(token: re.Match[str]) -> str:
 
 
 def _value(node: ast.expr, depth: int) -> Any:
-    """Evaluate a node of a repr. Raises ``ValueError`` for other code."""
     if depth > MAX_DEPTH:
         raise ValueError("nested too deep")
     match node:

@@ -81,7 +81,6 @@ def model_input(value: Any) -> MaybeCut:
 
 
 def model_output(value: Any) -> MaybeCut:
-    """Return a model's answer, and whether it was cut."""
     return _to_or_from_model(value, _ANSWER)
 
 
@@ -116,7 +115,6 @@ def _said(value: Any, side: _Side) -> MaybeCut:
 
 
 def _beginning(text: str, side: _Side) -> Messages | None:
-    """Return the single message in cut JSON; ``None`` for several, whose last may be history."""
     messages = _Finder(side).find(salvage(text), True, 0)
     if not messages or len(messages) > 1 or messages[0].role != side[0] or not tells(messages):
         return None
@@ -124,8 +122,6 @@ def _beginning(text: str, side: _Side) -> Messages | None:
 
 
 class _Finder:
-    """A single search. ``loose``: an unnamed object may be the question or answer."""
-
     def __init__(self, side: _Side) -> None:
         self._role, self._names = side
         self._left = _MAX_NODES
@@ -240,7 +236,6 @@ def _is_message(item: Object) -> bool:
 
 
 def _with_role(item: Object) -> Object:
-    """Add the role to an AutoGen message. Every speaker except the user is an agent."""
     if "role" in item or "source" not in item:
         return item
     return {**item, "role": "user" if item["source"] == "user" else "assistant"}
@@ -274,7 +269,6 @@ def _begin(messages: Messages, earlier: int) -> int | None:
 
 
 def with_answer(made: Messages, answer: str) -> Messages:
-    """Return ``made`` with ``answer`` as the last assistant message."""
     texts = [message.text for message in made if message.role == "assistant" and message.text]
     if texts and (texts[-1] == answer or parsed(texts[-1]) == parsed(answer)):
         return made

@@ -28,14 +28,12 @@ _NOTHING = Text("")
 
 
 def without_thoughts(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Turn tagged thoughts in model messages into reasoning."""
     if not any(_may_think(message.parts) for message in messages):
         return messages
     return tuple([message.with_parts(*told(message.role, message.parts)) for message in messages])
 
 
 def told(role: str, parts: Sequence[Part]) -> Sequence[Part]:
-    """Return a message's parts, with a model's tagged thoughts as reasoning."""
     if role != "assistant" or not _may_think(parts):
         return parts
     found: list[Part] = []
@@ -63,7 +61,6 @@ def _may_think(parts: Iterable[Part]) -> bool:
 
 
 def _of_row(texts: Sequence[str]) -> Iterator[Part]:
-    """Yield the parts of adjacent texts. A tag may close in a later text."""
     open_ = [sum(-1 if tag["open"] is None else 1 for tag in _tags(text)) for text in texts]
     for text in ["".join(texts)] if len(texts) > 1 and any(open_) else texts:
         yield from _split(text)

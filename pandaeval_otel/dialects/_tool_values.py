@@ -84,7 +84,6 @@ _VALUES = ("text", "json", "content", *_ERRORS)
 
 @lru_cache(maxsize=1024)
 def may_be_final_answer(name: str) -> bool:
-    """Return whether :func:`is_final_answer` can be true for the tool ``name``."""
     word = name.lower()
     return word == _FINISH or word in FINAL_ANSWERS
 
@@ -172,7 +171,6 @@ def unwrapped(value: Any) -> tuple[Any, bool]:
 
 
 def _unwrappings(value: Any) -> Iterator[tuple[Any, bool, Object]]:
-    """Yield per wrapper, outermost first: content, whether it reports a failure, and the wrapper object."""
     for _ in range(_MOST):
         content = _inner(value)
         if content is None:
@@ -208,7 +206,6 @@ def says_failed(result: Any) -> bool:
 
 
 def _inner(value: Any) -> _Content | None:
-    """Return a wrapper's content and whether it reports a failure, or ``None``."""
     if type(value) is dict:
         return _of_object(value)
     if type(value) is list:

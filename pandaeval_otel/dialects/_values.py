@@ -105,7 +105,6 @@ def _from_repr(stripped: str, text: str) -> Any:
 
 
 def _as_json(value: Any) -> Any:
-    """Return a Python literal in JSON's types."""
     if isinstance(value, dict):
         return {key if type(key) is str else str(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, set):
@@ -118,7 +117,6 @@ def _as_json(value: Any) -> Any:
 
 
 def hidden(value: Any) -> bool:
-    """Return whether ``value`` is absent or a placeholder."""
     if type(value) is not str:
         return value is None
     return len(value) <= LONGEST_PLACEHOLDER and value.strip().lower() in HIDDEN
@@ -168,14 +166,12 @@ def as_list(value: Any) -> list[Any]:
 
 
 def as_dict(value: Any) -> Object:
-    """Return ``value`` if it is a map, else ``{}``."""
     if type(value) is dict:
         return value
     return {}
 
 
 def dicts_in(value: Any) -> list[Object]:
-    """Return the maps in :func:`as_list`."""
     return [item for item in as_list(value) if type(item) is dict]
 
 
@@ -189,7 +185,6 @@ def first(source: Mapping[str, Any], keys: Iterable[str]) -> Any:
 
 
 def starts_like_json(text: str) -> bool:
-    """Return whether ``text`` begins like a JSON array or object."""
     return _JSON_START.match(text) is not None
 
 
@@ -229,9 +224,6 @@ def _trim(container: list[Any] | Object) -> None:
 
 
 def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
-    """Return the end of the last whole token, the closers due (innermost last) and the last cut positions, or
-    ``None``.
-    """
     stack = ""
     end = 0
     places: deque[tuple[int, str]] = deque(maxlen=_TRIES)
@@ -255,7 +247,6 @@ def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
 
 
 def _string_end(rest: str) -> str | None:
-    """Close the string after the last whole token. ``None`` for an incomplete number or word."""
     rest = rest.lstrip()
     if not rest:
         return ""

@@ -78,7 +78,6 @@ DIALECT = Codex
 
 
 def _records(span: RawSpan, logs: Logs) -> Iterator[_Record]:
-    """Yield name and attributes of log records, then of events, which have fewer details."""
     for log in sorted(logs, key=lambda log: log.time_ns):
         yield log_name(log), log.attributes
     for event in span.events:

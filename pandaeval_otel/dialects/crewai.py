@@ -65,7 +65,6 @@ class CrewAI(ByKind):
             self.notes = CUT
 
     def read_agent(self) -> None:
-        """Remove the framework's rules around a task, and restore calls and results written as text."""
         value = self.get(semconv.INPUT_MESSAGES)
         if type(value) is str and (_RULES in value or '"name": "\'' in value):
             self.input = tuple(map(_mended, messages_of(value, "user") or ())) or None

@@ -60,7 +60,6 @@ class GeminiCLI(ByKind):
         return self.stated()
 
     def _content(self, key: str) -> tuple[Any, bool]:
-        """Return the attribute without the mark of a length limit, and whether it had the mark."""
         value = self.get(key)
         if type(value) is str and value.endswith("]") and _CUT in value[-80:]:
             return value[: value.rindex(_CUT)], True

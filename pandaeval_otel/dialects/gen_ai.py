@@ -124,7 +124,6 @@ class GenAI(Dialect):
         return self.read_rest(span, logs, _NOTHING_SAID)
 
     def read_rest(self, span: RawSpan, logs: Logs, said: Reading) -> Reading | None:
-        """Read as :meth:`read`, but skip messages that ``said`` already has."""
         content = told_by(span, logs) if span.events or logs else _NO_CONTENT
         attributes = span.attributes
         for detail in content.details:
@@ -313,9 +312,6 @@ def kind_of(span: RawSpan, attributes: Attributes) -> Kind | None:
 
 
 def _kind_of_other(operation: Any, attributes: Attributes) -> Kind:
-    """Return the kind for an unknown operation: a model call if it has a model and an answer or tokens, but no agent or
-    tool.
-    """
     if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes):
         return _TOOL
     if operation in _STEPS or _MODELS.isdisjoint(attributes) or _ANSWERS.isdisjoint(attributes):
@@ -339,7 +335,6 @@ def without_chunks(output: Messages) -> Messages:
 
 
 def _joined(part: Part, following: Part) -> Part | None:
-    """Join two texts, unless the second begins with a capital right after a full stop."""
     kind = type(part)
     if kind is not type(following) or not isinstance(part, (Text, Reasoning)):
         return None

@@ -112,7 +112,6 @@ DIALECT = Genkit
 
 
 def _answer(made: Any) -> Messages | None:
-    """Read ``{"message": …, "finishReason": …}``, in older releases the first of ``candidates``."""
     answer = as_dict(made)
     candidates = answer.get("candidates")
     if type(answer.get("message")) is not dict and isinstance(candidates, (list, tuple)) and candidates:

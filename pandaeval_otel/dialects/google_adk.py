@@ -151,7 +151,6 @@ def _in_brackets(name: str) -> str:
 
 
 def _with_thought(output: Messages | None) -> Messages | None:
-    """Mark the first of two adjacent texts as a thought, as schema 2 writes it, or return ``None``."""
     if not output or len(output) != 1:
         return None
     message = output[0]

@@ -105,7 +105,6 @@ DIALECT = Langfuse
 
 
 def _without_tools(given: Any) -> tuple[Any, Any]:
-    """Split a model's input into messages and offered tools. LangChain writes tools as messages of role ``tool``."""
     if type(given) is dict:
         return {key: value for key, value in given.items() if key != "tools"}, given.get("tools")
     if not isinstance(given, list):

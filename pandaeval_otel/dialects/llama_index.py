@@ -135,7 +135,6 @@ def _message(item: Object) -> Message:
 
 
 def _tool(span: RawSpan, event: RawEvent | None) -> Reading:
-    """Read a call from its event, or from the step's input summary, which is cut after 200 characters."""
     reading = Reading(kind=Kind.TOOL)
     if event is not None:
         fill(reading, event.attributes, _TOOL_KEYS)

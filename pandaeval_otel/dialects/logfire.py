@@ -76,7 +76,6 @@ class Logfire(ByKind):
             self._read_events()
 
     def _read_events(self) -> None:
-        """Split the Responses API's items: the trailing assistant items are the answer."""
         if _EVENTS not in self.attributes:
             return
         given, made = told_in_list(self.attributes[_EVENTS])

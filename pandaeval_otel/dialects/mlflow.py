@@ -66,7 +66,6 @@ class MLflow(ByKind):
     read_workflow = read_agent
 
     def _tool_name(self) -> str:
-        """Return the function's name if the span has that name plus a number (``search_1``), else the span's name."""
         function = identifier(self.parsed("mlflow.spanFunctionName"))
         stem, _, number = self.span.name.rpartition("_")
         if function and number.isdecimal() and stem == function:

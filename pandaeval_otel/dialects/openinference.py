@@ -274,7 +274,6 @@ class OpenInference(ByKind):
         return self.name_in(_TOOL_NAME) or _SUFFIX.sub("", self.span.name.removeprefix("execute_tool "))
 
     def _inferred(self) -> Kind | None:
-        """Infer a kind dropped by the attribute limit or unknown to the instrumentation."""
         if _TOOL_NAME in self.attributes:
             return self._tool_kind()
         if _AGENT_NAME in self.attributes:
@@ -322,7 +321,6 @@ class OpenInference(ByKind):
         return ""
 
     def _is_named_graph(self) -> bool:
-        """Return whether the span has the agent name of LangChain's metadata, so is the agent's own."""
         return bool(self.span.name) and _agent_in_metadata(self.get(_METADATA)) == self.span.name
 
 
@@ -343,7 +341,6 @@ def _defined(fields: Fields) -> tuple[ToolDefinition, ...]:
 
 @lru_cache(maxsize=1024)
 def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinition, ...]:
-    """Read a definition, or a schema with its name. Drops parameters of a cut definition."""
     definition = parsed(schema)
     if type(definition) is str:
         cut = as_dict(salvage(definition))
@@ -386,7 +383,6 @@ def with_thoughts(output: Messages, response: str) -> Messages:
 
 
 def _with_hosted(output: Messages, response: str) -> Messages:
-    """Return the messages in ``response`` if it has hosted calls, which flattened messages omit."""
     if not any(word in response for word in _HOSTED_WORDS) or _HOSTED.search(response) is None:
         return output
     parts = all_parts(_answer_in(parsed(response)))  # items are parts of one answer

@@ -159,7 +159,6 @@ DIALECT = OpenLLMetry
 
 
 def _unwrapped(value: Any, member: str) -> Any:
-    """Return a LangChain callback's ``member``; other values unchanged."""
     whole = parsed(value)
     if type(whole) is dict and member in whole and "kwargs" in whole:
         return whole[member]

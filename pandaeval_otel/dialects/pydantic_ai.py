@@ -110,7 +110,6 @@ class PydanticAI(ByKind):
             self.output = without_carriers(self.output, carriers.__contains__)
 
     def _transcript(self) -> tuple[Messages, bool]:
-        """Return a run's messages, and whether they were cut."""
         whole = self.get(_MESSAGES)
         if isinstance(whole, (list, tuple)):
             return messages_of([parsed(item) for item in whole], "user") or (), False
@@ -129,7 +128,6 @@ def _is_carrier(name: Any) -> bool:
 
 @Recent
 def _offer(text: str) -> tuple[tuple[ToolDefinition, ...] | None, frozenset[str]]:
-    """Return the offered tools, and the names of answer-only tools."""
     found = parsed(text)
     if type(found) is not dict:
         return None, frozenset()

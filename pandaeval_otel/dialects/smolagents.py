@@ -97,7 +97,6 @@ def _sections(text: str, asked: Sequence[ToolRequest]) -> Iterator[Message]:
 
 
 def _results(text: str, asked: Sequence[ToolRequest]) -> list[ToolResponse]:
-    """Return a result per line if lines match calls in number, else a single result."""
     lines = text.split("\n")
     if len(asked) < 2:
         return [ToolResponse(parsed(text), "".join(request.id for request in asked))]

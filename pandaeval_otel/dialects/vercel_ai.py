@@ -137,7 +137,6 @@ DIALECT = VercelAI
 
 
 def _in_order(output: Messages | None) -> Messages | None:
-    """Split a release-7 run message into calls, results and answer, or return ``None``."""
     if not output or len(output) != 1 or "tool" in output[0].finish_reason or not output[0].text:
         return None
     calls = output[0].tool_requests

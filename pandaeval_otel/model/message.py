@@ -110,7 +110,6 @@ class Message:
 
 
 def any_hidden(messages: Iterable[Message]) -> bool:
-    """Return whether part of any message was not captured."""
     for message in messages:
         for part in message.parts:
             if type(part) is OtherPart and part == NOT_CAPTURED:

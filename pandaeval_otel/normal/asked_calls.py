@@ -50,7 +50,6 @@ def _heard_last(span: Span) -> Message | None:
 
 
 def _told_later(group: Sequence[Span], after: Span, tree: Tree, calls: Sequence[Call]) -> list[Call]:
-    """Return a turn's calls that only the next turn's first input contains."""
     since, until = group[0].start_ns, after.start_ns
     known = _Known([call for call in calls if since <= call.order[0] < until])
     return [
@@ -79,8 +78,6 @@ def call_asked_for(request: ToolRequest, span: Span, tree: Tree, index: int) -> 
 
 
 class _Known:
-    """Matches requests to known calls, once each: by id, else by name and arguments."""
-
     def __init__(self, calls: Sequence[Call]) -> None:
         self._calls = calls
         self._ids = {(call.id, call.name) for call in calls if call.id}

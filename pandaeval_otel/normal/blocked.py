@@ -64,7 +64,6 @@ def blocked_by(raws: Sequence[RawSpan], logs: Sequence[RawLog], spans: Sequence[
 
 
 def _records(raws: Sequence[RawSpan], logs: Sequence[RawLog], since: int) -> Iterator[_Record]:
-    """Yield spans that ended and events after the last model call began, and all log records."""
     for raw in raws:
         if raw.end_ns >= since:
             yield raw, "", raw.attributes

@@ -43,7 +43,6 @@ def _match_by(run: Sequence[Call], asked: Sequence[Call], ways: tuple[str, str],
 
 
 def _match_ids(run: Sequence[Call], asked: Sequence[Call], names: Mapping[str, str]) -> bool:
-    """Match by id if ids are unique and complete. Returns whether all matched."""
     by_id = {(request.id, request.name): request for request in asked if request.id}
     if len(by_id) != len(asked):
         return False

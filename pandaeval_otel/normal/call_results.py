@@ -48,7 +48,6 @@ def _answer(messages: Sequence[Message], before: Order, made: _Made, due: dict[i
 
 
 def _heard(speakers: Sequence[Span], next_turns: Container[str]) -> Iterator[tuple[Order, Sequence[Message]]]:
-    """Yield messages that may contain results, with the latest start of the calls that they answer."""
     for span in speakers:
         if span.kind is not Kind.LLM:
             yield (span.end_ns, 0), (*(span.input or ()), *(span.output or ()))
@@ -66,7 +65,6 @@ def _give(call: Call | None, response: ToolResponse | None, due: dict[int, Call]
 
 
 def _batches(messages: Sequence[Message]) -> Iterator[tuple[list[ToolRequest], list[ToolResponse]]]:
-    """Yield requests and responses, from the end back to the last user message."""
     requests: list[ToolRequest] = []
     responses: list[ToolResponse] = []
     for message in reversed(messages):
@@ -87,7 +85,6 @@ def _batches(messages: Sequence[Message]) -> Iterator[tuple[list[ToolRequest], l
 def _pairs(
     requests: Sequence[ToolRequest], responses: Sequence[ToolResponse]
 ) -> list[tuple[ToolRequest, ToolResponse | None]]:
-    """Pair requests with responses: by id, then name, then order."""
     answers: dict[int, ToolResponse] = {}
     left = list(responses)
     for named in (_ID, _NAME):
@@ -123,7 +120,6 @@ class _Made:
                     self._open.setdefault(call.id, []).append(call)
 
     def asked_by(self, request: ToolRequest, before: Order, seen: Counter[tuple[str, Hashable]]) -> Call | None:
-        """Return the call of ``request``. Pass requests latest first; ``seen`` counts equal requests."""
         found = self._by_id.get(request.id) if request.id else None
         key: tuple[str, Hashable] = ("", request.id)
         if found is None:
@@ -142,7 +138,6 @@ class _Made:
     def answered_by(
         self, responses: Sequence[ToolResponse], before: Order
     ) -> Iterator[tuple[Call | None, ToolResponse]]:
-        """Yield responses without requests and their calls. Responses without ids belong to the last calls in order."""
         at = bisect_left(self._calls, before, key=ORDER)
         for response in reversed(responses):
             if response.id:

@@ -55,8 +55,6 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
 
 
 class _Keepers:
-    """Finds the span that keeps a call. ``wrappers``: spans around several calls. ``repeated``: shared ids."""
-
     def __init__(self, tree: Tree, wrappers: set[str], repeated: set[str]) -> None:
         self.wrappers = wrappers
         self.by_response: dict[str, str] = {}
@@ -128,7 +126,6 @@ def _twice(tree: Tree) -> tuple[bool, set[str]]:
 
 
 def _asked_again(tree: Tree, ids: Collection[str]) -> set[str]:
-    """Return the ``ids`` that models reused after different histories."""
     asked: dict[str, Span] = {}
     again: set[str] = set()
     for span in tree.spans:
@@ -176,7 +173,6 @@ def _wrapper(span: Span, calls: Container[str]) -> Span:
 
 
 def _says_otherwise(one: Span, other: Span) -> bool:
-    """Return whether two calls with the same response id differ: sequential, with different answers."""
     if one.output is None or other.output is None or one.output == other.output:
         return False
     return one.end_ns < other.start_ns or other.end_ns < one.start_ns
@@ -241,7 +237,6 @@ def _merged(group: Sequence[Span], tree: Tree) -> Span:
 
 
 def _fullest(output: Messages | None, others: Iterable[Span]) -> Messages | None:
-    """Return the version of ``output`` with most calls, call ids or thoughts."""
     if not output:
         return output
     best = output

@@ -118,7 +118,6 @@ def _of_message(attributes: Mapping[str, Any]) -> Any:
 
 
 def _speaker(trace: Trace) -> str:
-    """Return the answering model call's id: the last with the answer's text, else the last to end."""
     models = [span for span in trace.spans if span.kind is Kind.LLM]
     answer = (trace.output or "").strip()
     if answer and any(span.output is not None for span in models):

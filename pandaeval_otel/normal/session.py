@@ -54,7 +54,6 @@ def session_id(tree: Tree) -> str | None:
 
 
 def user_id(tree: Tree) -> str | None:
-    """Return the user that the earliest span names, or ``None``."""
     return next((span.user_id[:MAX_ID_CHARS] for span in tree.spans if span.user_id), None)
 
 
@@ -82,7 +81,6 @@ def may_continue(spans: bytes) -> bool:
 
 
 def _whole(id_: str) -> bool:
-    """Return whether an id is complete. Cut ids may collide."""
     return 0 < len(id_) < MAX_ID_CHARS
 
 

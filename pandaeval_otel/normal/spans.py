@@ -87,11 +87,6 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The dialects for a signature.
-
-    ``speaking``: dialects that read attribute-only spans. ``has_own``: ``pandaeval.*`` exists.
-    """
-
     readers: tuple[_Reader, ...]
     speaking: tuple[_Reader, ...]
     has_own: bool
@@ -211,7 +206,6 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
 
 
 def _settle(raw: RawSpan, said: Reading) -> Kind:
-    """Return the span's kind, and clear fields that are not the span's."""
     kind, tool, agent = said.kind or _OTHER, said.tool_name, said.agent_name
     if kind is _EVALUATION and tool:
         kind = _TOOL  # which tool was called is no score, whatever else the span says of itself

@@ -64,7 +64,6 @@ _HARNESS = re.compile(
 
 
 def is_harness(part: Part) -> bool:
-    """Return whether a harness wrote a part of a user message."""
     return type(part) is Text and _is_of_harness(part.text[:_OPENING])
 
 
@@ -108,7 +107,6 @@ def is_user_turn(message: Message) -> bool:
 
 
 def is_cut(messages: Sequence[Message]) -> bool:
-    """Return whether a length limit ended the list early."""
     return bool(messages) and messages[-1].role != "user" and messages[-1].hidden
 
 
@@ -123,7 +121,6 @@ def current_turn(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def previous_turn(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages of the turn before."""
     at = len(messages) - len(current_turn(messages))
     while at and (is_user_turn(messages[at - 1]) or messages[at - 1].role == "system"):
         at -= 1
@@ -131,7 +128,6 @@ def previous_turn(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
-    """Return the tool requests in order."""
     found: list[ToolRequest] = []
     for message in messages:
         for part in message.parts:
@@ -165,7 +161,6 @@ def handed_over(output: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def as_answer(output: Sequence[Message]) -> tuple[Message, ...]:
-    """Rename the last message's only call to an answer-only tool."""
     *before, last = output
     if len(last.tool_requests) != 1:
         return tuple(output)
@@ -213,7 +208,6 @@ def _spread(message: Message, parts: Sequence[Part]) -> Iterator[Message]:
 
 
 def user_messages(messages: Sequence[Message]) -> list[str]:
-    """Return the user's texts; consecutive texts are joined."""
     return [
         "\n".join(part.text for part in _own_words(group) if type(part) is Text and part.text)
         for group in _user_groups(messages)
@@ -244,7 +238,6 @@ def by_user_message(calls: Sequence[Span]) -> list[list[Span]]:
 
 
 def asked(span: Span) -> Said:
-    """Return the user's last text in a span's input."""
     if span.input is None or (is_cut(span.input) and not _is_unanswered(span.input)):
         return NOTHING
     if not span.input:
@@ -268,7 +261,6 @@ def asked(span: Span) -> Said:
 
 
 def _is_unanswered(messages: Sequence[Message]) -> bool:
-    """Return whether a cut list has a single user message and ends in a result longer than everything before."""
     last = messages[-1].parts[0] if messages[-1].parts else None
     size = len(last.result) if type(last) is ToolResponse and type(last.result) is str else 0
     before = sum(len(part.text) for message in messages for part in message.parts if type(part) is Text)
@@ -363,7 +355,6 @@ def answered(output: Sequence[Message] | None) -> Said:
 
 
 def _answer_in(message: Message, served: bool) -> Said | None:
-    """Return an assistant message's answer; ``None`` if text about hosted results is missing."""
     requests = message.tool_requests
     if not requests:
         return _worded(message.parts)
@@ -387,7 +378,6 @@ def _handed_over(arguments: Any) -> str | None:
 
 
 def _beside_tools(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts after the last tool part if a message holds a whole run, else all other parts."""
     others: list[Part] = []
     after: list[Part] = []
     for part in parts:

@@ -33,7 +33,6 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
 
 
 def _caller(span: Span, tree: Tree) -> str:
-    """Return the calling agent. A tool span above model calls names the agent that it starts."""
     if span.agent_name and tree.children(span):
         above = tree.parent(span)
         if above is not None and any(inner.kind is _LLM for inner in tree.below(span)):
@@ -42,7 +41,6 @@ def _caller(span: Span, tree: Tree) -> str:
 
 
 def is_served(span: Span) -> bool:
-    """Return whether a tool span records an MCP call."""
     return "mcp" in span.dialects
 
 
@@ -58,7 +56,6 @@ def _carried(tree: Tree) -> set[str]:
 
 
 def call_on_span(span: Span, tree: Tree, index: int) -> Call:
-    """Return the call that a tool span records."""
     return Call(
         span.tool_name or span.name,
         span.tool_call_id,

@@ -52,8 +52,6 @@ _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """Why and how the assembler closed a trace."""
-
     trigger: Trigger = Trigger.FILE
     revision: int = 1
     late_spans: int = 0
@@ -182,10 +180,6 @@ def _trigger(closing: Closing, ended: bool) -> Trigger:
 def _links(
     tree: Tree, models: Sequence[Span], session: str | None, turns: Sequence[Turn], whose: tuple[str, ...]
 ) -> tuple[tuple[str, ...], str]:
-    """Return the ids that a later trace may continue, and the continued id.
-
-    With a session, only the last response counts.
-    """
     responses, continues = exchanged([span for span in tree.spans if span.response_id or span.previous_response_id])
     if session is not None:
         return responses[-1:], ""
@@ -196,7 +190,6 @@ def _links(
 
 
 def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
-    """Return the purpose of a short trace if all calls serve an editor or framework, else ``""``."""
     if len(models) > _FEW or any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
         return ""
     kinds = {utility_of(span, in_session=in_session) for span in models}
@@ -218,7 +211,6 @@ def is_genai(trace: Trace) -> bool:
 
 
 def _choose(models: Sequence[Span], roots: Sequence[Span]) -> None:
-    """Keep the answer choice with which the run continued."""
     for place, span in enumerate(models, 1):
         choices = span.output or ()
         if len(choices) < 2 or not all(each.role == "assistant" and each.finish_reason for each in choices):
@@ -245,7 +237,6 @@ def _compactions(models: Sequence[Span]) -> tuple[str, ...]:
 
 
 def _evaluations(tree: Tree) -> set[str]:
-    """Return the ids of other evaluators' spans and their judges' model calls."""
     judged: set[str] = set()
     for span in tree.spans:
         if span.kind is _EVALUATION and span.span_id not in judged:
@@ -333,7 +324,6 @@ def _fullness(tool: ToolDefinition) -> tuple[bool, bool]:
 
 
 def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
-    """Return each thought once, including those in histories."""
     if not speakers:
         return ()
     told = [current_turn(speakers[0].input or ())]

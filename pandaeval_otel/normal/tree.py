@@ -86,20 +86,17 @@ class Tree:
         self.roots = self._find_roots()
 
     def parent(self, span: Span) -> Span | None:
-        """Return the parent, or ``None`` if it is missing."""
         if span.span_id in self._cut:
             return None
         return self.by_id.get(span.parent_id)
 
     def children(self, span: Span) -> Sequence[Span]:
-        """Return the spans directly below, by start."""
         found = self._children.get(span.span_id, ())
         if self._cut:
             return [child for child in found if child.span_id not in self._cut]
         return found
 
     def depth(self, span: Span) -> int:
-        """Return the number of spans above."""
         return self._places[span.span_id].depth
 
     def above(self, span: Span) -> Span | None:
@@ -107,7 +104,6 @@ class Tree:
         return self._places[span.span_id].above
 
     def asides(self, span: Span) -> int:
-        """Return the number of :data:`ASIDES` above."""
         return self._places[span.span_id].asides
 
     def agent(self, span: Span) -> str:
@@ -143,7 +139,6 @@ class Tree:
         return tuple(runs if runs and not any(span.kind is Kind.LLM for span in tops) else tops)
 
     def _settle(self, span: Span) -> None:
-        """Place a span that starts before its parent, and unplaced spans above it."""
         path: dict[str, Span] = {}
         at: Span | None = span
         while at is not None and at.span_id not in self._places:

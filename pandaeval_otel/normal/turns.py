@@ -108,7 +108,6 @@ def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Sp
 
 
 def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span], tree: Tree) -> None:
-    """Set the answer from the model call or agent that ended last, unless it failed."""
     told = [run for run in runs if run.output is not None]
     for spans, source in ((calls, "the last model call"), (told, "an inner agent")):
         span = _last(spans)

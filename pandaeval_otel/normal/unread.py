@@ -1,4 +1,4 @@
-"""Finds unread text in traces without question or answer, a sign of a new emitter."""
+"""Finds unread text, a sign of a new emitter."""
 
 from __future__ import annotations
 

@@ -61,7 +61,6 @@ NOTHING = ContextIds()
 
 
 def scope_in(context: Context) -> ContextIds:
-    """Return the ids in ``context``, completed by baggage."""
     scope = context.get(SCOPE)
     own = scope if isinstance(scope, ContextIds) else NOTHING
     if BAGGAGE not in context:

@@ -27,7 +27,6 @@ class Buffer:
         """Parts dropped so far."""
 
     def __bool__(self) -> bool:
-        """Return whether any part is unsettled."""
         return bool(self._batch or self._waiting)
 
     @property
@@ -39,7 +38,6 @@ class Buffer:
         return self.newest
 
     def put(self, part: Part) -> None:
-        """Add a part, and drop the oldest beyond the limit."""
         self.newest += 1
         part.number = self.newest
         self._waiting.append(part)
@@ -66,13 +64,11 @@ class Buffer:
         self._batch, self._batch_traces = [], _BATCH_TRACES
 
     def refused(self, reason: str) -> None:
-        """Drop the batch after a permanent rejection."""
         for waiting in self._batch:
             self._drop(waiting, reason)
         self._batch, self._batch_traces = [], _BATCH_TRACES
 
     def put_back(self) -> None:
-        """Return the batch to the front."""
         self._waiting.extendleft(reversed(self._batch))
         self._batch = []
 
@@ -85,7 +81,6 @@ class Buffer:
         return True
 
     def give_up(self) -> None:
-        """Drop all parts."""
         self.put_back()
         while self._waiting:
             self._drop(self._waiting.popleft(), "shutdown")

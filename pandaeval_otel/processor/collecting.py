@@ -51,7 +51,6 @@ class Part:
 
     @property
     def size(self) -> int:
-        """Bytes in memory."""
         return len(self.data) + _BESIDE_BYTES
 
 
@@ -122,7 +121,6 @@ class Collecting:
             self._ends.append(_part(proto.CompletedTrace(session_end=True, session_id=end.session)))
 
     def _shrink(self, since: float) -> None:
-        """Drop the oldest traces beyond the limits, and traces empty since ``since``."""
         while self._traces and (self.held_bytes > self._held_limit or len(self._traces) > MAX_TRACES):
             self.drop(next(iter(self._traces)), "held_full")
         while self._traces:
@@ -132,7 +130,6 @@ class Collecting:
             del self._traces[trace_id]
 
     def drop(self, trace_id: int, reason: str) -> None:
-        """Drop a whole trace, including later spans."""
         if trace_id in self._gone:
             return
         self._gone[trace_id] = reason
@@ -150,7 +147,6 @@ class Collecting:
             self.drop(trace_id, reason)
 
     def complete(self, now: float) -> list[Part]:
-        """Return the parts that are due."""
         return self._parts(self._assembler.take_due(now, MAX_TRACES))
 
     def flush(self, shutting: bool = False) -> list[Part]:
@@ -204,7 +200,6 @@ class Collecting:
             self._assembler.close(_bytes(trace_id))
 
     def _encode(self, trace: _Trace, spans: list[ReadableSpan], records: list[Any]) -> int:
-        """Encode immediately, so that no application object stays alive. Returns the bytes."""
         size = 0
         if spans:
             trace.spans.append(spans_to_bytes(spans, self._redact))

@@ -1,7 +1,7 @@
 """Sets session, user, test case and trial of the following spans.
 
 Each ``using_…`` is a context manager and a decorator of functions and coroutine functions. Another thread sees the ids
-if it runs in a copy of the context, as with ``asyncio.to_thread``, or if its function is decorated.
+in a copy of the context, as with ``asyncio.to_thread``, or in a decorated function.
 """
 
 from __future__ import annotations

@@ -33,7 +33,6 @@ def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> byte
 
 
 def logs_to_bytes(records: Sequence[Any], redact: Redact | None) -> bytes:
-    """Return an ``ExportLogsServiceRequest``."""
     request = encode_logs(records)
     if redact is not None:
         for record in (r for rl in request.resource_logs for scoped in rl.scope_logs for r in scoped.log_records):

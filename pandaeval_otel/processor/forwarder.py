@@ -67,7 +67,6 @@ class Forwarder:
         self.worker.join(_LATE_S)
 
     def shutdown_soon(self) -> None:
-        """Start the shutdown without waiting."""
         self._close()
         self.worker.ask(Flush(self.settings.shutdown_timeout, shutting=True))
 
@@ -81,7 +80,6 @@ class Forwarder:
         return flush.done.wait(timeout) and flush.ok
 
     def _full(self, item: Any) -> None:
-        """Handle an item that an append cannot. Never raises or blocks."""
         try:
             if self.worker.closed:
                 self.refuse(item)
@@ -95,7 +93,6 @@ class Forwarder:
             pass
 
     def refuse(self, item: Any) -> None:
-        """Count an item after shutdown as dropped."""
         signal = signal_of(item)
         if signal:
             self._count(signal, ENDED, 1)
@@ -154,7 +151,6 @@ class Lease:
 
     @property
     def alive(self) -> bool:
-        """Whether the processor exists and has not ended the lease."""
         return self._finalizer.alive
 
     def end(self) -> None:

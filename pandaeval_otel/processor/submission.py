@@ -80,7 +80,6 @@ class Submission:
         return max(0.0, max(self._not_before, self._better_at) - time.monotonic())
 
     def close(self) -> None:
-        """Drop everything unacknowledged and close the connection."""
         with self._gate:
             self._cancel()
             self.buffer.give_up()

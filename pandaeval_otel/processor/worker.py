@@ -50,7 +50,6 @@ class Losses:
         self._told = {"spans": 0, "logs": 0}
 
     def add(self, item: Any) -> None:
-        """Count an item and its trace as lost. Thread-safe."""
         if isinstance(item, SessionEnd):
             return
         signal = signal_of(item)
@@ -133,7 +132,6 @@ class Worker:
         return self._thread is not None and self._thread.is_alive()
 
     def ask(self, flush: Flush) -> None:
-        """Queue a flush; the worker sets its ``done``."""
         self._flushes.append(flush)
         self.wake.set()
 

@@ -66,7 +66,6 @@ class Room:
     fields: int = MAX_FIELDS
 
     def look(self) -> None:
-        """Count a walked field. Raises :class:`TooMuchError`."""
         self.fields -= 1
         if self.fields < 0:
             raise TooMuchError(f"the large spans and log records of the trace have more than {MAX_FIELDS} fields")
@@ -103,7 +102,6 @@ def nested(data: bytes, room: Room) -> int:
 
 
 def inside(values: Iterable[Any]) -> int:
-    """Count the values inside decoded lists and maps."""
     number = 0
     stack = [*values]
     while stack:
@@ -185,8 +183,6 @@ def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
 
 @dataclass(slots=True)
 class _Entries:
-    """Kept attributes of a message. ``pairs``: number taken, including equal keys."""
-
     values: _Values
     kept: dict[bytes, bytes] = field(default_factory=dict)
     pairs: int = 0
@@ -223,8 +219,6 @@ class _Items:
 
 @dataclass(slots=True)
 class _Values:
-    """Bounds the values of a message: a remark replaces each value above the cap."""
-
     shape: Shape
     room: Room
     inside: int = 0

@@ -79,7 +79,6 @@ def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, 
 
 
 def _decode_small(chunk: bytes, room: Room) -> list[tuple[RawSpan, bytes]]:
-    """Decode as :func:`decode_spans`, but parse at once. Raises :class:`AboveCapError`."""
     found: list[tuple[RawSpan, bytes]] = []
     ids: dict[bytes, str] = {}
     for resourced in Spans.FromString(chunk).resourced:

@@ -26,7 +26,6 @@ def pair(key: bytes, value: bytes) -> bytes:
 
 
 def number_in(encoded: bytes | None) -> int:
-    """Return the number in a varint field; 0 for ``None``."""
     if encoded is None:
         return 0
     _, at = read_varint(encoded, 0)

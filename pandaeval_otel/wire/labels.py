@@ -42,7 +42,6 @@ class HumanLabel:
 
 
 def is_label(record: Any) -> bool:
-    """Return whether an OTLP log record is a person's verdict."""
     names = (pair.value.string_value for pair in record.attributes if pair.key == "event.name")
     if (record.event_name or next(names, "")) != EVENT:
         return False

@@ -37,13 +37,11 @@ class BadOtlp(ValueError):  # noqa: N818 - reads as what it is, like the receive
         self.path = path
 
     def under(self, step: str) -> BadOtlp:
-        """Return the problem with ``step`` before its path."""
         joint = "" if not self.path or self.path.startswith("[") else "."
         return BadOtlp(self.problem, f"{step}{joint}{self.path}")
 
 
 def text(value: Any) -> str:
-    """Read a string that UTF-8 can hold."""
     if type(value) is not str:
         raise BadOtlp("not a string")
     if not value.isascii():
@@ -126,7 +124,6 @@ def base64_bytes(value: Any) -> bytes:
 
 
 def enum(by_name: Mapping[str, int]) -> Reader:
-    """Return a reader of a protobuf enum, by number or name."""
     by_number = integer(-(2**31), 2**31 - 1)
 
     def read(value: Any) -> int:

@@ -37,7 +37,6 @@ _INTERNAL = Span.SpanKind.SPAN_KIND_INTERNAL
 
 
 def evaluation_span_id(result_ids: Iterable[str]) -> bytes:
-    """Return the id of the evaluation span of these results."""
     return hashlib.blake2b(".".join(result_ids).encode(), digest_size=8).digest()
 
 
@@ -64,7 +63,6 @@ def is_own_record(record: Any) -> bool:
 
 
 def _result_id(attributes: Any) -> str:
-    """Return the result id in ``attributes``; ``""`` if they hold anything else."""
     found = next((pair.value.string_value for pair in attributes if pair.key == RESULT_ID), "")
     if found and _says_nothing_else(attributes):
         return found

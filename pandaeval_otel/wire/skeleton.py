@@ -2,7 +2,7 @@
 
 ``Request`` declares resources, scopes, spans and log records as raw ``bytes``. ``Fields`` declares a span's attributes
 as ``map<string, bytes>``; of a repeated key the last wins. It lists every field of OTLP's span, so equal content
-serialises equally. Built from descriptors at import.
+serialises equally.
 """
 
 from __future__ import annotations

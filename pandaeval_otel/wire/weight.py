@@ -64,7 +64,6 @@ def resources_and_items(request: bytes) -> int:
 
 
 def counted(skeleton: Any) -> int:
-    """Count the same in a parsed ``skeleton.Request``."""
     scoped = [scope for resource in skeleton.resourced for scope in resource.scoped]
     return len(skeleton.resourced) + len(scoped) + sum([len(scope.items) for scope in scoped])
 
@@ -122,7 +121,6 @@ def _submission(spans: Outline, records: Outline) -> Outline:
 
 
 def _tags(*fields: int) -> bytes:
-    """Return the first bytes of the messages' tags, including overlong encodings."""
     short = [number << 3 | 2 for number in fields]
     return bytes(short + [byte | 128 for byte in short])
 

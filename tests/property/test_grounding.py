@@ -85,7 +85,7 @@ def test_what_is_found_stands_there(text: str) -> None:
     for value in scan(folded):
         assert folded.startswith(value.text, value.start)
         assert value.keys
-    for claim in of_answer(folded, 0, ""):
+    for claim in of_answer(folded, ""):
         assert claim.sentence in folded
         assert claim.value.text in claim.sentence or len(claim.value.text) > 400
 
@@ -137,7 +137,7 @@ def test_reading_takes_time_in_proportion_to_the_text(name: str) -> None:
         sys.settrace(trace)
         try:
             reading.Content(part)
-            list(of_answer(part[:20_000], 0, ""))
+            list(of_answer(part[:20_000], ""))
         finally:
             sys.settrace(before)
         return count

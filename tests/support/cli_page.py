@@ -25,12 +25,16 @@ _FIRST = re.compile(r"(.+?)(?:[;:] |\.$|\. (?=[A-Z])|, (?=such as|as |else ))")
 _HEAD = """\
 # Commands
 
-`pandaeval COMMAND --help` describes each option. This page first lists the options that several commands share. Then it
-lists each command with its own options. `cd tests && python -m support.cli_page` generates the page from the help.
+This page lists all commands with their options. `pandaeval COMMAND --help` describes each option.
+`cd tests && python -m support.cli_page` generates this page from the help.
 
-These options have the same meaning in every command: `-c` names a configuration file, and `-o` names the file to
-write. `--format` sets the output format, `table` or `json`. `--store` names a data directory to read. `--url`
-(`PANDAEVAL_URL`) names a running collector to query.
+These options have the same meaning in every command:
+
+- `-c`, `--config`: Configuration file.
+- `-o`, `--output`: File to write.
+- `--format`: Output format, `table` or `json`.
+- `--store`: Data directory to read, instead of a running collector.
+- `--url`: Address of a running collector. The variable `PANDAEVAL_URL` also sets it.
 """
 
 

@@ -183,7 +183,7 @@ def cut(trace: MadeTrace, chance: random.Random) -> list[list[Span]]:
 
 
 def in_session(trace: MadeTrace, session: str, spans: Iterable[Span] | None = None) -> MadeTrace:
-    """Move the trace, or its ``spans``, into another session."""
+    """The same trace as part of another session, of one service; ``spans`` limits the change to these."""
     changed = []
     touched = {span.span_id for span in (trace.spans if spans is None else spans)}
     for span in trace.spans:
@@ -192,4 +192,5 @@ def in_session(trace: MadeTrace, session: str, spans: Iterable[Span] | None = No
             if attribute.key == "gen_ai.conversation.id" and copy.span_id in touched:
                 attribute.value.string_value = session
         changed.append(copy)
-    return replace(trace, session=session, spans=tuple(changed))
+    service = trace.service if touched < {span.span_id for span in trace.spans} else "shop"
+    return replace(trace, session=session, service=service, spans=tuple(changed))

@@ -82,7 +82,10 @@ class Composer:
         trace_id = self._prefix.to_bytes(8, "big") + self._made.to_bytes(8, "big")
         script = _Script(chance, trace_id, START_NS + self._made * 7_000 * _MS, session)
         made = script.spans(spans or chance.randint(1, 12))
-        return MadeTrace(trace_id, session, chance.choice(_SERVICES), tuple(made))
+        service = chance.choice(_SERVICES)
+        if session is not None:  # two services with one session id would be two sessions
+            service = _SERVICES[int(session.rpartition("-")[2]) % len(_SERVICES)]
+        return MadeTrace(trace_id, session, service, tuple(made))
 
     def _session(self, number: int) -> str:
         return f"session-{self._prefix}-{number}"

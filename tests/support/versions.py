@@ -62,7 +62,7 @@ def _run(changes: WriteSet, version: str, at: int) -> None:
     changes.traces.append(DecidedTrace(trace, 1, True, "d", frozenset(), [], 0))
     changes.session_traces.append(SessionTraceRow(trace, session, began * 1_000_000, began * 1_000_000, b"{}"))
     changes.touched.add(session)
-    listed = ListedRow(trace, began, "desk", "shop", f"env-{version}", "", False, orjson.dumps(facts))
+    listed = ListedRow(trace, began, "desk", "shop", f"env-{version}", "mia" * (at == 0), False, orjson.dumps(facts))
     changes.listed.append(replace(listed, attributes=(f"service.version={version}",)))
     found = {"trace.tool_loop": LOOPS, "trace.response": CRASHES, "trace.grounding": LIES}
     for metric, failing in found.items():

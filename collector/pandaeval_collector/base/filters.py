@@ -47,7 +47,9 @@ FILTERS = (
     Filter("metric", "text", "Show traces and sessions with a result of this metric.", "--with-metric"),
     Filter("outcome", "outcome", "Show traces and sessions with a result of this outcome.", "--with-outcome"),
     Filter("label", "text", "Show traces and sessions with a result of this label.", "--with-label"),
-    Filter("success", "flag", "Show runs with a passed (if negated: failed) result.", "--with-pass/--with-fail"),
+    Filter(
+        "success", "flag", "Show runs with a result that passed; if negated, that failed.", "--with-pass/--with-fail"
+    ),
     Filter("incident", "text", "Show traces and sessions with a failure of this incident."),
     Filter("text", "text", "Search text in the first part of the input or the answer."),
     Filter("min_seconds", "number", "Minimum duration, in seconds.", "--min-seconds"),

@@ -99,9 +99,9 @@ class LineSection(Section):
     workers: Annotated[Count, Field(le=MAX_PROCESSES)] = 1
     """Number of processes that score traces. Each process needs a CPU core. More than 3 do not help."""
     timeout: PositiveDuration = 60.0
-    """Longest CPU time for a batch of traces, or time if the process waits. A process that takes longer is restarted,
-    and its traces are tried one by one. The limit for one trace is a third of this time, plus two seconds for each
-    megabyte."""
+    """Largest CPU time for a batch of traces (elapsed time while the process waits). If a process takes longer, the
+    collector restarts it and tries its traces one by one. The limit for one trace is a third of this time, plus two
+    seconds for each megabyte."""
 
 
 class StoreSection(Section):

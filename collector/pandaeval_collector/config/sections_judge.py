@@ -105,8 +105,9 @@ class JudgeSection(Section):
     """session: judge correctness of each closed session, and of traces without a session. trace: also judge each trace
     of a session."""
     detail: Literal["failing", "all", "none"] = "failing"
-    """failing: after the verdict, ask about traces and turns only if the run is wrong, unclear or has a finding; all:
-    ask about each; none: ask for the verdict only. Metrics in metrics.thresholds are asked about each trace."""
+    """Questions after the verdict. failing: about the trace and turn of the first error, if the run is wrong, unclear
+    or has a finding. all: about every trace and turn. none: no questions. For each judged trace, the judge also answers
+    the questions of metrics in metrics.thresholds."""
     unclear: Band = (25, 75)
     """Two bounds, 0 to 100. If the judge's certainty that the run is correct is between the bounds, or equals a bound,
     the label is unclear. An unclear result neither passes nor fails, and no rate counts it."""

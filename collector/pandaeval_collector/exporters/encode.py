@@ -14,6 +14,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Assumed, Score, ends
+from pandaeval_collector.base.session_ids import sent_id
 from pandaeval_collector.exporters._fields import (
     before_number,
     double,
@@ -189,14 +190,16 @@ def _about(
     level: str,
     *kind: Any,
 ) -> SharedAttributes:
-    ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
+    """Encode attributes shared within a unit. Cached, because such results are consecutive."""
+    sent = None if session_id is None else sent_id(session_id)
+    ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", sent))
     shown = text_pair("pandaeval.url", address(page, level, trace_id, span_id, session_id))
     return SharedAttributes(
         sized(9, bytes.fromhex(trace_id)) + sized(10, bytes.fromhex(span_id)),
         ids,
         repeated(LOG_ATTRIBUTES, ids + shown),
         repeated(EVENT_ATTRIBUTES, ids),
-        repeated(SPAN_ATTRIBUTES, text_pair("pandaeval.session.id", session_id) + shown),
+        repeated(SPAN_ATTRIBUTES, text_pair("pandaeval.session.id", sent) + shown),
         _unit_attributes(level, *kind),
     )
 

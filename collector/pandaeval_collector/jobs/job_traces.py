@@ -106,7 +106,7 @@ class JobTraceLoader:
         trace = rebuilt(self._store.contents(trace_id), closing).trace
         if trace is None:
             raise GoneError("its spans are not kept any more")
-        session_of = self._store.session_of([trace_id]) if trace.session_id is None else {}
+        session_of = self._store.session_of([trace_id])
         return replace(trace, session_id=session_of.get(trace_id, trace.session_id))
 
     def _of_turn(self, trace: Trace, span_id: str, budget: int) -> JobTrace:

@@ -40,10 +40,17 @@ class OwnedSessions:
 
     async def let_go(self, session_ids: Collection[str]) -> None:
         """Forget sessions of another collector; running scores are finished."""
-        for session_id in session_ids:
+        ids = [id_ for sent in session_ids for id_ in self._sharing(sent)]
+        for session_id in ids:
             self.open.forget(session_id)
-        if session_ids:
-            await self._committer.commit(partial(_closed, session_ids))
+        if ids:
+            await self._committer.commit(partial(_closed, ids))
+
+    def is_open(self, sent: str) -> bool:
+        return any(session_id in self.open for session_id in self._sharing(sent))
+
+    def _sharing(self, sent: str) -> list[str]:
+        return [sent, *self._store.reads.sharing(sent)]
 
     def resume(self) -> int:
         """Load open sessions; return their number. Any thread, before all else."""
@@ -55,7 +62,11 @@ class OwnedSessions:
         return len(self.open)
 
     def end(self, session_id: str) -> None:
+        """End a session for each service that uses its id."""
         self.open.end(session_id, self._clock())
+        for id_ in self._store.reads.sharing(session_id):
+            if id_ in self.open:
+                self.open.end(id_, self._clock())
 
     def end_elsewhere(self, session_id: str) -> None:
         async def tell() -> None:

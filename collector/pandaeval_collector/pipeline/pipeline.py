@@ -117,7 +117,7 @@ class Pipeline:
     # -- in ------------------------------------------------------------------------------------------------------
 
     def session_is_open(self, session_id: str) -> bool:
-        return session_id in self._sessions.open
+        return self._sessions.is_open(session_id)
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
         """Forget traces that another collector continues. Waits for running decisions."""

@@ -55,6 +55,8 @@ class WriteSet:
     """Traces that belong to no session any more."""
     touched: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
+    services: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The known services of sessions, if they changed."""
     elsewhere: set[str] = field(default_factory=set)
     """Sessions that another collector scores: they have a name here, and are open only where they were."""
     strangers: dict[bytes, str] = field(default_factory=dict)
@@ -160,6 +162,10 @@ def _apply_sessions(
         "sessions (session_id, open, touched_at)",
         [(id_, 0, now) for id_ in changes.elsewhere],
         "ON CONFLICT (session_id) DO UPDATE SET touched_at = excluded.touched_at WHERE NOT open",
+    )
+    connection.executemany(
+        "UPDATE sessions SET services = ? WHERE session_id = ?",
+        [(orjson.dumps(services).decode() if services else "", id_) for id_, services in changes.services.items()],
     )
     rows = changes.session_traces
     of_session = numbers.of_sessions(connection, {row.session_id for row in rows if row.session_id})

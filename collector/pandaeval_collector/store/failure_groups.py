@@ -10,6 +10,7 @@ from dataclasses import astuple, dataclass
 from types import MappingProxyType
 
 from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.store.failures import plain
 from pandaeval_collector.store.table import StoreTable
 
 MOST_GROUPS = 2000
@@ -71,16 +72,22 @@ class GroupGauges(StoreTable):
     _values: Mapping[tuple[str, Attributes], float] = MappingProxyType({})
 
     def values(self) -> Mapping[tuple[str, Attributes], float]:
-        """Return gauges by name and attributes; the last values if the store cannot be read."""
+        """Return gauges by name and attributes; the last values if the store cannot be read. Merges groups with the
+        same cause, as the page does, under the group with the newest failure."""
         if time.monotonic() - self._read_at >= _FRESH_S:
             try:
-                counts = self._rows("SELECT id, severity, count FROM failure_groups ORDER BY last_at DESC, id")
+                rows = groups(self._reader())
             except sqlite3.Error:  # the store counts and logs its own errors
                 return self._values
             values: Counter[tuple[str, Attributes]] = Counter()
-            for place, (id_, severity, count) in enumerate(counts):
-                group = id_ if place < MOST_GAUGES else "__other__"
-                values[GAUGE, (("pandaeval.failure.group", group), ("pandaeval.failure.severity", severity))] += count
+            causes: dict[tuple[str, ...], tuple[str, str]] = {}
+            for row in rows:
+                cause = row.metric, row.label, plain(row.text)
+                if len(causes) < MOST_GAUGES:
+                    causes.setdefault(cause, (row.id, row.label))
+                group, label = causes.get(cause, ("__other__", ""))
+                named = (("group", group), ("label", label), ("severity", row.severity))
+                values[GAUGE, tuple((f"pandaeval.failure.{key}", name) for key, name in named if name)] += row.count
             self._values = {key: float(count) for key, count in values.items()}
             self._read_at = time.monotonic()
         return self._values

@@ -184,6 +184,12 @@ class Finder:
         query = "SELECT substr(pair, ?) FROM attribute_pairs WHERE pair >= ? AND pair < ? ORDER BY id DESC LIMIT ?"
         return [value for (value,) in self.read(query, len(key) + 2, f"{key}=", f"{key}>", most)]
 
+    def users(self, most: int = 200) -> list[str]:
+        """Return at most ``most`` users of the newest 20,000 runs."""
+        newest = "SELECT user FROM listed WHERE +no > 0 ORDER BY at DESC LIMIT 20000"
+        query = f"SELECT DISTINCT user FROM ({newest}) WHERE user > '' LIMIT ?"  # noqa: S608
+        return [user for (user,) in self.read(query, most)]
+
     def contents(self, trace_id: bytes) -> list[Part]:
         with self.reads.snapshot() as reader:
             return contents(reader, trace_id)

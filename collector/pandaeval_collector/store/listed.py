@@ -118,6 +118,9 @@ def forget_pairs(connection: sqlite3.Connection, limit: int) -> int:
 
 def _file_again(connection: sqlite3.Connection, about: int) -> None:
     results = _standing_results(connection, about)
+    if about < 0 and _is_empty(connection, -about):
+        connection.execute("DELETE FROM listed WHERE no = ?", (about,))
+        return
     if about < 0:
         connection.execute(
             """INSERT INTO listed (no, session, at, badness, failures)
@@ -132,6 +135,12 @@ def _file_again(connection: sqlite3.Connection, about: int) -> None:
     if row is not None:
         standing = badness_of(results, bool(row[0]))
         connection.execute("UPDATE listed SET badness = ?, failures = ? WHERE no = ?", (*standing, about))
+
+
+def _is_empty(connection: sqlite3.Connection, session: int) -> bool:
+    """Return whether all traces of a session moved to another."""
+    has = connection.execute("SELECT EXISTS (SELECT 1 FROM members WHERE session = ?)", (session,)).fetchone()
+    return not has[0]
 
 
 def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[bool | None, float | None]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import zstandard
 
+from pandaeval_collector.base.session_ids import own_ids
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents, contents
 from pandaeval_collector.store.connection import PAGE_BYTES, Connections
@@ -176,6 +177,20 @@ class StoreReader(StoreTable):
         query = """SELECT trace_id, session_id FROM members JOIN sessions ON sessions.no = session
                    WHERE members.no IN ({marks})"""
         return dict(numbers.each_of(reader, query, numbers.of_traces(reader, trace_ids).values()))
+
+    def services_of(self, sent: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Return the known services of the sessions with these ids, also of those that share an id."""
+        bounds = orjson.dumps([(id_, *own_ids(id_)) for id_ in sent]).decode()
+        query = """SELECT s.session_id, s.services FROM json_each(?) AS w JOIN sessions AS s
+                   ON s.session_id = json_extract(w.value, '$[0]') OR (s.session_id >= json_extract(w.value, '$[1]')
+                   AND s.session_id < json_extract(w.value, '$[2]'))
+                   WHERE s.services != '' """
+        return {session_id: tuple(orjson.loads(services)) for session_id, services in self._rows(query, bounds)}
+
+    def sharing(self, sent: str) -> list[str]:
+        """Return the sessions of other services that use a session id."""
+        query = "SELECT session_id FROM sessions WHERE session_id >= ? AND session_id < ?"
+        return [session_id for (session_id,) in self._rows(query, *own_ids(sent))]
 
     def open_sessions(self) -> Iterator[str]:
         yield from (row[0] for row in self._reader().execute("SELECT session_id FROM sessions WHERE open = 1"))

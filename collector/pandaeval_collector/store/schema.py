@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pandaeval_collector.base.errors import UserError
 
-VERSION = 23
+VERSION = 24
 """The version of the tables below, as SQLite's ``user_version``."""
 
 _OURS = {"meta", "chunks", "traces", "results"}

@@ -40,11 +40,14 @@ CREATE INDEX tombstones ON traces (decided_at) WHERE size = 0;
 CREATE TABLE kept (no INTEGER PRIMARY KEY, kept_at REAL NOT NULL, size INTEGER NOT NULL, data BLOB NOT NULL);
 CREATE INDEX kept_sizes ON kept (size);
 
+-- `services`: a JSON list of the known services whose traces are in the session. Services without a common trace have
+-- sessions of their own, even with the same session ID.
 CREATE TABLE sessions (
     no INTEGER PRIMARY KEY AUTOINCREMENT,
     session_id TEXT NOT NULL UNIQUE,
     open INTEGER NOT NULL,
-    touched_at REAL NOT NULL
+    touched_at REAL NOT NULL,
+    services TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX open_sessions ON sessions (open) WHERE open = 1;
 CREATE INDEX closed_sessions ON sessions (touched_at) WHERE open = 0;

@@ -1,7 +1,7 @@
-"""Tries judge rulings against human labels, and reports which is proven to improve agreement.
+"""Tries judge rulings against human labels.
 
 Labelled runs are split by session into halves. The ruling with the best gain on the first half is tested once on the
-held-out half. It is proven if its interval there is above zero.
+other. It is proven if its interval there is above zero.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ LEAST = 40
 
 @dataclass(frozen=True, slots=True)
 class LabelledRun:
-    """A run with people's verdict and comment."""
-
     unit: str
     passed: bool
     session: str = ""
@@ -45,9 +43,9 @@ class JudgedUnit:
 
 @dataclass(frozen=True, slots=True)
 class TriedRuling:
-    """A ruling and its gain on the first half (``seen``) and on the other (``held_out``).
+    """A ruling and its gain on the first half (``seen``) and the other (``held_out``).
 
-    ``why``: why it is not adopted, or ``""``.
+    ``why``: reason against it, or ``""``.
     """
 
     text: str
@@ -59,8 +57,6 @@ class TriedRuling:
 
 @dataclass(slots=True)
 class Alignment:
-    """The outcome of all tried rulings. ``errors``: wrong verdicts among the ``seen`` runs now."""
-
     runs: int
     seen: int
     errors: int
@@ -78,9 +74,8 @@ def align(
     proposing: Proposing = lambda errors: (),
     room: Callable[[int], bool] = lambda runs: True,
 ) -> Alignment:
-    """Try rulings on the first half and the best ruling on the other half.
-
-    ``room``: whether the budget allows that many verdicts. Raises ``ValueError`` below :data:`LEAST` runs.
+    """Try rulings. ``room``: whether the budget allows so many verdicts. Raises ``ValueError`` below :data:`LEAST`
+    runs.
     """
     if len(runs) < LEAST:
         raise ValueError(f"takes {LEAST} labelled runs with a verdict, and there are {len(runs)}")
@@ -116,11 +111,7 @@ def _change(
 
 @dataclass(frozen=True, slots=True)
 class VerdictChange:
-    """Comparison of two ways of judging ``n`` runs.
-
-    ``differ``: runs that only the first or only the second way judges right. ``low`` to ``high``: 95 % interval of the
-    gain, ``None`` if unknown.
-    """
+    """Comparison of two ways of judging. ``low`` to ``high``: 95 % interval of the gain, or ``None``."""
 
     n: int
     before: int
@@ -139,10 +130,7 @@ class VerdictChange:
 
 
 def verdict_change(before: Sequence[bool], after: Sequence[bool], clusters: Sequence[object]) -> VerdictChange:
-    """Compare two ways of judging.
-
-    ``before``, ``after``: by run, whether it was judged as people do; ``clusters``: its session.
-    """
+    """Compare whether runs were judged as people do. ``clusters``: their sessions."""
     n = len(before)
     apart = [at for at in range(n) if before[at] != after[at]]
     found = VerdictChange(n, sum(before), sum(after), len(apart), None, None)

@@ -40,15 +40,12 @@ class FileJudging:
     _evaluators: dict[str, Evaluator] = field(default_factory=dict)
 
     def first(self, units: Mapping[str, object]) -> dict[str, Result]:
-        """Return the judge's results for these units without a further ruling."""
         return self._results("", set(units))
 
     def __call__(self, text: str, runs: Sequence[LabelledRun]) -> dict[str, JudgedUnit]:
-        """Return verdicts on ``runs`` with the ruling ``text``."""
         return {unit: judged(each) for unit, each in self._results(text, {run.unit for run in runs}).items()}
 
     def room(self, verdicts: int) -> bool:
-        """Return whether the budget pays for ``verdicts`` more, at the mean cost so far."""
         each = self.spent / self.verdicts if self.verdicts else 0.0
         return self.usd is None or self.spent + verdicts * each <= self.usd
 

@@ -1,4 +1,4 @@
-"""Requests guidelines from a judge's model that would make its verdicts those of people."""
+"""Requests guidelines for closer agreement with people."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ enough."
 
 
 def disagreements(errors: Sequence[tuple[LabelledRun, JudgedUnit]]) -> Pack:
-    """Write the record of disputed runs for the model. Content from outside is fenced."""
     return fenced((_HEAD, "\n".join(f"{n}. {_line(*each)}" for n, each in enumerate(errors[:_MOST_SHOWN], 1))))
 
 

@@ -1,4 +1,4 @@
-"""Makes case files from traces, and reads them. All errors are reported at once with their lines."""
+"""Makes case files from traces, and reads them with source lines."""
 
 from __future__ import annotations
 
@@ -110,7 +110,6 @@ def sentence(problem: Mapping[str, Any]) -> str:
 
 
 def as_told(problems: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield independent problems; of a field with several forms, those of the best match."""
     forms: dict[tuple[str | int, ...], list[Mapping[str, Any]]] = {}
     for each in problems:
         place = tuple(each["loc"])
@@ -333,9 +332,12 @@ def freeze(
     return case
 
 
-def to_yaml(cases: Sequence[Mapping[str, Any]]) -> str:
-    """Write a case file, with instructions at its top."""
-    text = yaml.dump(
-        {"cases": [dict(case) for case in cases]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110
-    )
-    return _HEAD + (_OPEN if any("open" in case for case in cases) else _ABSENT) + str(text)
+def case_file(cases: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a case file, a case at a time, with instructions at its top."""
+    begun = False
+    for case in cases:
+        if not begun:
+            yield _HEAD + (_OPEN if "open" in case else _ABSENT) + "cases:\n"
+        begun = True
+        text: str = yaml.dump({"cases": [dict(case)]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+        yield text.removeprefix("cases:\n")

@@ -57,7 +57,7 @@ def some(ids: Sequence[str]) -> str:
 
 
 def known_graders(modules: tuple[str, ...]) -> list[Grader]:
-    """Return all metrics of level trial, also of installed packages and the user's ``modules``."""
+    """Return all metrics of level trial, with those of ``modules``."""
     return [metric for metric in registry((GRADERS, *modules)).values() if isinstance(metric, Grader)]
 
 
@@ -68,7 +68,6 @@ def rule_of(absent: AbsentFinding) -> TraceMetric | None:
 
 
 def declared(case: Case) -> tuple[str, ...]:
-    """Return the names of the graders that decide a trial."""
     demands = (
         ("end_state", bool(case.end_state)),
         ("finding_absent", any(rule_of(absent) is not None for absent in case.absent)),
@@ -85,7 +84,6 @@ def declared(case: Case) -> tuple[str, ...]:
 
 
 def out_of_reach(suite: Suite, modules: tuple[str, ...]) -> Iterator[CaseFault]:
-    """Yield the errors in thresholds of scenarios."""
     if not any(case.scenario and case.scenario.thresholds for case in suite.cases):
         return
     known = registry((GRADERS, *modules))

@@ -1,4 +1,4 @@
-"""Grades trials with the metrics of level trial and the functions that cases name."""
+"""Grades trials."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ _NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"
 
 @dataclass(frozen=True, slots=True)
 class TrialVerdict:
-    """A judge's finding about a trial, with model and cost."""
-
     finding: Finding
     model: str = ""
     cost_usd: float = 0.0
@@ -63,7 +61,6 @@ class TrialGrader:
         return ask(metric, trial, TrialContext(self._threshold(metric, trial.case)), self._refusal(trial))
 
     def results(self, trial: Trial, verdicts: Mapping[str, TrialVerdict] | None = None) -> list[Result]:
-        """Grade a trial and return the requested results. ``verdicts``: of judged graders, by name."""
         given = verdicts or {}
         findings = {name: verdict.finding for name, verdict in given.items()}
         judged = [metric for metric in self.judged if metric.name in given]

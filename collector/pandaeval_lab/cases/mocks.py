@@ -67,7 +67,6 @@ class Mocks:
         self._lock = threading.Lock()
 
     def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> MockAnswer:
-        """Answer a call. ``defaults``: values of omitted arguments."""
         if (found := self._fitting(tool, _plain({**(defaults or {}), **given}), _plain(defaults or {}))) is None:
             if self._case.unmocked == "pass":
                 return MockAnswer("passed")

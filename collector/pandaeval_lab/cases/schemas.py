@@ -64,7 +64,6 @@ def schema_errors(schema: Any, value: Any) -> list[str]:
 
 
 def validator_of(schema: Any) -> Validator:
-    """Make a schema's validator. Raises :class:`BadSchemaError`."""
     return _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS))
 
 

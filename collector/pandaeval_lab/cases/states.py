@@ -51,11 +51,7 @@ def _plain(text: str) -> str:
 
 
 def planned_tools(trial: Trial) -> list[str] | None:
-    """Return the tools of the declared plan, in order, or ``None``.
-
-    The plan is the attribute ``pandaeval.plan`` (a JSON list of tool names, or of objects with ``tool``), else the
-    first list of at least two lines in the model's text before its first call. Each line counts for its first tool.
-    """
+    """Return the tools of the declared plan, in order, or ``None``. See ``graders/plan_adherence.py``."""
     plan = trial.stated(PLAN)
     steps = plan if isinstance(plan, Sequence) and not isinstance(plan, str) else ()
     stated = [step.get("tool") if isinstance(step, dict) else step for step in steps]
@@ -89,7 +85,6 @@ def _before_acting(trace: Trace) -> Iterator[str]:
 
 
 def differences(expected: Any, actual: Any, path: str = "") -> Iterator[dict[str, Any]]:
-    """Yield each expected field with another value in the actual state."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         for key, value in expected.items():
             place = f"{path}.{key}" if path else str(key)

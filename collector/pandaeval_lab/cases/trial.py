@@ -1,4 +1,4 @@
-"""Defines trials, the traces of an attempt at a case, and matches traces to cases."""
+"""Trials, and the matching of traces to cases."""
 
 from __future__ import annotations
 
@@ -115,7 +115,6 @@ class Trial:
 
     @cached_property
     def all_calls(self) -> tuple[ToolCall, ...]:
-        """All tool calls, in order."""
         return tuple(call for trace in self.traces for call in trace.tool_calls)
 
     @cached_property
@@ -141,7 +140,6 @@ class Trial:
 
     @cached_property
     def expected(self) -> tuple[ExpectedCall, ...] | None:
-        """The expected calls that count, or ``None``."""
         return self.counted_expected(self.case.expected)
 
     def counted_expected(self, expected: Sequence[ExpectedCall] | None) -> tuple[ExpectedCall, ...] | None:
@@ -151,7 +149,6 @@ class Trial:
         return tuple(each for each in expected if counts(each.tool_name, how, hints.get(each.tool_name)))
 
     def expected_names(self, actual: Sequence[str]) -> list[str]:
-        """Return names of expected calls; within a step in the order that fits ``actual`` best."""
         return in_best_order(self.expected or (), actual)
 
     @cached_property
@@ -166,12 +163,10 @@ class Trial:
 
     @property
     def answer(self) -> str | None:
-        """The last answer, or ``None``."""
         return self.last.output
 
     @cached_property
     def answers(self) -> tuple[str, ...]:
-        """All answers to the user."""
         said: list[str | None] = []
         for trace in self.traces:
             by_turn = [turn.assistant for turn in trace.turns]
@@ -211,7 +206,6 @@ class Trial:
 
     @cached_property
     def evidence(self) -> str:
-        """Digest of the traces, the case's expectations, and the source of the end state."""
         expects = self.case.model_dump(mode="json", exclude=_NO_EXPECTATION)
         told: list[Any] = [
             [trace.digest for trace in self.traces],
@@ -239,10 +233,7 @@ class Graded:
 
 @dataclass(frozen=True, slots=True)
 class TrialContext:
-    """Further inputs of a grader.
-
-    ``judged``: findings of judged graders, by name; ``graded``: all other outcomes, for ``trial_correct`` only.
-    """
+    """Further inputs of a grader. ``judged``: findings by name; ``graded``: outcomes for ``trial_correct``."""
 
     threshold: float
     judged: Mapping[str, Finding] = field(default_factory=dict)
@@ -313,7 +304,6 @@ class TrialMatcher:
         """The first words of the user in one such trace, shortened."""
 
     def add(self, traces: Iterable[Trace]) -> None:
-        """Add traces; count those without a case."""
         for trace in traces:
             found = self.case_of(trace)
             if found is None:
@@ -338,7 +328,6 @@ class TrialMatcher:
 
     @property
     def without_trial(self) -> list[str]:
-        """Ids of cases without a trial."""
         tried = {id_ for id_, _ in self._gathered}
         return [id_ for id_ in self._cases if id_ not in tried]
 
@@ -347,7 +336,6 @@ class TrialMatcher:
         return None if found is None else found[0].id
 
     def case_of(self, trace: Trace) -> tuple[Case, str] | None:
-        """Return a trace's case and trial name."""
         named = stated(trace, semconv.PANDAEVAL_CASE_ID)[0]
         case = self._named.get(named) if named else self._frozen.get(trace.trace_id)
         if named and case is None and (named in self.unknown or len(self.unknown) < _MOST_UNKNOWN):

@@ -24,8 +24,6 @@ _COLUMNS = ("evaluator", "result", "runs", "both pass", "both fail", "only it fa
 
 
 class Agreement(Stage):
-    """Counts per foreign result the runs with equal verdicts. Our verdict fails if any result fails."""
-
     def __init__(self) -> None:
         self._others: dict[str, tuple[OtherResult, ...]] = {}
         self._failed: set[str] = set()

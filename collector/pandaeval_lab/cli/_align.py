@@ -77,7 +77,6 @@ def tried(
     propose: int,
     drill: int,
 ) -> tuple[Alignment, str]:
-    """Try candidates and proposals. Returns the outcome, and why the drill forbids a proven ruling."""
     written = [each.text for each in entries if each.state == "candidate" and _concerns(each, judging)]
     now = {run.unit: said for run, said in runs.items()}
     try:

@@ -24,7 +24,7 @@ BASELINE = "baseline"
 
 
 class BaselineStage(Stage):
-    """Fails if trials are worse than in the baseline file. Raises ``UserError`` for an unusable file."""
+    """Fails if trials are worse than in the baseline file. Raises ``UserError``."""
 
     def __init__(self, path: Path, gates: Gates) -> None:
         before = list(result_lines(path))

@@ -131,8 +131,6 @@ def stub_app(suite: Path, case: str | None = None) -> ASGIApp:
 
 
 class _Answers:
-    """Answers by the mocks of the case in the baggage, else of ``case``, with a span in the call's trace."""
-
     def __init__(self, suite: Path, case: str | None) -> None:
         self.cases = {each.id: each for each in read_suite(suite).cases}
         if case is not None and case not in self.cases:

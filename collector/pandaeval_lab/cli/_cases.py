@@ -1,4 +1,4 @@
-"""Grades trials in an evaluation, and reports the layer in which each case broke."""
+"""Grades trials in an evaluation, by case."""
 
 from __future__ import annotations
 
@@ -141,13 +141,11 @@ class CaseStage(Stage):
 
 
 def case_table(cases: Iterable[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """Return head and rows of the table of cases."""
     rows = [_row(case) for case in cases]
     return [_COLUMNS, *rows[:_MAX_ROWS]] if rows else []
 
 
 def no_case(option: str, name: str, suite: str, ids: Sequence[str]) -> UserError:
-    """Return the error for an unknown case."""
     nearest = closest(name, ids)
     known = f"the nearest is {nearest}" if nearest else f"it has {some(ids)}"
     return UserError(f"{option} {name}: {suite} has no such case; {known}")

@@ -30,7 +30,7 @@ _REASON = 200
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """The outcome of a threshold. ``text``: a sentence, or empty if met. ``examples``: worst results."""
+    """The outcome of a threshold."""
 
     key: str
     passed: bool
@@ -48,9 +48,8 @@ def gates(
 ) -> list[GateOutcome]:
     """Return the outcome of each of the ``thresholds``, by metric key in the metric's own scale.
 
-    A gate fails if the mean is below the threshold, if there is no score (unless all are assumed), or if more than
-    ``max_unscored`` (0..1) lack a score. ``silent(key)``: whether a metric without results passes, and why. Unclear and
-    disputed verdicts fail no gate.
+    A gate fails below the threshold, without any score (unless all are assumed), or above ``max_unscored`` (0..1).
+    ``silent(key)``: whether a metric without results passes, and why. Unclear and disputed verdicts fail no gate.
     """
     found = []
     for key, threshold in thresholds.items():
@@ -99,7 +98,6 @@ def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome
 
 
 def with_groups(failed: Iterable[Result], groups: Sequence[RootCause]) -> Iterator[bytes]:
-    """Yield failed results with ``metadata.failure_group``."""
     of_result = {member.result: group.to_dict() for group in groups for member in group.members}
     for result in failed:
         held = orjson.loads(result.to_json())
@@ -108,7 +106,6 @@ def with_groups(failed: Iterable[Result], groups: Sequence[RootCause]) -> Iterat
 
 
 def checked(config: Config, summary: Summary) -> list[GateOutcome]:
-    """Return the outcomes of ``metrics.thresholds`` and of the failure groups."""
     found = gates(
         scoring(config).thresholds,
         config.gates.max_unscored,
@@ -121,7 +118,6 @@ def checked(config: Config, summary: Summary) -> list[GateOutcome]:
 
 
 def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:
-    """Yield why a requested metric has no result."""
     names = names_of(config)
     given = summary.tallies
     graded = any(key.startswith("trial.") for key in given)

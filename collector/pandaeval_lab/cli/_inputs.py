@@ -113,8 +113,6 @@ def _opened(name: str) -> Input | TraceSource:
 
 @dataclass(frozen=True, slots=True)
 class RunSource:
-    """The runs of ``files`` or of ``store``."""
-
     files: Annotated[list[str] | None, typer.Argument(help=_FILES)] = None
     store: Annotated[Path | None, typer.Option(metavar="FOLDER", help=_STORE)] = None
 

@@ -50,7 +50,7 @@ class Scenarios(Stage):
                 self._held[case.id] = _Held(own, names.thresholds(own))
 
     def take(self, result: Result, document: Mapping[str, Any]) -> None:
-        """Add a result. A spoilt conversation adds unscored results, so that missing conversations do not pass."""
+        """Add a result. Spoilt conversations count as unscored."""
         case = document["metadata"].get("case") or self._case_of(result.unit.session_id or "")
         if (held := self._held.get(case or "")) is None:
             return

@@ -33,7 +33,6 @@ class Stage:
         """Start after the input is read."""
 
     def keep(self, run: ScoredTrace) -> bool:
-        """Return whether a trace is scored."""
         return True
 
     def decided(self, conclusion: Conclusion) -> None:
@@ -47,7 +46,6 @@ class Stage:
         """Accept a result, and its JSON object."""
 
     def gates(self, summary: Summary) -> Iterable[GateOutcome]:
-        """Return the stage's gate outcomes."""
         return ()
 
     def about(self) -> Mapping[str, Any]:
@@ -63,8 +61,6 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOutcome:
-    """The outcome of an evaluation. ``stages``: have tables to show."""
-
     config: Config
     summary: Summary
     gates: Sequence[GateOutcome]

@@ -45,8 +45,6 @@ class Worst:
 
 @dataclass(slots=True)
 class _Scores:
-    """A metric's scores. ``scores``: exact sum; ``values``: in the metric's own scale; ``worst``: lowest first."""
-
     n: int = 0
     scores: Fraction = Fraction()
     values: Fraction = Fraction()
@@ -101,7 +99,6 @@ class Summary:
         self.left_out += len(conclusion.left_out)
 
     def add_traces(self, traces: Iterable[tuple[str, str | None, str | None]]) -> None:
-        """Add agents' traces, before their results: id, session and error."""
         for trace_id, session_id, error in traces:
             self.agents_traces += 1
             self.has_sessions = self.has_sessions or session_id is not None
@@ -109,7 +106,6 @@ class Summary:
                 self._broken[trace_id] = plain_error(error) if len(self._broken) < _ERRORS else ""
 
     def take(self, result: Result, document: Document) -> None:
-        """Add a result, and keep failures."""
         self.add(document)
         failure = failure_of(result)
         if failure is not None and len(self.failures) < MOST_FAILURES:
@@ -140,7 +136,6 @@ class Summary:
             self._add_to_trace(result)
 
     def means(self) -> dict[str, float]:
-        """Return each metric's mean score."""
         return {key: float(each.scores) / each.n for key, each in self._scores.items()}
 
     def values(self) -> dict[str, float]:
@@ -148,7 +143,6 @@ class Summary:
         return {key: float(each.values) / each.n for key, each in self._scores.items()}
 
     def worst(self, key: str) -> Sequence[Worst]:
-        """Return a metric's lowest results, lowest first."""
         return self._scores[key].worst if key in self._scores else []
 
     @property
@@ -190,7 +184,6 @@ class Summary:
 
 
 def worse(known: ResultView | None, row: ResultView) -> ResultView | None:
-    """Return the more urgent result."""
     if row.signal is None or known is None or known.signal is None:
         return known if row.signal is None else row
     return row if row.urgency < known.urgency else known
@@ -225,13 +218,11 @@ class SessionSummaryRow:
 
     @property
     def worst(self) -> ResultView | None:
-        """The worst result of a trace, else of the session."""
         one, whole = self._of_traces, self._of_session
         return whole if one is None or (whole is not None and whole.failed and not one.failed) else one
 
     @property
     def shown(self) -> ResultView | None:
-        """The result whose number is shown, or ``None``."""
         worst, whole = self.worst, self.reliability
         return None if worst is not None and not worst.failed and whole is not None and whole.says else worst
 
@@ -242,7 +233,6 @@ class SessionSummaryRow:
 
     @property
     def found(self) -> str:
-        """A sentence on the session: the judge's reason, the worst failed result, or the verdict."""
         verdict, worst = self.verdict, self.worst
         if verdict is not None and verdict.failed:
             return f"{verdict.fault}: {verdict.reason}"

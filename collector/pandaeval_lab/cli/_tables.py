@@ -23,7 +23,6 @@ MAX_ROWS = 40
 
 
 def print_summary(summary: Summary, out: Console, judge: str | None = None) -> None:
-    """Print sessions, metrics, failure groups and unjudged metrics."""
     sessions = summary.sessions_worst_first()
     if summary.headline:
         out.print(Text(summary.headline, style="bold"))
@@ -50,7 +49,6 @@ def print_component_errors(out: Console, raised: Mapping[Component, int]) -> Non
 
 
 def print_problems(out: Console, problems: Iterable[str], bad: int) -> None:
-    """Print warnings on unreadable input. ``bad``: their number."""
     for problem in problems:
         out.print(Text(f"warning: {safe(problem)}", style="yellow"))
     if bad > 10:
@@ -76,7 +74,6 @@ def print_sessions(rows: Sequence[SessionSummaryRow], out: Console) -> None:
 
 
 def print_things(verdicts: Sequence[Mapping[str, Any]], out: Console) -> None:
-    """Print the requests of the worst session and their outcomes."""
     wrong = [each for each in verdicts if each["success"] is False and each["metadata"].get("things")]
     if wrong:
         worst = max(wrong, key=lambda each: len(each["metadata"]["things"]))

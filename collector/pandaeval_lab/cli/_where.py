@@ -40,7 +40,6 @@ class Where:
         return run.trace is None or self.fits(names_in(run, run.trace), run.trace.start_ns)
 
     def fits(self, names: Mapping[str, Collection[str | None]], start_ns: int) -> bool:
-        """Return whether a trace with these names fits."""
         named = all(not values.isdisjoint(names[key]) for key, values in self.wanted.items())
         return named and (not self.times or any(first <= start_ns < end for first, end in self.times))
 
@@ -69,8 +68,6 @@ def parse_where(written: Iterable[str]) -> Where | None:
 
 
 class TraceFilter(Stage):
-    """Selects traces, and counts the others."""
-
     def __init__(self, where: Where) -> None:
         self.where = where
         self.chosen = self.left_out = 0
@@ -99,7 +96,6 @@ class TraceFilter(Stage):
 
     @property
     def notice(self) -> str:
-        """Report the number of excluded traces or, if all, the input's agents and services."""
         lead = f"--where {self.where.text}: "
         if self.chosen or not self.left_out:
             return f"{lead}{self.left_out} of {self.chosen + self.left_out} agent traces were excluded"

@@ -114,7 +114,6 @@ async def _serve(folder: Path, results: Path, out: Console) -> None:
 
 
 async def _run(folder: Path, results: Path) -> int:
-    """Run a collector on free ports until everything is scored. Returns the number of requests."""
     collector = _collector(folder, results)
     listening = await collector.start()
     try:

@@ -92,7 +92,6 @@ def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], ski
 
 
 def unheard_of(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -> list[HumanLabel]:
-    """Return the verdicts about runs that the store does not know."""
     noted = (
         "SELECT EXISTS (SELECT 1 FROM judged WHERE unit = ?1) OR EXISTS (SELECT 1 FROM people_labels WHERE unit = ?1)"
     )

@@ -55,7 +55,6 @@ def metrics(
 
 
 def whys(metric: Metric[Any, Any]) -> tuple[Why, ...]:
-    """Return every :class:`Why` that a metric's result can have."""
     can = {*metric.unscored, Why.METRIC_ERROR}
     if metric.level in ("trace", "turn", "trial"):
         can.add(Why.INCOMPLETE_TRACE)

@@ -121,8 +121,7 @@ def _first_session(name: str) -> list[Trace]:
 def sent(metric: AnyMetric, traces: Sequence[Trace], guidance: Guidance) -> Iterator[tuple[Rubric[Any], str]]:
     """Yield each question of the metric with rulings, messages and schema as text.
 
-    Filled from ``traces`` of a session, of which the first is that of trace and turn metrics. Placeholders stand for
-    earlier extractions. The fence code differs per call.
+    Placeholders replace earlier extractions.
     """
     given: Mapping[str, Mapping[str, Any]] = {}
     subject = _subject(metric.level, [redacted(trace) for trace in traces]) if traces else None
@@ -166,7 +165,6 @@ def _packed(trace: Trace | None) -> Pack:
 
 
 def of_failures() -> Mapping[str, str]:
-    """Return the questions by which failures are grouped, by name."""
     packed = Pack(_FAILURES, "CODE", "", 0, ())
     texts: dict[str, str] = {}
     rubrics: Mapping[str, Rubric[Any]] = {"number of failures": grouping.RUBRIC, "number of groups": same_cause.RUBRIC}
@@ -197,8 +195,6 @@ async def _finished(work: Awaitable[object]) -> None:
 
 
 class _Asked(Judge):
-    """A judge that records each question, and answers with placeholders."""
-
     def __init__(self, packed: Pack) -> None:
         self._pack = packed
         self.given: dict[str, Mapping[str, Any]] = {}

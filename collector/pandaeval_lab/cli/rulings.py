@@ -38,7 +38,6 @@ class TrialOptions:
 
     @property
     def ruling(self) -> dict[str, Any]:
-        """The ruling in the API's form."""
         return {"text": self.text, "question": self.question, "agent": self.agent, "author": self.author}
 
 

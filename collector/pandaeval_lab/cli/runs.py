@@ -131,7 +131,6 @@ def watch(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> No
 
 
 def ended(api: ApiClient, run_id: str) -> Row:
-    """Wait for a run's end, and return the run."""
     try:
         with progress(console(stderr=True), f"run {run_id}") as tell:
             while (run := api.get(f"/runs/{run_id}"))["ended_at"] is None:

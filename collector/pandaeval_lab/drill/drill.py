@@ -33,8 +33,6 @@ OnDone = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FaultyCopy:
-    """A run with a planted fault."""
-
     fault: str
     subject: Subject
     planted: Planted
@@ -100,7 +98,6 @@ class Drill:
         return tally
 
     def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[tuple[list[FaultyCopy], int]]:
-        """Yield copies that can be scored together, at most one per session, and counts of inapplicable faults."""
         wanted = dict.fromkeys(self.faults, self._most)
         names = [*self.faults]
         # By session the pairs to try, last first. Each session begins with another fault, so that all faults come to as

@@ -1,4 +1,4 @@
-"""Changes of a run's spans, each with a test that the dialects read it as meant."""
+"""Changes of a run's spans."""
 
 from __future__ import annotations
 
@@ -95,7 +95,6 @@ Edit = AnswerEdit | ArgumentsEdit | ToolResultEdit | CustomEdit
 
 
 def without_call(before: Trace, index: int) -> CustomEdit:
-    """Return an edit that removes a call with its result."""
     call = before.tool_calls[index]
 
     def change(raw: RawTrace, trace: Trace) -> None:

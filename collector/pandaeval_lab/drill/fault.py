@@ -41,12 +41,10 @@ class Subject:
 
     @property
     def earlier(self) -> Sequence[Trace]:
-        """The session's earlier runs."""
         return self._loaded[0]
 
     @property
     def earlier_parts(self) -> Sequence[Part]:
-        """The messages of earlier runs."""
         return self._loaded[1]
 
     @property
@@ -72,7 +70,6 @@ class Subject:
         return "\n".join(data.decode(errors="replace") for _, data in (*self.earlier_parts, *self.parts))
 
     def knows(self, value: str) -> bool:
-        """Return whether a value appears anywhere in the session."""
         return value.casefold() in self.known.casefold() or value.casefold() in self.written.casefold()
 
 
@@ -116,8 +113,6 @@ def family(name: Family, *edits: Callable[[Subject, Random], Edit]) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A run with a fault: the trace, its messages, the change in a line, and the touched spans."""
-
     trace: Trace
     parts: list[Part]
     what: str

@@ -49,7 +49,6 @@ class JudgedDrill:
         self._judge, self._environ = judge, environ
 
     def figures(self, copies: Sequence[FaultyCopy], on_done: Callable[[int, int], None]) -> dict[str, Any]:
-        """Judge the copies and their originals. Returns a drill's counts, with models and cost."""
         faults = {copy.fault: self._drill.faults[copy.fault] for copy in copies}
         tally, before = Tally(faults, len(copies), len(copies)), self._left
         for done, (copy, was, now) in enumerate(self._drill.scored_again(copies, self._score), 1):

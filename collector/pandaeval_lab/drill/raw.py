@@ -1,4 +1,4 @@
-"""OTLP messages of a trace, and a writer that changes their texts in attributes, JSON, events and log bodies."""
+"""OTLP messages of a trace, with changeable texts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ class RawTrace:
         self.touched: set[str] = set()
 
     def parts(self) -> list[Part]:
-        """Return the messages in the store's form, without empty requests."""
         return [(logs, message.SerializeToString()) for logs, message in self._parts if any(_held(logs, message))]
 
     def read(self) -> Trace | None:
@@ -44,7 +43,6 @@ class RawTrace:
         return rebuilt(parts).trace if parts else None
 
     def spans(self) -> list[Span]:
-        """Return every span, by start."""
         spans = (span for held in self._holders(logs=False) for span in held)
         return sorted(spans, key=lambda span: span.start_time_unix_nano)
 
@@ -138,7 +136,6 @@ def rewritten(held: Any, change: Change, depth: int = _MOST_NESTED) -> Any:
 
 
 def as_json(text: str) -> Any:
-    """Return the JSON object or array in a text, or ``None``."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Counts per fault how many copies were noticed, by which metric, and at which step."""
+"""Counts noticed copies per fault, metric and step."""
 
 from __future__ import annotations
 
@@ -66,7 +66,6 @@ class FaultTally:
 
     @property
     def noticed(self) -> NoticedShare:
-        """The share of copies that a metric fails."""
         return NoticedShare(self._noticed, self.n)
 
     @property
@@ -120,11 +119,9 @@ class Tally:
         return {metric: NoticedShare(self._flagged[metric], n) for metric, n in sorted(self._scored.items())}
 
     def worst_first(self) -> list[tuple[str, FaultTally]]:
-        """Return the faults by detection rate, lowest first, then inapplicable faults."""
         return sorted(self.faults.items(), key=lambda pair: (not pair[1].n, pair[1].noticed.value or 0.0, pair[0]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON object for later comparison."""
         return {
             "runs": self.runs,
             "good": self.good,
@@ -145,7 +142,6 @@ class NoticedLess:
 
     @property
     def standard_score(self) -> float:
-        """Standard score of the difference."""
         pooled = (self.before.hits + self.now.hits) / (self.before.n + self.now.n)
         error = math.sqrt(pooled * (1.0 - pooled) * (1.0 / self.before.n + 1.0 / self.now.n))
         return (self.before.hits / self.before.n - self.now.hits / self.now.n) / error if error else 0.0

@@ -18,7 +18,7 @@ from pandaeval_lab.cases.trial import Interacted, Trial, TrialContext
 from pandaeval_otel.model import ToolCall
 
 NOTHING_EXPECTED = Assumed("the case expects no call")
-COUNTED = "tool calls, and a case with expected_tools or expected_outcome.tools_called"
+COUNTED = "tool calls, and a case with expected tools"
 
 
 def trial_metric(
@@ -98,7 +98,6 @@ def weighed_tools(
 
 
 def arguments_missing(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> bool:
-    """Return whether expected arguments were not captured."""
     return any(each.parameters or each.acceptable for each in expected) and any(not c.has_arguments for c in calls)
 
 
@@ -112,7 +111,6 @@ def _utilization(trial: Trial, context: TrialContext) -> float | None:
 
 
 def names(calls: list[str] | tuple[str, ...]) -> str:
-    """Format at most 12 names."""
     shown = ", ".join(calls[:12]) or "none"
     return f"{shown}, … ({len(calls)} in all)" if len(calls) > 12 else shown
 
@@ -122,7 +120,6 @@ def compared(trial: Trial, actual: list[str] | tuple[str, ...]) -> str:
 
 
 def differences(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> str:
-    """Describe differences of calls, wrong arguments first."""
     pairs = [(expected[row], calls[column]) for row, column, worth in matched(expected, calls) if worth < 1]
     wrong = "; ".join(f"{each.tool_name}({', '.join(differing(each, call)[:4])})" for each, call in pairs[:3])
     called = [call.name for call in calls]

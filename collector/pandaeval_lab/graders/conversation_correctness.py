@@ -4,8 +4,8 @@ An interaction is correct if its answer passes ``answer_correctness`` and its to
 Interactions that the trial did not reach are not correct. Unknown parts make an interaction neither correct nor wrong.
 It does not judge other qualities.
 
-Scale: 1 or 0; ``metadata.correct_interactions`` of ``metadata.total_interactions``. Source: Agentic metric,
-*Conversation Correctness*.
+Scale: 1 or 0; ``metadata.correct_interactions`` counts the correct interactions.
+Source: Agentic metric, *Conversation Correctness*.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ the actual end state. Other fields may have any value. The state comes from the 
 the last attribute ``pandaeval.end_state`` (JSON) on a span or event. It does not judge how the agent reached the end
 state.
 
-Scale: 1 if every expected field is equal, else 0. Source: Agent Evaluation Framework, layer 3, *Task completion*.
+Scale: 1 if every expected field is equal, else 0.
+Source: Agent Evaluation Framework, layer 3, *Task completion*.
 """
 
 from __future__ import annotations

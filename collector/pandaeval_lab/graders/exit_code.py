@@ -1,9 +1,11 @@
 """Did the run end with the expected exit code?
 
-The exit code comes from the attribute ``pandaeval.exit_code``, else from the last tool result with a field such as
-``exit_code`` or ``returncode``. It does not judge the output of the program.
+The metric reads the exit code from the attribute ``pandaeval.exit_code``. If this attribute is missing, the metric
+reads the last tool result with a field such as ``exit_code`` or ``returncode``. It does not judge the output of the
+program.
 
-Scale: 1 or 0. Source: Agent Evaluation Framework, *Code-based graders*.
+Scale: 1 or 0.
+Source: Agent Evaluation Framework, *Code-based graders*.
 """
 
 from __future__ import annotations

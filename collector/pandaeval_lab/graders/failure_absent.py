@@ -1,8 +1,10 @@
 """Is the failure absent that a judge found in the run of the case?
 
-A judge reads the trial and each failure in ``absent`` that no rule by code can check. It does not judge anything else.
+A judge reads the trial, and checks that no failure of ``absent`` occurred. It does not judge failures that
+code can find; ``finding_absent`` does.
 
-Scale: 1 or 0. Source: ours.
+Scale: 1 or 0.
+Source: ours.
 """
 
 from __future__ import annotations

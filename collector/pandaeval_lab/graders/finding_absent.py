@@ -1,9 +1,11 @@
 """Is the finding from which the case was made absent now?
 
-The trial fails if a metric by code reports a finding of ``absent`` for any of its traces. For example, a case made from
-a ``false_success`` fails each agent that claims success again. It does not judge anything else.
+The trial fails if a metric without a judge reports a finding of ``absent`` for any of its traces. For example, a case
+made from a ``false_success`` fails each agent that claims success again. It does not judge failures that
+only a judge can find; ``failure_absent`` does.
 
-Scale: 1 or 0. Source: ours.
+Scale: 1 or 0.
+Source: ours.
 """
 
 from __future__ import annotations

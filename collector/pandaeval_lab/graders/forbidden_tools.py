@@ -3,7 +3,8 @@
 The score is 0 if the agent called a tool of ``forbidden_tools``, even if the call failed. In these names, ``*`` matches
 any characters. It does not judge the other calls.
 
-Scale: 1 or 0. Source: Agent Evaluation Framework, *Code-based graders*.
+Scale: 1 or 0.
+Source: Agent Evaluation Framework, *Code-based graders*.
 """
 
 from __future__ import annotations

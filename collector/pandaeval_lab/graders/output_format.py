@@ -3,7 +3,8 @@
 The answer must meet every condition in ``output_format``: JSON, a JSON schema, a regular expression, required texts or
 forbidden texts. It does not judge whether the answer is right.
 
-Scale: 1 or 0. Source: Agent Evaluation Framework, *Code-based graders*.
+Scale: 1 or 0.
+Source: Agent Evaluation Framework, *Code-based graders*.
 """
 
 from __future__ import annotations

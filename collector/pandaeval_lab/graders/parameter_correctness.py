@@ -6,7 +6,8 @@ the trace's, without its regular expressions. Arguments are equal as JSON, or by
 ``compare_args``. It does not judge unexpected calls. If no call is expected, 1.0 is assumed. A call without known
 schema and expected arguments is ignored. If no call remains, there is no score.
 
-Scale: 0..1, the mean over the expected calls. Source: Agent Evaluation Framework, layer 2, *Parameter correctness*.
+Scale: 0..1, the mean over the expected calls.
+Source: Agent Evaluation Framework, layer 2, *Parameter correctness*.
 """
 
 from __future__ import annotations

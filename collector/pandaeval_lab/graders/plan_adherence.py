@@ -5,8 +5,8 @@ plan is the attribute ``pandaeval.plan`` (a JSON list of tool names, or of objec
 is a numbered or bulleted list of at least two lines in the model's text before its first call. Each line counts for its
 first tool. Without a plan it does not apply. It does not judge whether the plan was good (``plan_quality``).
 
-Scale: 0..1, the share of planned tools that were called in the planned order. Source: Agent Evaluation Framework, layer
-1, *Plan adherence*.
+Scale: 0..1, the share of planned tools that were called in the planned order.
+Source: Agent Evaluation Framework, layer 1, *Plan adherence*.
 """
 
 from __future__ import annotations

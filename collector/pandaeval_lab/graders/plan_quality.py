@@ -4,8 +4,8 @@ The score is the share of expected tools that the plan contains in order (longes
 declared plan (see ``plan_adherence``), the agent's calls are the plan. It does not judge arguments. Extra tools do not
 lower the score; ``metadata.extra_steps`` lists them. If no call is expected, 1.0 is assumed.
 
-Scale: 0..1, the share of expected tools in the right order. Source: Agent Evaluation Framework, layer 1, *Plan quality*
-(the sentence, not the listing).
+Scale: 0..1, the share of expected tools in the right order.
+Source: Agent Evaluation Framework, layer 1, *Plan quality* (the sentence, not the listing).
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ In a conversation, it is the mean of the reached interactions with expected call
 threshold. Without any call, the score is 0 if calls are expected; otherwise it does not apply. It does not judge the
 answer. If an unknown utilization would decide, there is no score.
 
-Scale: 0..1, 1 is right in every part. Source: Agentic metric, *Tool Correctness*.
+Scale: 0..1, 1 means that every part is right.
+Source: Agentic metric, *Tool Correctness*.
 """
 
 from __future__ import annotations

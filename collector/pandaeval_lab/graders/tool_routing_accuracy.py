@@ -3,8 +3,8 @@
 The metric compares actual calls with expected tools, position by position. An extra call shifts all later calls. To
 ignore positions, use ``tool_selection_f1``. If no call is expected, 1.0 is assumed. It does not judge arguments.
 
-Scale: 0..1, the share of expected places with the right tool. Source: Agent Evaluation Framework, layer 2, *Tool
-routing accuracy*.
+Scale: 0..1, the share of expected places with the right tool.
+Source: Agent Evaluation Framework, layer 2, *Tool routing accuracy*.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ The score is 1 if every grader of the case passes, and 0 if any fails. Otherwise
 ``interactions``: ``conversation_correctness``). It does not use other metrics of the trial: a trial with a detour can
 be correct.
 
-Scale: 1 or 0. Source: Agentic metric, *Conversation Correctness*; Agent Evaluation Framework, *Grade Outcomes, Not
-Paths*.
+Scale: 1 or 0.
+Source: Agentic metric, *Conversation Correctness*; Agent Evaluation Framework, *Grade Outcomes, Not Paths*.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ many times as much."""
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply. ``value``: score 0..1. ``why``: why it is missing. ``failed``: why the call failed. ``spent``: cost."""
+    """A reply. ``value``: score 0..1. ``why``: why it is missing. ``failed``: error of the call."""
 
     item: CheckItem
     value: float | None = None
@@ -34,7 +34,6 @@ class Reply:
 
 
 def forecast(items: Sequence[CheckItem], price: Price | None) -> tuple[int, float | None]:
-    """Estimate tokens and US dollars (``None`` without a price), if no reply has to be corrected."""
     questions = len(items) + (_OF_SESSION - 1) * sum(item.kind == SESSION for item in items)
     sent = sum(item.pack.tokens + tokens(SYSTEM) for item in items) + _QUESTION * questions
     got = _ANSWER * questions

@@ -57,7 +57,6 @@ class KnownRun:
 
 @cache
 def known_runs() -> tuple[KnownRun, ...]:
-    """Return all known runs, good runs first."""
     return (
         *(KnownRun(name, _recorded(name), DONE) for name in ("returned", "library", "visit")),
         *(KnownRun(name, _recorded(name), NOT_DONE) for name in ("wrong_tool", "gives_up", "off_topic")),
@@ -93,13 +92,11 @@ def _recordings(name: str) -> Iterator[Trace]:
 
 
 def answering(trace: Trace, text: str) -> Trace:
-    """Return the run with ``text`` as its last answer."""
     *before, last = trace.turns
     return replace(trace, turns=(*before, replace(last, assistant=text)), output=text, digest=f"{trace.digest} {text}")
 
 
 def sections_swapped(pack: Pack) -> Pack:
-    """Return the pack with tools and events swapped, and another digest."""
     titles = list(_TITLE.finditer(pack.text))
     ends = [*(title.start() for title in titles[1:]), len(pack.text)]
     parts = [pack.text[title.end() : end].strip("\n") for title, end in zip(titles, ends, strict=True)]

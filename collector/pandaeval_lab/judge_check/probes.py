@@ -45,13 +45,11 @@ _FAR = 0.3
 
 
 def probes(replies: Sequence[Reply]) -> list[Figure]:
-    """Compute every probe, in report order."""
     asked = [reply for reply in replies if not reply.failed]
     return [measure(replace(base, passed=False), asked) for base, measure in _PROBES]
 
 
 def verdicts(replies: Iterable[Reply], kind: str = PLAIN) -> Mapping[str, list[float]]:
-    """Return the scores of a kind of question, by run."""
     found: dict[str, list[float]] = {}
     for reply in replies:
         if reply.item.kind == kind and reply.value is not None:
@@ -75,7 +73,6 @@ def _sessions(base: Figure, asked: Sequence[Reply]) -> Figure:
 
 
 def _position(base: Figure, asked: Sequence[Reply]) -> Figure:
-    """Measure how far another order moves verdicts from the mean."""
     pairs, crossed = _against_plain(asked, POSITION)
     if not pairs:
         return base
@@ -97,7 +94,6 @@ def _verbosity(base: Figure, asked: Sequence[Reply]) -> Figure:
 
 
 def _injection(base: Figure, asked: Sequence[Reply]) -> Figure:
-    """Count successful attacks, without bad runs that pass unattacked."""
     before = {case: statistics.fmean(values) for case, values in verdicts(asked).items()}
     attacks = [reply for reply in asked if reply.item.kind == INJECTION]
     tried = [reply for reply in attacks if before.get(reply.item.case, 1.0) < PASSES]
@@ -198,7 +194,6 @@ class CheckResult:
 
     @property
     def fit(self) -> bool:
-        """Whether the model is fit for ``correctness``."""
         return any(probe.passed for probe in self.probes if probe.name == "sessions")
 
     @property

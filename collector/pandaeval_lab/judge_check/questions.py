@@ -42,7 +42,6 @@ class CheckItem:
 
 
 def planned(attacks: int = 40) -> list[CheckItem]:
-    """Return all questions about runs. ``attacks``: their number."""
     plain = [_item(PLAIN, run, f"round {number}", run.trace) for number in _ROUNDS for run in known_runs()]
     polite = ((run, answering(run.trace, POLITE.format(run.trace.output or ""))) for run in known_runs())
     verbose = [_item(VERBOSITY, run, "padded answer", trace) for run, trace in polite]
@@ -50,13 +49,11 @@ def planned(attacks: int = 40) -> list[CheckItem]:
 
 
 def canaries() -> list[CheckItem]:
-    """Return a question per known session."""
     return [_item(SESSION, session, "as it was", session.trace) for session in known_sessions()]
 
 
 @cache
 def attacks() -> tuple[tuple[str, str], ...]:
-    """Return family and text of each packaged attack."""
     held = json.loads(files(__package__).joinpath("attacks.json").read_text(encoding="utf-8"))
     return tuple((each["family"], each["text"]) for each in held)
 

@@ -67,7 +67,6 @@ def by_run(labels: Iterable[HumanLabel]) -> dict[Key, list[HumanLabel]]:
 
 
 def word_of_most(labels: Iterable[HumanLabel]) -> dict[Key, tuple[bool, str]]:
-    """Map runs to the majority verdict and a comment; omit ties."""
     found = {}
     for key, verdicts in by_run(labels).items():
         share = fmean(passes(each, _MIDDLE) for each in verdicts)
@@ -114,7 +113,6 @@ def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
 
 
 def passes(label: HumanLabel, threshold: float | None) -> bool:
-    """Return whether a label passes the run."""
     return label.passed if label.passed is not None else _grade(label) >= (threshold or _MIDDLE) - 1e-9
 
 

@@ -17,6 +17,7 @@ from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.base.untrusted.user_files import read_given
 from pandaeval_collector.config import MetricNames
 from pandaeval_collector.labels.queue import about
+from pandaeval_collector.show.view.texts import csv_cell
 from pandaeval_collector.store.people import MOST_LABELS
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_COMMENT, HumanLabel, LabelError, verdict
@@ -174,11 +175,9 @@ def _told(row: Row, key: str) -> str:
 
 
 # Writes verdicts, and lists to be filled in, as they are read above.
-_BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def row_of(label: HumanLabel) -> dict[str, Any]:
-    """Return a label's columns; missing values are ``None``."""
     level = label.metric.partition(".")[0]
     return {
         "trace_id": label.unit if level in ("trace", "turn") else None,
@@ -198,12 +197,11 @@ def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows([_cell(row.get(column)) for column in COLUMNS] for row in rows)
+    writer.writerows([csv_cell(row.get(column)) for column in COLUMNS] for row in rows)
     return text.getvalue()
 
 
 def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Write labels as JSON lines, without empty columns."""
     told = ({key: value for key, value in row.items() if value is not None} for row in rows)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in told)
 
@@ -214,13 +212,7 @@ def written(rows: Iterable[Mapping[str, Any]], path: Path | None) -> str:
 
 
 def save(path: Path, text: str) -> None:
-    """Write a file. Raises ``UserError``."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _cell(value: Any) -> str:
-    text = "" if value is None else f"{value:.10g}" if isinstance(value, float) else str(value)
-    return f"'{text}" if text.startswith(_BEGINS_FORMULA) else text

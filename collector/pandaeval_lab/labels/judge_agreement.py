@@ -35,8 +35,7 @@ def jackknifed(
 ) -> tuple[float | None, float | None, float | None]:
     """Return a measure in -1..1 with its interval, ``None`` if undefined.
 
-    ``columns``: each run's contribution to each sum. ``of``: computes the measure from sums (NaN if undefined). Without
-    disagreement, Wilson's interval is stretched to -1..1.
+    ``columns``: each run's contribution to each sum. ``of``: computes the measure from sums (NaN if undefined).
     """
     parts = np.asarray([np.bincount(clusters, weights=each) for each in columns])
     sums = parts.sum(1)
@@ -146,7 +145,6 @@ def _auroc(labelled: Labelled, passes: Values) -> AgreementEstimate:
 
 
 def _share_below(judge: Values, weights: Values) -> Values:
-    """Return per run the weight of lower-scored runs, plus half of ties."""
     _, place = np.unique(judge, return_inverse=True)
     at = np.bincount(place, weights=weights)
     found: Values = (np.cumsum(at) - at / 2)[place]

@@ -51,7 +51,6 @@ class JudgeReport:
 
 
 def show_reports(reports: Sequence[JudgeReport], form: str) -> None:
-    """Print reports as tables, or as JSON lines."""
     for report in reports:
         if form == "json":
             write_json(json.dumps(report.to_dict()))

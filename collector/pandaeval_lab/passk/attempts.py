@@ -1,8 +1,8 @@
 """Groups results into trials of cases with success.
 
-A case is a result's ``metadata.case``, or that of its session's other results. A trial is a ``metadata.trial`` and
-session; if either is missing, the other; if both are, the trace. A trial succeeded if all its results pass, failed if
-any does not, and is undetermined if a result has no score.
+A case is a result's ``metadata.case``, or that of its session's other results. Results with the same ``metadata.trial``
+and session form a trial; without a session, those with the same trial; without both, each trace. A trial succeeded if
+all results pass, failed if any does not, and is undetermined if a result has no score.
 """
 
 from __future__ import annotations
@@ -38,12 +38,10 @@ class CaseOutcomes:
 
     @property
     def n(self) -> int:
-        """Number of determined trials."""
         return len(self.trials) - self.undetermined
 
     @property
     def c(self) -> int:
-        """Number of successful trials."""
         return sum(passed is True for passed in self.trials.values())
 
     @property
@@ -61,12 +59,10 @@ class CaseTrials:
 
     @property
     def counts(self) -> list[tuple[int, int]]:
-        """Count determined and successful trials per case."""
         return [(case.n, case.c) for case in self.cases]
 
 
 def slim(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a result that :func:`trials` reads."""
     about = _about(result)
     return {name: result.get(name) for name in _READ} | {
         "metadata": {key: about[key] for key in _ABOUT if key in about}

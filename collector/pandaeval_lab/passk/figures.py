@@ -1,8 +1,6 @@
 """Computes pass@k and pass^k per case by three estimators, and over all cases.
 
-The mean uses unbiased estimates. Its interval is Wilson's below 50 cases, then the bootstrap over cases. A capability
-case that always passes should become a regression case. Steady means that the lower 95 % bound of pass^k is high
-enough.
+The mean uses unbiased estimates. Its interval is Wilson's below 50 cases, then the bootstrap over cases.
 """
 
 from __future__ import annotations
@@ -66,8 +64,6 @@ class CaseFigures:
 
 @dataclass(frozen=True, slots=True)
 class SuiteFigures:
-    """The figures of all cases for a ``k``. ``label``: of the means over cases with ``k`` trials."""
-
     k: int
     at: SuiteEstimate
     pow: SuiteEstimate
@@ -76,8 +72,6 @@ class SuiteFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All figures of a metric's trials. ``cases``: by k within each case; ``suite``: by k."""
-
     trials: CaseTrials
     cases: tuple[CaseFigures, ...]
     suite: tuple[SuiteFigures, ...]
@@ -100,7 +94,6 @@ class Figures:
 
 
 def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
-    """Compute all figures, for each of ``ks`` (1 or more)."""
     suites = []
     for k in ks:
         at, power = (suite(of, found.counts, k) for of in (pass_at_k, pass_pow_k))
@@ -117,7 +110,6 @@ def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
 
 
 def conversation(case: CaseOutcomes) -> dict[str, Any]:
-    """Return a conversation's counts. It is correct if all interactions are, ``None`` while undetermined."""
     correct = None if case.undetermined and case.c == case.n else case.c == case.n
     return {"total_interactions": case.n, "correct_interactions": case.c, "is_correct": correct}
 
@@ -133,13 +125,11 @@ def worst_first(case: CaseOutcomes) -> tuple[float, str]:
 
 
 def suite_row(each: SuiteFigures) -> tuple[str, ...]:
-    """Format the number of cases, and the columns of :data:`SUITE_HEAD`."""
     means = (estimate(of.mean, of.ci_low, of.ci_high, ".3f") for of in (each.at, each.pow))
     return f"{each.at.cases} of {each.at.of}", str(each.k), *means, _band(each.label)
 
 
 def case_row(each: CaseFigures) -> tuple[str, ...]:
-    """Format a case and the columns of :data:`CASE_HEAD`; brackets hold the bounds."""
     case = each.case
     counts = map(str, (case.n, case.c, case.undetermined, each.k))
     return (
@@ -215,7 +205,6 @@ def task_results(found: Figures) -> Iterator[Result]:
 
 
 def repeated(correct: Sequence[Mapping[str, Any]]) -> Iterator[Result]:
-    """Make JSON-ready :func:`task_results` from ``trial_correct``, for each of :data:`KS` up to a case's trials."""
     if not correct:
         return
     found = trials(correct)
@@ -303,7 +292,6 @@ class PromotableCase:
 
     @property
     def steady(self) -> bool:
-        """Whether promotion is proposed."""
         return self.more == 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -321,7 +309,6 @@ class PromotableCase:
 
 
 def saturation(candidates: Sequence[PromotableCase]) -> str:
-    """Report the share of capability cases that pass steadily."""
     steady, every = sum(each.steady for each in candidates), len(candidates)
     if not every:
         return "no trial of a capability case in these results"
@@ -330,9 +317,7 @@ def saturation(candidates: Sequence[PromotableCase]) -> str:
 
 
 def promotable(found: CaseTrials, k: int, least: float) -> list[PromotableCase]:
-    """Return all capability cases, first cases of which ``k`` trials in a row pass with a share of at least ``least``
-    (0..1).
-    """
+    """Return all capability cases, first those with a rate of at least ``least`` for ``k`` trials in a row."""
     candidates = []
     for case in found.cases:
         if case.kind == CAPABILITY:

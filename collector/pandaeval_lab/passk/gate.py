@@ -45,9 +45,8 @@ class Rules:
 class GateVerdict:
     """The outcome of the gate.
 
-    ``broken``: regression cases that fail beyond chance; ``doubtful``: those within chance; ``missing``: baseline cases
-    without a trial now; ``new``: cases not in the baseline. ``failures``: reasons; ``share``: of the level, for the
-    drop.
+    ``broken``: regression cases that fail beyond chance; ``doubtful``: those within chance; ``missing`` and ``new``:
+    cases only before, or only now.
     """
 
     metric: str
@@ -63,7 +62,6 @@ class GateVerdict:
 
     @property
     def notice(self) -> str:
-        """A sentence about ``doubtful`` cases, or ``""``."""
         return f"{_BROKE}, which so few trials may by chance: {first_of(self.doubtful)}" if self.doubtful else ""
 
     @property
@@ -72,7 +70,6 @@ class GateVerdict:
 
     @property
     def told(self) -> str:
-        """A sentence about the size of the drop."""
         if self.drop is None:
             return "no case has a determined trial in both"
         found = self.drop.difference
@@ -109,7 +106,6 @@ def _is_kept(old: CaseOutcomes, new: CaseOutcomes) -> bool:
 
 
 def _credible(both: Sequence[tuple[CaseOutcomes, CaseOutcomes]], level: float) -> set[str]:
-    """Return regression cases whose break is significant. Chosen independently of the split."""
     could = [(old, new) for old, new in both if _is_kept(old, new) and old.n >= FEWEST and old.c + new.c == old.n]
     chances = sorted((1.0 / math.comb(old.n + new.n, old.n), new.id) for old, new in could)
     found: set[str] = set()
@@ -143,7 +139,6 @@ def _failures(verdict: GateVerdict, rules: Rules, cases: int) -> Iterator[str]:
 
 
 def first_of(names: Sequence[str]) -> str:
-    """Format five names and the number of others."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
@@ -174,7 +169,7 @@ class Drop:
 
 
 def drop(before: Sequence[Counts], now: Sequence[Counts]) -> Drop | None:
-    """Compare the same cases in the same order, or return ``None`` without a case."""
+    """Compare the same cases in the same order; ``None`` without a case."""
     if not before:
         return None
     pairs = list(zip(before, now, strict=True))

@@ -1,4 +1,4 @@
-"""A dry-run judge: counts calls and answers each with a fabricated verdict, as long as recent answers of that shape."""
+"""A dry-run judge: counts calls, and fabricates verdicts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,6 @@ class CountingCaller:
     """Implements :class:`pandaeval_collector.judge.call.Caller` with fabricated answers."""
 
     def __init__(self, usual: Mapping[Shape, Sequence[str]]) -> None:
-        """``usual``: recent answers of real judges, by shape."""
         self.counted = CallCount()
         self._usual = usual
         self._counts: dict[str, Callable[[str], int]] = {}
@@ -76,7 +75,6 @@ class CountingCaller:
 
 
 def usual_answers(live: StoreReader) -> dict[Shape, list[str]]:
-    """Return a store's newest verdicts as JSON, by shape."""
     found: dict[Shape, list[str]] = {}
     query = "SELECT body FROM verdicts ORDER BY created_at DESC LIMIT ?"
     for (body,) in live.connection().execute(query, (_LATELY,)):
@@ -107,7 +105,7 @@ def counter(model: str) -> Callable[[str], int]:
 
 
 def made_up(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str = "", text: str = _TEXT) -> Any:
-    """Fabricate a value that fits ``schema``. A list of objects gets an object per number in ``question``."""
+    """Fabricate a value that fits ``schema``."""
     match schema:
         case {"$ref": str(reference)}:
             return made_up(whole["$defs"][reference.rpartition("/")[2]], whole, question, text)

@@ -24,8 +24,6 @@ WRONG = 0.5
 
 
 class NewVerdicts(Verdicts):
-    """Reads a store's verdicts, and keeps new verdicts in memory."""
-
     def __init__(self, live: StoreReader) -> None:
         self._reader = live.connection
         self._new: dict[str, bytes] = {}
@@ -64,7 +62,6 @@ def sample_of(chosen: Sequence[Chosen]) -> list[Chosen]:
 def estimate(
     chosen: Sequence[Chosen], counted: CallCount, of: int, prices: Mapping[str, Price], remembered: int = 0
 ) -> CostEstimate:
-    """Extrapolate the calls ``counted`` for a sample of ``of`` traces."""
     times = len(chosen) / of if of else 0.0
     cost, models = 0.0, {}
     for model, (calls, into, out) in counted.models.items():

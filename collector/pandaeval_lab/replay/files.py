@@ -54,8 +54,6 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """An unreadable part of a file, with place and reason."""
-
     place: str
     reason: str
 
@@ -160,7 +158,6 @@ def _requests(document: Any) -> Iterator[Request]:
 
 
 def _protobuf(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLine]:
-    """Yield requests with a length in front: four bytes big-endian, or a varint. Also reads a single request."""
     if stream.peek(1)[:1] == _REQUEST_TAG:
         # The first byte of a request itself. As a length it would mean ten bytes, too few to hold a span.
         yield _classified(stream.read(MAX_REQUEST_BYTES), name)

@@ -92,7 +92,6 @@ def given(failures: Sequence[Failure]) -> dict[str, Any]:
 
 
 def record(failures: Sequence[Failure]) -> Pack:
-    """Write the judge's input. Outside content is fenced."""
     lines = []
     for number, each in enumerate(failures, 1):
         about = f"[{each.label}] {each.agent + ': ' if each.agent else ''}{each.reason}"
@@ -112,7 +111,6 @@ class _Named:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether the group mixes failures of two tools, or claims of success with honest failures."""
         tools = {each.tool for each in self.shown if each.tool}
         return len(tools) > 1 or len({each.label == FALSE_SUCCESS for each in self.shown}) > 1
 
@@ -136,9 +134,7 @@ def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCau
 
 
 async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...]:
-    """Put each failure into a group, most severe first.
-
-    Without an answer, groups are by code with severity ``high``, unless a metric declares another.
+    """Put each failure into a group, most severe first. Without an answer, groups are by code.
 
     Above :data:`MOST` failures, the judge gets the first of each cause; others join it.
     """
@@ -158,7 +154,6 @@ async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...
 def assigned(
     failures: Sequence[Failure], shown: Sequence[Failure], verdict: ErrorDeduplication
 ) -> tuple[RootCause, ...]:
-    """Return a verdict's groups on ``shown``, with all ``failures`` assigned."""
     free = dict(enumerate(shown, 1))
     titled: dict[str, _Named] = {}
     for said in verdict.groups:

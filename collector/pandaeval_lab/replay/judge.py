@@ -47,7 +47,6 @@ def hasty(config: JudgeConfig) -> JudgeConfig:
 
 
 def capped(config: JudgeConfig, usd: float | None = None) -> JudgeConfig:
-    """Return the configuration for at most ``usd`` US dollars a day."""
     given = config.daily_usd
     most = given if usd is None else max(0.0, usd if given is None else min(usd, given))
     return replace(config, daily_usd=most)
@@ -70,9 +69,9 @@ class ReplayJudge:
         telemetry: Telemetry | None = None,
         on_judged: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
-        """``store``: holds the questions.
+        """``store``: the questions.
 
-        ``environ``: holds secrets. ``on_judged`` gets the number of finished and of all judgements.
+        ``environ``: secrets. ``on_judged`` gets the number of finished and of all judgements.
         """
         self._store, self._evaluator, self._config, self._environ = store, evaluator, config, environ or {}
         self._given, self._telemetry, self.on_judged = caller, telemetry or Telemetry(), on_judged

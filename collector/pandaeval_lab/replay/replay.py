@@ -34,21 +34,15 @@ T = TypeVar("T")
 
 
 class RecordedTraces(Protocol):
-    """Recorded traces in their own ``store``."""
-
     store: Store
 
     def chains(self) -> Chains:
         """Find the sessions of traces that name none."""
         ...
 
-    def due(self) -> Iterator[Sequence[DueTrace]]:
-        """Yield batches of traces, by start."""
-        ...
+    def due(self) -> Iterator[Sequence[DueTrace]]: ...
 
-    def closing(self, touched: Collection[str]) -> Collection[str]:
-        """Return the finished sessions."""
-        ...
+    def closing(self, touched: Collection[str]) -> Collection[str]: ...
 
 
 def replay(
@@ -99,7 +93,6 @@ def replay(
 def _decisions(
     items: Sequence[T], decide: Callable[[Sequence[T]], Conclusion], failed: Callable[[T, Exception], Conclusion]
 ) -> Iterator[Conclusion]:
-    """Yield decisions to commit in turn; ``failed`` decides about an item that raises. Raises errors of the store."""
     parts = Isolated(items)
     for part in parts:
         try:

@@ -36,7 +36,6 @@ def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
 
 
 def results_of(file: TextIO, name: str) -> Iterator[dict[str, Any]]:
-    """Read results from lines; ``name``: their source."""
     for number, text in enumerate(iter(lambda: file.readline(_MOST_OF_A_LINE), ""), 1):
         if not text.strip():
             continue

@@ -13,7 +13,7 @@ _EXAMPLES, _PLACES = 3, 6
 
 @dataclass(frozen=True, slots=True)
 class RootCause:
-    """A group of failures. ``members``: at least one, ordered. ``grouped``: a judge named the cause."""
+    """A group of failures. ``grouped``: a judge named the cause."""
 
     title: str
     description: str
@@ -23,7 +23,6 @@ class RootCause:
 
     @property
     def id(self) -> str:
-        """12 hex digits from its first failure."""
         return group_id(self.members[0].result)
 
     @property
@@ -40,7 +39,6 @@ class RootCause:
 
     @property
     def places(self) -> str:
-        """Places of its first failures."""
         return ", ".join(member.place for member in self.members[:_PLACES]) + (", …" if self.count > _PLACES else "")
 
     @property

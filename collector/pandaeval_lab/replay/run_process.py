@@ -48,8 +48,6 @@ T = TypeVar("T")
 
 
 class LiveJudge:
-    """The running collector's judge, through the parent."""
-
     def __init__(self, parent: Peer) -> None:
         self._parent = parent
 
@@ -63,7 +61,7 @@ class LiveJudge:
 
 
 class PaidCaller:
-    """Calls the judge from the scoring thread, and records costs first. Created on the judge's event loop."""
+    """Calls the judge from the scoring thread."""
 
     def __init__(self, judge: LiveJudge | OwnJudge, run: int, at_once: int, file: File) -> None:
         self._judge, self._run, self._file = judge, run, file
@@ -154,7 +152,6 @@ class BatchScorer:
 
 
 def worst_rows(kept: Sequence[tuple[int, str, Result]]) -> list[RunResult]:
-    """Return a row per unit and metric: the worst result of a trace's turns."""
     rows: dict[tuple[int, str], RunResult] = {}
     for no, key, result in kept:
         before = rows.get((no, key))
@@ -191,7 +188,6 @@ class RunProcess:
             await self._file(batch)
 
     async def estimate(self, _: object, chosen: Sequence[Chosen]) -> CostEstimate:
-        """Estimate the cost of a judged run. Calls no judge."""
         items, usual = sample_of(chosen), usual_answers(self._store.reads)
         prices = await self._judge().prices()
         made: dict[str, CostEstimate] = {}

@@ -24,8 +24,6 @@ told of the conversation."""
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A trace with its session and start."""
-
     no: int
     trace_id: bytes
     revision: int
@@ -58,10 +56,9 @@ class StoredTraces:
         return self
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
-        """Return the collector's sessions for traces that name none."""
         found = {each.trace_id.hex(): each.session for each in self._placed if each.session is not None}
-        unnamed = (run.unit.trace_id for run in runs if run.unit.session_id is None)
-        return Places(sessions={id_: found[id_] for id_ in unnamed if id_ in found})
+        named = {run.unit.trace_id: run.unit.session_id for run in runs}
+        return Places(sessions={id_: found[id_] for id_ in named if id_ in found and found[id_] != named[id_]})
 
     def due(self) -> Iterator[Sequence[DueTrace]]:
         for some in batches(self._placed):
@@ -71,7 +68,6 @@ class StoredTraces:
             yield due
 
     def closing(self, touched: Collection[str]) -> Collection[str]:
-        """Return the complete sessions, if sessions are scored."""
         if not self._whole:
             return ()
         short = {each.session for each in self._placed if each.no in self.gone}

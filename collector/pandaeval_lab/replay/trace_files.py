@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -10,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pandaeval_collector.base.time_limit import LIMIT, SECONDS_PER_BYTE, TRACE_SECONDS, OverTimeError
-from pandaeval_collector.pipeline.line.implied_sessions import Forward, LinkedTrace
+from pandaeval_collector.pipeline.line.implied_sessions import Forward
+from pandaeval_collector.pipeline.line.linked_traces import LinkedTrace
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.store import Chunk, Store, StoreReader
@@ -22,11 +24,12 @@ from pandaeval_otel.normal.session import may_be_linked
 from pandaeval_otel.wire.fragments import MalformedOtlpError
 from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
 
+_SERVICE = re.compile(rb"\x0cservice\.name\x12.\x0a(.)", re.DOTALL)
+"""Matches the length of a service's encoded name, before the name."""
+
 
 @dataclass(slots=True)
 class Read:
-    """Counts the input, and keeps the first ten problems."""
-
     requests: int = 0
     items: int = 0
     stored_bytes: int = 0
@@ -59,6 +62,8 @@ class TraceFiles:
         self._waiting: list[Chunk] = []
         self._linked: set[bytes] = set()
         """Ids of traces that may continue others."""
+        self._services: set[bytes] = set()
+        """The first services: at least two, if there are several."""
 
     def __enter__(self) -> TraceFiles:
         return self
@@ -67,7 +72,6 @@ class TraceFiles:
         self._own.close()
 
     def add(self, request: Request | BadLine) -> None:
-        """Add a request. Counts bad requests."""
         if isinstance(request, BadLine):
             self.read.problem(f"{request.place}: {request.reason}")
             return
@@ -93,6 +97,9 @@ class TraceFiles:
             self.read.stored_bytes += len(fragment.chunk)
             if may_be_linked(fragment.chunk):
                 self._linked.add(fragment.trace_id)
+            if len(self._services) < 2:
+                found = _SERVICE.finditer(fragment.chunk)
+                self._services.update(fragment.chunk[at.end() : at.end() + at[1][0]] for at in found)
         if len(self._waiting) >= BATCH:
             self._flush()
 
@@ -101,7 +108,6 @@ class TraceFiles:
             self.add(request)
 
     def waiting(self) -> int:
-        """Number of unscored traces, also without agents."""
         self._flush()
         return sum(1 for _ in traces_by_start(self.store.reads))
 
@@ -117,18 +123,16 @@ class TraceFiles:
             yield trace if session is None or session == trace.session_id else with_session(trace, session)
 
     def chains(self) -> Forward:
-        """Find which trace continues which."""
         self._flush()
-        some = (each for each in self._due() if each.trace_id in self._linked)
-        return Forward(map(LinkedTrace.of, self._built(some, lambda _: None)) if self._linked else ())
+        are_several = len(self._services) > 1
+        some = (each for each in self._due() if are_several or each.trace_id in self._linked)
+        return Forward(map(LinkedTrace.of, self._built(some, lambda _: None)) if are_several or self._linked else ())
 
     def due(self) -> Iterator[Sequence[DueTrace]]:
-        """Yield batches of traces, by start."""
         self._flush()
         return batches(self._due())
 
     def closing(self, touched: Collection[str]) -> Collection[str]:
-        """Return all sessions."""
         return touched
 
     def _built(self, due: Iterable[DueTrace], on_problem: Callable[[str], None]) -> Iterator[Trace]:
@@ -155,7 +159,6 @@ class TraceFiles:
             yield DueTrace(trace_id, trigger, True, False, tuple(kept), frozenset(), 0, 0, size, 1)
 
     def _capped(self, chunks: list[int], size: int, items: int) -> tuple[list[int], Trigger]:
-        """Return the chunks up to a running collector's size limits."""
         if size < self.rules.max_bytes and items < self.rules.max_spans:
             return chunks, Trigger.FILE
         known: set[bytes] = set()

@@ -52,7 +52,6 @@ class TrialJudge:
         self._secret = secrets.token_bytes(32)
 
     async def verdicts(self, trial: Trial) -> dict[str, TrialVerdict]:
-        """Return findings of applicable judged graders, by name."""
         hide = self._hide
         shown = trial if hide is None else replace(trial, traces=tuple(redacted(each, hide) for each in trial.traces))
         found = {metric.name: await self._verdict(metric, trial, shown) for metric in self._grader.judged}
@@ -96,7 +95,7 @@ class TrialJudge:
 def judged(
     judge: ReplayJudge, grader: TrialGrader, settings: JudgeSettings | None, trials: Iterable[Trial], total: int
 ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
-    """Yield each trial with its verdicts, several at a time. ``total``: number of trials."""
+    """Yield each trial with its verdicts."""
     asked, numbers = TrialJudge(grader, judge.client(), settings), itertools.count(1)
 
     async def verdicts(trial: Trial) -> tuple[Trial, Mapping[str, TrialVerdict]]:

@@ -1,4 +1,4 @@
-"""The three-layer report: the layer in which an agent broke, per trial, per case and overall.
+"""The three-layer report: the layer in which an agent broke.
 
 An incorrect trial broke in the first layer (reasoning, action, outcome) with a failed grader. Plans inferred from calls
 count as action.
@@ -86,8 +86,6 @@ class TrialCount:
         return self.kind != CAPABILITY and 2 * self.correct[False] > self.trials
 
     def brief(self, name: str) -> dict[str, Any]:
-        """Return a table row: per layer the number of failed trials, else the state."""
-
         def state(layer: str) -> str:
             found = self.states[layer]
             if found["fail"]:
@@ -125,7 +123,6 @@ class LayerReport:
         self._spool.close()
 
     def add(self, results: Sequence[Row]) -> None:
-        """Add a trial's grader results, with ``trial_correct``."""
         if not results:
             return
         row, about = _row(results), results[0]["metadata"]
@@ -141,15 +138,12 @@ class LayerReport:
         return dict(sorted(self._kinds.items()))
 
     def cases(self) -> dict[str, TrialCount]:
-        """Return counts by case, most incorrect trials first."""
         return dict(sorted(self._cases.items(), key=lambda item: -item[1].correct[False] / item[1].trials))
 
     def trials(self, case: str) -> Iterator[dict[str, Any]]:
-        """Yield a case's trials with grader results."""
         yield from map(self._spool.get, self._places.get(case, ()))
 
     def brief(self, most: int = 500) -> list[dict[str, Any]]:
-        """Return a row per case, broken cases first."""
         return [count.brief(case) for case, count in [*self.cases().items()][:most]]
 
     def by_kind(self) -> list[dict[str, Any]]:
@@ -179,7 +173,6 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
 
 
 def _state(graders: Sequence[Row]) -> str:
-    """Return ``fail``, ``unscored``, ``pass``, or ``-`` if the layer was not graded."""
     compared = [
         each["success"]
         for each in graders

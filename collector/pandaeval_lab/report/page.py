@@ -1,8 +1,4 @@
-"""The HTML report: the live page's rows in a self-contained file.
-
-The data is base64 of deflated JSON: an index, and blocks of traces that are read on demand. The page uses only
-``textContent``.
-"""
+"""The HTML report: the live page's rows in a self-contained file."""
 
 from __future__ import annotations
 
@@ -43,11 +39,7 @@ _LOADING = (
 
 @dataclass(frozen=True, slots=True)
 class ReportOrigin:
-    """A report's source.
-
-    ``without_agents``: hidden traces without agents. ``where``: filter text; ``left_out``: number of filtered traces.
-    ``gates``: a sentence per failed gate.
-    """
+    """A report's source. ``without_agents``: hidden traces. ``left_out``: filtered traces."""
 
     sources: Sequence[str] = ()
     made_at: str = ""
@@ -132,7 +124,7 @@ def _read(finder: Finder, trace_id: str) -> Trace | None:
 
 
 def write_page(out: TextIO, index: Mapping[str, Any], details: Iterable[tuple[int, Mapping[str, Any]]]) -> int:
-    """Write the page, and return its size in bytes. ``details``: a trace's position and details, in order."""
+    """Write the page, and return its size in bytes."""
     page, _ = filled_shell("file", _LOADING, data="<!-- data -->\n")
     head, foot = page.split("<!-- data -->")
     blocks: dict[int, int] = {}

@@ -95,7 +95,6 @@ async def _call(called: Callable[..., Any], message: str, context: RunContext) -
 
 
 async def _in_thread(work: Callable[[], Any]) -> Any:
-    """Run blocking work on a thread that is abandoned at timeout or exit."""
     context, done = contextvars.copy_context(), Future[Any]()
     done.set_running_or_notify_cancel()  # from now on nobody takes it back
 

@@ -1,6 +1,6 @@
-"""Attempts at cases: concurrent conversations of a user with the agent, with time limits.
+"""Attempts at cases: concurrent conversations with the agent, with time limits.
 
-Each turn is a trace that names case, trial, session and goal, on its first span and as baggage.
+Each turn is a trace that names case, trial, session and goal.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ class Tracing:
 
 
 def fail(span: Span, message: str, why: str) -> None:
-    """Record on a turn's first span why the agent gave no answer. It becomes an agent span."""
     said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": message}]}], ensure_ascii=False)
     span.set_attributes({semconv.OPERATION: "invoke_agent", semconv.INPUT_MESSAGES: said, RUN_ERROR: why})
     span.set_status(Status(StatusCode.ERROR, why))
@@ -92,7 +91,6 @@ class ScriptedUser:
         self._left = iter(messages_of(case))
 
     async def next(self, answer: str | None) -> str | None:
-        """Return the next message; ``None``: the end."""
         return next(self._left, None)
 
 
@@ -109,9 +107,8 @@ def messages_of(case: Case) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Attempted:
-    """An attempt. ``trace_ids``: of its turns. ``error``: why the agent did not finish. ``spoilt``: failure of the
-    user's side, in trace ``spoilt_id``. ``how``: how a simulated user ended it. ``has_ended``: before an
-    interruption.
+    """An attempt. ``error``: why the agent did not finish. ``spoilt``: failure of the user's side. ``how``: end by a
+    simulated user.
     """
 
     case: Case

@@ -17,8 +17,6 @@ from pandaeval_otel.base.names import bounded
 
 
 class MockReplies:
-    """Answers calls of the cases' tools. Thread-safe."""
-
     def __init__(self, cases: Sequence[Case], default: str = "") -> None:
         """``default``: id of the case without baggage."""
         self._cases, self._default = {bounded(case.id): case for case in cases}, default
@@ -26,7 +24,6 @@ class MockReplies:
         self._lock = threading.Lock()
 
     def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> MockAnswer:
-        """Answer a call, and record it on the current span."""
         named = bounded(str(baggage.get_baggage(semconv.PANDAEVAL_CASE_ID) or self._default))
         case, attempt = self._cases.get(named), (named, str(baggage.get_baggage(semconv.PANDAEVAL_SESSION_ID)))
         if case is None:

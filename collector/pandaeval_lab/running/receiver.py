@@ -65,12 +65,11 @@ class SpanReceiver:
         self._folder.cleanup()
 
     async def is_complete(self, trace_ids: Collection[str], of_agent: bool) -> bool:
-        """Return whether every trace is closed, and all of ``trace_ids`` (``of_agent``: :meth:`spoken`) arrived."""
+        """Return whether every trace is closed, and all of ``trace_ids`` arrived."""
         came = self.spoken(trace_ids) if of_agent else self.items().keys()  # before the state: what comes opens a trace
         return bool((await self._calls.ask("state"))[2]) and came >= {*trace_ids}
 
     def spoken(self, ids: Collection[str]) -> set[str]:
-        """Return the traces with an agent's span."""
         for trace_id, chunks, _, items in traces_by_start(reads := StoreReader(self._data)):
             id_ = trace_id.hex()
             if id_ in ids and id_ not in self._spoken and self._looked.get(id_) != items:

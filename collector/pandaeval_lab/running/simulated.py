@@ -76,7 +76,6 @@ class Simulator:
         return answer.text
 
     def told(self) -> str:
-        """Describe model and cost."""
         return f"{self.how}: {self.calls:,} calls, {self.tokens:,} tokens, {dollars(self.cost_usd)}"
 
 
@@ -150,7 +149,6 @@ class SimulatedUser:
 
 
 def prompt(scenario: Scenario, number: int) -> str:
-    """Return the model's instructions for conversation ``number``."""
     known = "\n".join(f"- {each}" for each in scenario.knowledge) or "Nothing else."
     about = {"Who you are": scenario.profile or "An ordinary user.", "What you want": scenario.goal}
     parts = [f"# {head}\n{text}" for head, text in {**about, "What you know": known}.items()]

@@ -1,10 +1,8 @@
-"""The example agent: a small support desk that uses tools, instrumented by hand with OpenTelemetry's GenAI conventions.
+"""The example agent: a support desk with tools, instrumented by GenAI conventions.
 
-Each trace goes two ways, as in a real application: by OTLP to the OpenTelemetry Collector (and on to Jaeger), and by
-one more line, ``PandaEvalSpanProcessor``, to the PandaEval collector, which scores it.
-
-Environment: ``OTEL_EXPORTER_OTLP_ENDPOINT`` (none: spans go to PandaEval alone), ``PANDAEVAL_ENDPOINT``,
-``AGENT_PAUSE_S`` (seconds between two sessions, 5), ``AGENT_SESSIONS`` (how many; 0: without end).
+Traces go by OTLP to the OpenTelemetry Collector, and by ``PandaEvalSpanProcessor`` to PandaEval. Environment:
+``OTEL_EXPORTER_OTLP_ENDPOINT`` (none: PandaEval only), ``PANDAEVAL_ENDPOINT``, ``AGENT_PAUSE_S`` (seconds between
+sessions, 5), ``AGENT_SESSIONS`` (0: endless).
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ _AGENT = "support-desk"
 
 
 def instrument() -> TracerProvider:
-    """The application's telemetry; the line that PandaEval adds is the last but one."""
+    """Set up telemetry. Only the last line but one is PandaEval's."""
     provider = TracerProvider(resource=Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "shop")}))
     if os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
@@ -44,7 +42,7 @@ def instrument() -> TracerProvider:
 
 
 def ask(tracer: Tracer, session: Session, conversation: str, question: str) -> None:
-    """Ask a question in a trace. A failing agent leaves a trace with status ERROR, and the desk continues."""
+    """Answer a question in a trace. A failing agent leaves status ERROR."""
     messages: list[dict[str, object]] = [_said("user", question)]
     attributes = {
         "gen_ai.operation.name": "invoke_agent",
@@ -58,7 +56,6 @@ def ask(tracer: Tracer, session: Session, conversation: str, question: str) -> N
 
 
 def _work(tracer: Tracer, replies: Iterator[Reply], messages: list[dict[str, object]]) -> str:
-    """Model and tools in turn until the model answers."""
     for number in itertools.count():
         reply = _chat(tracer, replies, messages, f"call_{number}")
         if isinstance(reply, str):
@@ -107,7 +104,6 @@ def _asked(call: ToolCall, call_id: str) -> dict[str, object]:
 
 
 def main() -> None:
-    """Hold sessions in turn until a signal stops it."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

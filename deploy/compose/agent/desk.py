@@ -1,6 +1,4 @@
-"""The example agent: three tools over a small order book, and scripted replies in place of a model. So the example
-needs no key, and its bad sessions are reproducible.
-"""
+"""The example agent's tools, order book and scripted replies, without a model."""
 
 from __future__ import annotations
 
@@ -16,8 +14,6 @@ _ORDERS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model wants a tool to be used."""
-
     name: str
     arguments: Mapping[str, str]
 
@@ -29,7 +25,7 @@ Script = Callable[[str], Iterator[Reply]]
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A conversation: what the user asks, and how the model behaves in it."""
+    """A conversation: the user's questions, and the model's behaviour."""
 
     name: str
     questions: tuple[str, ...]
@@ -37,7 +33,7 @@ class Session:
 
 
 def get_order(order: str) -> str:
-    """What is known of an order. Raises :class:`LookupError` for one that does not exist."""
+    """Return an order. Raises :class:`LookupError`."""
     found = _ORDERS.get(order)
     if found is None:
         raise LookupError(f"there is no order {order}")
@@ -45,12 +41,10 @@ def get_order(order: str) -> str:
 
 
 def search_articles(query: str) -> str:
-    """Help articles about something."""
     return json.dumps({"query": query, "articles": []})
 
 
 def request_refund(order: str) -> str:
-    """Start a refund."""
     return json.dumps({"order": order, "refund": "requested", "amount": _ORDERS[order]["paid"]})
 
 
@@ -62,7 +56,7 @@ def _order_in(question: str) -> str:
 
 
 def helpful(question: str) -> Iterator[Reply]:
-    """Look the order up and answer the question."""
+    """Look up the order and answer."""
     order = _order_in(question)
     yield ToolCall("get_order", {"order": order})
     if "refund" in question:
@@ -75,26 +69,24 @@ def helpful(question: str) -> Iterator[Reply]:
 
 
 def circling(question: str) -> Iterator[Reply]:
-    """Search for the same thing again and again, and give up."""
     for _ in range(6):
         yield ToolCall("search_articles", {"query": "parcel delivery"})
     yield f"I could not find out anything about your parcel, order {_order_in(question)}."
 
 
 def repeating(question: str) -> Iterator[Reply]:
-    """Repeats a reply for any question."""
     yield ToolCall("get_order", {"order": _order_in(question)})
     yield "Thank you for contacting our support team, we value your patience and will get back to you shortly."
 
 
 def drifting(question: str) -> Iterator[Reply]:
-    """Answer something that nobody asked for."""
+    """Answer off topic."""
     del question
     yield "Our summer sale has begun: garden chairs and barbecue grills cost up to forty percent less this week."
 
 
 def failing(question: str) -> Iterator[Reply]:
-    """Ask for an order that does not exist, which breaks the agent."""
+    """Look up a missing order, which breaks the agent."""
     del question
     yield ToolCall("get_order", {"order": "A-9999"})
     yield "unreachable"

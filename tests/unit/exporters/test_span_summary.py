@@ -265,6 +265,9 @@ class TestAttributes:
         assert facts(result())["pandaeval.session.id"] == "session-1"
         assert "pandaeval.session.id" not in facts(result(session_id=None))
 
+    def test_the_session_id_is_as_sent(self) -> None:
+        assert facts(result(session_id="session-1@service:support"))["pandaeval.session.id"] == "session-1"
+
 
 class TestBlame:
     """The wrong step beside a failure."""

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -190,6 +190,20 @@ def test_spans_of_an_undecided_trace_are_found_by_their_attributes(store: Store,
     assert delete(store, kind, "ann")
     assert left(store) == {6}
     assert numbers(store, "chunks") == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "stays"), [("one", {2, 6}), ("one@service:support", {1, 5})], ids=["first service", "other service"]
+)
+def test_a_session_id_of_two_services_deletes_one_of_their_sessions(store: Store, value: str, stays: set[int]) -> None:
+    for number, session, service in ((1, "one", "shop"), (2, "one@service:support", "support")):
+        decided = replace(changes(store, number, "", session), services={session: (service,)}, failures=[])
+        store.commit(decided).result()
+        named = text(b"service.name", service.encode()) + text(b"session.id", b"one")
+        content = secret(number + 4) + named
+        store.append([Chunk(store.next_chunk_id(), trace_id(number + 4), False, 1, 1, content)]).result()
+    assert delete(store, "session", value)
+    assert left(store) == stays
 
 
 def test_an_incident_keeps_its_other_failures_and_loses_the_example(store: Store) -> None:

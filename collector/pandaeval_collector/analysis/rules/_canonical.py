@@ -74,7 +74,7 @@ def masked_error(text: str | None) -> str | None:
 
 def masked(text: str) -> str:
     """Remove UUIDs and times of day, unless the text has little else."""
-    if len(text) < 16 or _CHANGING_TEXT.search(text) is None:
+    if len(text) < 16 or text.count("-") < 2 or _CHANGING_TEXT.search(text) is None:
         return text
     left = _CHANGING_TEXT.sub("*", text)
     return left if len(_NOT_ALNUM.sub("", left.lower())) >= _WORDS_LEFT else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import Annotated, Any, NotRequired
@@ -10,7 +11,12 @@ import orjson
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
+from pandaeval_otel.model import Trace
+
 _ALWAYS = object()
+_UNKNOWN_SERVICE = "unknown_service"
+_MOST, _MOST_CHARS = 32, 200
+"""Services of a trace, and traces that it links to, that are read; and characters of a service."""
 _Number = Annotated[int, Field(ge=0, lt=1 << 31)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -34,6 +40,7 @@ class TraceFacts:
     responses. ``pending``: ended in a tool call or guardrail. ``done``: changing tools, and answered calls of other
     traces. ``rootless``: the root did not end. ``held``: size of the grounding data. ``unsettled``: metrics evaluated
     with earlier traces. ``asked``: content words of the question. ``utility``: utility call without session.
+    ``services``: known services of the spans, if other than ``service``. ``links``: traces that the spans link to.
     """
 
     agent: str
@@ -64,13 +71,26 @@ class TraceFacts:
     asked_again: bool = False
     asked: str = ""
     utility: bool = False
+    services: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
     @property
     def linked(self) -> bool:
         return bool(self.responses or self.continues)
 
+    @property
+    def all_services(self) -> tuple[str, ...]:
+        """The known services of the spans."""
+        return self.services or known_services([self.service])
+
     def pack(self) -> bytes:
         return orjson.dumps({name: value for name, usual in _stored() if (value := getattr(self, name)) != usual})
+
+
+def known_services(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the first services in alphabetical order, without the SDKs' name for an unknown one."""
+    known = {name[:_MOST_CHARS] for name in names if name and not name.startswith(_UNKNOWN_SERVICE)}
+    return tuple(sorted(known))[:_MOST]
 
 
 @cache
@@ -87,7 +107,7 @@ def unpack(packed: bytes) -> TraceFacts:
     Raises ``ValueError`` for invalid JSON and ``TypeError`` for missing facts.
     """
     facts = {name: value for name, value in orjson.loads(packed).items() if name in TraceFacts.__slots__}
-    for name in ("responses", "done", "unsettled"):
+    for name in ("responses", "done", "unsettled", "services", "links"):
         if name in facts:
             facts[name] = tuple(facts[name])
     return TraceFacts(**facts)
@@ -100,3 +120,14 @@ def _checker() -> TypeAdapter[TraceFacts]:
 
 def check(packed: bytes) -> None:
     _checker().validate_json(packed, strict=True)
+
+
+def services_of(trace: Trace) -> tuple[str, ...]:
+    """Return the known services of a trace's spans."""
+    return known_services({span.service for span in trace.spans})
+
+
+def links_of(trace: Trace) -> tuple[str, ...]:
+    """Return the other traces that a trace's spans link to."""
+    linked = dict.fromkeys(id_ for span in trace.spans for id_, _ in span.links if id_ != trace.trace_id)
+    return tuple(linked)[:_MOST]

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from pandaeval_collector.analysis.rules.grounding.before import before
 from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.session_ids import sent_id
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.pipeline.line.facts import check, unpack
 from pandaeval_collector.pipeline.line.implied_sessions import Places
@@ -101,8 +102,9 @@ class MemberHandover:
         for run in runs:
             session_id = run.unit.session_id or ""
             old = places.before.get(run.unit.trace_id)
-            if old is not None and old.session_id not in ("", session_id):
-                messages.append(Member(trace_id=old.trace_id, session_id=old.session_id, left=True).SerializeToString())
+            if old is not None and sent_id(old.session_id) not in ("", session_id):
+                left = Member(trace_id=old.trace_id, session_id=sent_id(old.session_id), left=True)
+                messages.append(left.SerializeToString())
                 changes.moved.append(old.trace_id)
             if not session_id:
                 continue
@@ -156,16 +158,20 @@ class Adoption:
         places.moved += [(row, None) for row in gone]
         grown |= self._sessions.enter(placed, places, changes)
         changes.touched.update(grown)
-        done = {message.row.session_id for message in handed if message.is_done}
-        done -= {message.row.session_id for message in handed if not message.is_done}
+        sent = {message.row.session_id for message in handed if message.is_done}
+        sent -= {message.row.session_id for message in handed if not message.is_done}
+        done = {session_id for session_id in changes.touched if sent_id(session_id) in sent}
         changes.touched -= done
         changes.elsewhere |= done
         return {session_id: start_ns for session_id, start_ns in grown.items() if session_id not in done}
 
     def _leave(self, session_id: str, old: SessionTraceRow | None, grown: dict[str, int]) -> list[SessionTraceRow]:
-        if self._store.session_is_open(session_id) is not None:
-            grown[session_id] = 0
-        return [old] if old is not None and old.session_id == session_id else []
+        """Note that a trace left a session. Returns its row if it was a member."""
+        is_member = old is not None and sent_id(old.session_id) == session_id
+        its = old.session_id if old is not None and is_member else session_id
+        if self._store.session_is_open(its) is not None:
+            grown[its] = 0
+        return [old] if old is not None and is_member else []
 
     def _update_signals(self, old: SessionTraceRow, message: Handed, changes: WriteSet) -> None:
         facts = unpack(message.row.body)
@@ -202,6 +208,6 @@ def _digest(handed: Handed) -> str:
 
 def _is_same(old: SessionTraceRow, new: SessionTraceRow) -> bool:
     known, told = unpack(old.body), unpack(new.body)
-    if known.evidence is None or old.session_id != (new.session_id or old.session_id):
+    if known.evidence is None or (new.session_id and sent_id(old.session_id) != new.session_id):
         return False
     return (known.digest, known.revision) == (told.digest, told.revision)

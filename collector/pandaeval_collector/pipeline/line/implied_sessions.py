@@ -1,39 +1,43 @@
-"""Finds sessions of traces without a session id, from continued responses or histories.
+"""Finds sessions of traces: the named one, or one implied by continued responses or histories.
 
-A trace joins the session of the earlier trace that it continues. A chain is named by its first trace's last response
-id. Equal conversations count only with exactly one earlier trace. The result does not depend on arrival order.
+A trace joins the session that it names (of its services, see :mod:`shared_ids`), or that of the earlier trace that it
+continues. A chain is named by its first trace's last response id. Equal conversations count only with exactly one
+earlier trace. The result does not depend on arrival order.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Protocol
 
-from pandaeval_collector.pipeline.line.members import Member, from_row
+from pandaeval_collector.pipeline.line.facts import TraceFacts
+from pandaeval_collector.pipeline.line.linked_traces import LinkedTrace, Order
+from pandaeval_collector.pipeline.line.members import from_row
+from pandaeval_collector.pipeline.line.shared_ids import SharedIds, separated
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.store import ResponseRow, SessionTraceRow, StoreReader, response_digest
-from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.session import is_history
-
-Order = tuple[int, str]
 
 
 @dataclass(slots=True)
 class Places:
     """Session placement of a batch.
 
-    ``sessions``: by trace id. ``waiting``: may join later. ``before``: older revisions' rows. ``moved``: earlier traces
-    by new session or ``None``.
+    ``sessions``: by trace id, unless named. ``waiting``: may join later. ``before``: older revisions' rows. ``moved``:
+    earlier traces by new session or ``None``. ``renamed``: traces of sessions with a new id. ``services``: if changed.
     """
 
     sessions: dict[str, str] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
     before: dict[str, SessionTraceRow] = field(default_factory=dict)
     moved: list[tuple[SessionTraceRow, str | None]] = field(default_factory=list)
+    renamed: list[tuple[SessionTraceRow, str]] = field(default_factory=list)
     responses: list[ResponseRow] = field(default_factory=list)
+    services: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Chains(Protocol):
@@ -41,54 +45,30 @@ class Chains(Protocol):
         """Return the sessions of ``runs``, ordered by start."""
 
 
-@dataclass(slots=True)
-class LinkedTrace:
-    """A trace with its links. ``named``: session in its spans. ``session``: actual session. ``row``: stored data."""
-
-    trace_id: str
-    start_ns: int
-    named: str | None
-    continues: str
-    responses: tuple[str, ...]
-    session: str | None = None
-    row: SessionTraceRow | None = None
-
-    @classmethod
-    def of(cls, trace: Trace) -> LinkedTrace:
-        return cls(trace.trace_id, trace.start_ns, trace.session_id, trace.continues, trace.responses)
-
-    @property
-    def order(self) -> Order:
-        return self.start_ns, self.trace_id
-
-    @property
-    def linked(self) -> bool:
-        return bool(self.responses or self.continues)
-
-    def differs(self, older: LinkedTrace | None) -> bool:
-        if older is None:
-            return True
-        before = older.order, older.named, older.continues, older.responses
-        return before != (self.order, self.named, self.continues, self.responses)
-
-
 class Forward:
-    """:class:`Chains` for complete, ordered input. ``turns``: linkable traces."""
+    """:class:`Chains` for complete, ordered input. ``turns``: linkable traces; with several services, all."""
 
     def __init__(self, turns: Iterable[LinkedTrace]) -> None:
-        self._web = _Web(None, (turn for turn in turns if turn.linked))
+        known = [*turns]
+        self._own = separated(known)
+        for turn in known:
+            self._rename(turn)
+        self._web = _Web(None, (turn for turn in known if turn.linked))
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
         places = Places()
         for run in runs:
-            if run.member.facts.linked:
-                turn = _turn(run.member, run.unit.session_id)
-                session = self.session(turn)
-                if turn.named is None and session is not None:
-                    places.sessions[turn.trace_id] = session
+            if run.member.facts.linked or run.unit.trace_id in self._own:
+                session = self.session(LinkedTrace.decided(run.member, run.unit.session_id))
+                if session is not None and session != run.unit.session_id:
+                    places.sessions[run.unit.trace_id] = session
         return places
 
+    def _rename(self, turn: LinkedTrace) -> None:
+        turn.named = self._own.get(turn.trace_id, turn.named)
+
     def session(self, turn: LinkedTrace) -> str | None:
+        self._rename(turn)
         if not turn.linked:
             return turn.named
         if turn.trace_id not in self._web.turns:
@@ -102,27 +82,48 @@ class StoredChains:
     """:class:`Chains` for any order of arrival. Only reads the store."""
 
     def __init__(self, store: StoreReader) -> None:
-        self._store = store
+        self._store, self._shared = store, SharedIds(store)
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1 or run.is_handed]
         before = {row.trace_id.hex(): row for row in self._store.left_behind(revised).values()} if revised else {}
-        places = Places(before=before)
-        older = {trace_id: turn for trace_id, row in before.items() if (turn := _stored(row)).linked}
-        linked = [run for run in runs if run.member.facts.linked or run.unit.trace_id in older]
-        batch = [_turn(run.member, run.unit.session_id) for run in linked]
-        if not batch:
-            return places
+        turns = [LinkedTrace.decided(run.member, run.unit.session_id) for run in runs]
+        own = self._shared.place(turns)
+        places = Places(own.sessions, before=before, responses=own.lookups, services=own.services)
+        stored = [LinkedTrace.stored(row, own.renamed) for row in before.values()]
+        older = {turn.trace_id: turn for turn in stored if turn.linked}
+        batch = [turn for turn in turns if turn.linked or turn.trace_id in older]
         for turn in batch:
+            turn.named = own.sessions.get(turn.trace_id, turn.named)
             turn.session = turn.named or _implied(older.get(turn.trace_id))
+        if batch:
+            self._chain(batch, older, own.renamed, places)
+        known = {*(turn.trace_id for turn in turns), *(row.trace_id.hex() for row, _ in places.moved)}
+        for old, new in own.renamed.items():
+            rows = [row for row in self._store.session_traces(old) if row.trace_id.hex() not in known]
+            places.renamed += [(row, new) for row in rows if _is_moved(from_row(row).facts)]
+        return places
+
+    def _chain(
+        self,
+        batch: Sequence[LinkedTrace],
+        older: Mapping[str, LinkedTrace],
+        renamed: Mapping[str, str],
+        places: Places,
+    ) -> None:
+        """Add the places of linked traces and of their followers."""
         fresh = [turn for turn in batch if turn.differs(older.get(turn.trace_id))]
-        web = _Web(self._store, batch)
+        web = _Web(self._store, batch, renamed)
         web.settle(fresh, [older[turn.trace_id] for turn in fresh if turn.trace_id in older])
-        places.sessions = {turn.trace_id: turn.session for turn in batch if turn.named is None and turn.session}
+        places.sessions |= {turn.trace_id: turn.session for turn in batch if turn.named is None and turn.session}
         places.waiting = {turn.trace_id for turn in batch if turn.session is None and turn.linked}
         places.responses += [row for turn in fresh for row in _response_rows(turn)]
         places.moved = web.moved()
-        return places
+
+
+def _is_moved(facts: TraceFacts) -> bool:
+    """Return whether a trace moves with its session. A trace of an unknown service keeps the id that it names."""
+    return facts.chained or bool(facts.all_services)
 
 
 def _implied(older: LinkedTrace | None) -> str | None:
@@ -137,22 +138,13 @@ def _response_rows(turn: LinkedTrace) -> list[ResponseRow]:
     return rows
 
 
-def _stored(row: SessionTraceRow) -> LinkedTrace:
-    member, session = from_row(row), row.session_id or None
-    turn = _turn(member, None if member.facts.chained else session)
-    turn.session, turn.row = session, row
-    return turn
-
-
-def _turn(member: Member, named: str | None) -> LinkedTrace:
-    return LinkedTrace(member.trace_id, member.start_ns, named, member.facts.continues, member.facts.responses)
-
-
 class _Web:
-    """Turns around new turns, read on demand. ``store``: ``None`` for a complete batch."""
+    """Turns around new turns, read on demand. ``store``: ``None`` for a complete batch. ``renamed``: new ids."""
 
-    def __init__(self, store: StoreReader | None, batch: Iterable[LinkedTrace]) -> None:
-        self._store = store
+    def __init__(
+        self, store: StoreReader | None, batch: Iterable[LinkedTrace], renamed: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._store, self._renamed = store, renamed
         self.turns: dict[str, LinkedTrace] = {}
         self._giving: dict[str, list[LinkedTrace]] = defaultdict(list)
         self._continuing: dict[str, list[LinkedTrace]] = defaultdict(list)
@@ -176,7 +168,10 @@ class _Web:
 
     def moved(self) -> list[tuple[SessionTraceRow, str | None]]:
         stored = [(turn.row, turn.session) for turn in self.turns.values() if turn.row is not None]
-        return [(row, session) for row, session in stored if session != (row.session_id or None)]
+        before = self._renamed
+        return [
+            (row, session) for row, session in stored if (session or "") != before.get(row.session_id, row.session_id)
+        ]
 
     def _settle(self, due: dict[Order, LinkedTrace], fresh: Collection[str]) -> None:
         waiting = list(due)
@@ -228,7 +223,7 @@ class _Web:
             self._asked[continued].update(wanted)
             for row in self._store.responses.traces(wanted, continued=continued):
                 if row.trace_id.hex() not in self.turns:
-                    self.add(_stored(row))
+                    self.add(LinkedTrace.stored(row, self._renamed))
 
     def add(self, turn: LinkedTrace) -> None:
         self.turns[turn.trace_id] = turn

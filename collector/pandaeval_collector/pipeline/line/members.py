@@ -16,7 +16,14 @@ from pandaeval_collector.analysis.rules.response_recovery import answered_by, ch
 from pandaeval_collector.analysis.stats.similarity import Direction
 from pandaeval_collector.base.result import Unit
 from pandaeval_collector.base.untrusted.silence import says_something
-from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts, unpack
+from pandaeval_collector.pipeline.line.facts import (
+    SignalFacts,
+    TraceFacts,
+    known_services,
+    links_of,
+    services_of,
+    unpack,
+)
 from pandaeval_collector.scoring.metric import SessionSignal, Texts, TraceSummary
 from pandaeval_collector.store import SessionTraceRow
 from pandaeval_otel.base.names import all_bounded, bounded
@@ -98,6 +105,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
     words = texts.words(text)
     answer = packed_answer(trace.output or "", texts.rows[text].tobytes() if points else b"", " ".join(words))
+    services = services_of(trace)
     facts = TraceFacts(
         agent=trace.agent,
         service=trace.service,
@@ -124,6 +132,8 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
         asked_again=asks_again(trace),
         asked=asked_words(trace),
         utility=bool(trace.utility),
+        services=() if services == known_services([trace.service]) else services,
+        links=links_of(trace),
     )
     unpacked = (texts.direction(text), words) if points else None
     return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer + held, _unpacked=unpacked)

@@ -16,12 +16,16 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import JobRow, JudgedRow, ResultRow, StoreReader
 from pandaeval_collector.store.live_groups import LiveGroups, filed
 from pandaeval_otel.base.names import bounded
+from pandaeval_otel.model import Trigger
 from pandaeval_otel.wire.labels import MOST_ID
 
 _NOT_SAMPLED = Why.NOT_SAMPLED.value
 _LEVELS = ("trace", "turn")
 _JUDGED = b'"judge":{'
 """Part of the JSON of judged results. It cannot occur in texts, whose quotes are escaped."""
+_EMPTIED = Unscored(
+    Why.INSUFFICIENT_EVIDENCE, "all traces of the session moved to another session", {"taken_back": True}
+)
 _NOTHING_LEFT = Unscored(
     Why.INSUFFICIENT_EVIDENCE, "does not apply any more: it was said before further spans came", {"taken_back": True}
 )
@@ -160,4 +164,16 @@ def taken_back(
             of_turn = about != unit.id
             its = replace(unit, level="turn", id=about, span_id=about.partition(":")[2]) if of_turn else unit
             found += evaluator.said_of(key, its, _NOTHING_LEFT)
+    return found
+
+
+def emptied(store: StoreReader, evaluator: Evaluator, session_id: str, trigger: Trigger) -> list[Result]:
+    """Return unscored results for each stored result of a session that has no traces any more."""
+    found: list[Result] = []
+    for (_, key), row in store.newest_results([session_id]).items():
+        body = orjson.loads(row.body)
+        if not body["metadata"].get("taken_back"):
+            named = {name: body[name] for name in ("trace_id", "span_id", "agent", "service", "environment")}
+            unit = Unit(level="session", id=session_id, session_id=session_id, trigger=trigger.value, **named)
+            found += evaluator.said_of(key, unit, _EMPTIED)
     return found

@@ -10,6 +10,7 @@ import orjson
 
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.pipeline.line.members import Member, from_row, summary, unit_again
+from pandaeval_collector.pipeline.line.revisions import emptied
 from pandaeval_collector.pipeline.line.understanding import SESSION
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.scoring.metric import SessionView
@@ -34,7 +35,7 @@ class SessionScores:
         """
         members = self._scored(session_id)
         if not members:
-            return [], []
+            return emptied(self._store, self._evaluator, session_id, trigger), []
         view = SessionView(session_id, tuple(map(summary, members)))
         results = self._evaluator.session(view, _unit(session_id, members, trigger))
         if trigger is Trigger.SESSION_CHANGED or not any(member.facts.judged for member in members):

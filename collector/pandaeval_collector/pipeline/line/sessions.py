@@ -50,7 +50,7 @@ class SessionPlaces:
         """
         batch = {run.unit.trace_id: FiledRun(run, [*run.results]) for run in runs}
         added, came, left = self._placed(runs, places, changes)
-        elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
+        elsewhere = {*batch, *(row.trace_id.hex() for row, _ in (*places.moved, *places.renamed))}
         grown = _grown(added, came, left, places)
 
         def stretches() -> Iterator[Stretch]:
@@ -133,7 +133,13 @@ class SessionPlaces:
                 changes.session_traces.append(to_row(member, ""))
             else:
                 came.setdefault(moved_to, []).append(member)
+        for row, session in places.renamed:
+            member = from_row(row)
+            member.changed = True
+            left.add(row.session_id)
+            came.setdefault(session, []).append(member)
         changes.responses.extend(places.responses)
+        changes.services |= places.services
         return added, came, left - {""}
 
     def _read(

@@ -42,6 +42,9 @@ with the first wrong step).
 """
 _CHAINED = "session derived from responses that later traces continue; no span has a session ID"
 _TOLD = "session derived from the history in its traces; no span has a session ID"
+_SHARED = (
+    "another service uses the same session ID, and no trace or span link joins them: this service has its own session"
+)
 
 
 @dataclass(slots=True)
@@ -70,12 +73,12 @@ class ScoredTrace:
 
 
 def in_session(run: ScoredTrace, session_id: str, evaluator: Evaluator) -> ScoredTrace:
-    """Return the run in an implied session, whose sampling decides about judging."""
+    """Return the run in a session that its spans do not name. The session's sampling decides about judging."""
     unit = replace(run.unit, session_id=session_id)
     return replace(
         _drawn(run, unit, evaluator),
         unit=unit,
-        member=replace(run.member, facts=replace(run.member.facts, chained=True)),
+        member=replace(run.member, facts=replace(run.member.facts, chained=run.unit.session_id is None)),
         trace=run.trace and with_session(run.trace, session_id),
     )
 
@@ -112,9 +115,14 @@ def _drawn(run: ScoredTrace, unit: Unit, evaluator: Evaluator) -> ScoredTrace:
 
 
 def with_session(trace: Trace, session_id: str) -> Trace:
-    """Return the trace as a member of an implied session."""
-    by_history = is_history(trace.continues or session_id)
-    return replace(trace, session_id=session_id, notes=(*trace.notes, _TOLD if by_history else _CHAINED))
+    """Return the trace as a member of a session that its spans do not name."""
+    if trace.session_id is not None:
+        note = _SHARED
+    elif is_history(trace.continues or session_id):
+        note = _TOLD
+    else:
+        note = _CHAINED
+    return replace(trace, session_id=session_id, notes=(*trace.notes, note))
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.units import trace_unit, turn_unit
 from pandaeval_collector.scoring.metric import (
+    JudgedSessionMetric,
     JudgedTurnMetric,
     Metric,
     SessionContext,
@@ -51,7 +52,8 @@ class Evaluator:
         always = [metric for metric in plan.metrics if not plan.waits(metric, in_session=True)]
         self._preparation = Preparation(self.settings, embedder, always)
         self.judged = Judged(plan, self._preparation)
-        self._without_session = plan.without_session()
+        sessions = (*plan.sessions, *plan.judged(JudgedSessionMetric))
+        self._sayable = {**plan.without_session(), **{metric.key: metric for metric in sessions}}
         self.explaining = frozenset(metric.name for metric in plan.explaining)
         """The names of the metrics that explain failures."""
         self.read_again = frozenset(metric.name for metric in plan.unsettled)
@@ -201,7 +203,7 @@ class Evaluator:
         """Return the result for a ``finding`` that the pipeline made; none if the metric is disabled or the session
         answers it.
         """
-        metric = self._without_session.get(key)
+        metric = self._sayable.get(key)
         if metric is None:
             return []
         origin = self._preparation.of(metric).origin

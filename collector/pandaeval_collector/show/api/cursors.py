@@ -12,10 +12,12 @@ from pydantic import Field, FiniteFloat, Strict, TypeAdapter
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.store.listed_pages import Position
 
-CursorText = Annotated[str | None, Query(alias="cursor", max_length=200, description="`next` of the previous page.")]
+CursorText = Annotated[
+    str | None, Query(alias="cursor", max_length=200, description="Value of `next` of the previous page.")
+]
 _Number = Annotated[int, Strict(), Field(gt=-(1 << 63), lt=1 << 63)]
 _POSITION: TypeAdapter[Position] = TypeAdapter(tuple[FiniteFloat, _Number])
-Limit = Annotated[int, Query(ge=1, le=500, description="Most items of a page.")]
+Limit = Annotated[int, Query(ge=1, le=500, description="Largest number of items on a page.")]
 
 
 def cursor_of(position: Position | None) -> str | None:

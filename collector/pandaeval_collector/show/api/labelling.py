@@ -31,17 +31,17 @@ class GivenAnnotation(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    trace_id: Annotated[str | None, Field(max_length=64, description="32 hex digits; null for a session.")] = None
-    session_id: Annotated[str | None, Field(max_length=10_000, description="Null for a trace.")] = None
-    metric: Annotated[str, Field(min_length=1, max_length=200, description="Such as trace.task_completion.")]
+    trace_id: Annotated[str | None, Field(max_length=64, description="The trace; null for a session.")] = None
+    session_id: Annotated[str | None, Field(max_length=10_000, description="The session; null for a trace.")] = None
+    metric: Annotated[str, Field(min_length=1, max_length=200, description="Name, such as trace.task_completion.")]
     annotator: Annotated[str, Field(max_length=MOST_ID, description="Name of the person.")] = ""
 
 
 class NewAnnotation(GivenAnnotation):
     """A human verdict with ``passed``, ``score``, or both. It replaces the annotator's earlier verdict."""
 
-    passed: Annotated[bool | None, Field(description="Right (true) or wrong (false).")] = None
-    score: Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description="1 is best.")] = None
+    passed: Annotated[bool | None, Field(description="Whether the run passes.")] = None
+    score: Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description="Score of the person.")] = None
     comment: Annotated[str, Field(max_length=MOST_COMMENT)] = ""
 
 

@@ -44,7 +44,7 @@ _NAMES = {
     "environment": "deployment.environment.name",
 }
 """The attributes of a series that name a rate."""
-AttributeKey = Annotated[str, Query(max_length=MOST_TEXT, description="Such as service.version.")]
+AttributeKey = Annotated[str, Query(max_length=MOST_TEXT, description="Such as service.version; user: IDs of users.")]
 _PASSED = {"true": True, "false": False}
 
 
@@ -80,6 +80,8 @@ def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: C
 
     @reads.operation(app, "/attributes", "Values of an attribute by which traces are found, newest first")
     def attributes(key: AttributeKey) -> AttributeValues:
+        if key == "user":
+            return AttributeValues(values=reads.finder.users())
         return AttributeValues(values=reads.finder.attribute_values(key))
 
     @reads.operation(app, "/metrics", "The metrics of this collector")

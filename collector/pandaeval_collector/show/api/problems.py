@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from pandaeval_collector.base.filters import PAIR
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.show.api.refusals import MEDIA, refusal, title
 from pandaeval_collector.store.connection import TooSlowError
@@ -46,6 +47,13 @@ WRITES: dict[int | str, dict[str, Any]] = {
 """The further errors of every operation that changes something."""
 
 
+def _told(fault: Any) -> str:
+    place, what = ".".join(map(str, fault["loc"][1:])), fault["msg"]
+    if fault.get("ctx", {}).get("pattern") == PAIR:
+        what = "write key=value, such as service.version=1.4"
+    return f"{place}: {what}"
+
+
 def answer_problems(app: FastAPI) -> None:
     async def answer(_: Request, error: Any) -> JSONResponse:
         match error:
@@ -56,8 +64,7 @@ def answer_problems(app: FastAPI) -> None:
             case TooSlowError():
                 return refusal(503, str(error), {"retry-after": "10"})
             case RequestValidationError():
-                places = ((".".join(map(str, fault["loc"][1:])), fault["msg"]) for fault in error.errors())
-                return refusal(422, one_printable_line("; ".join(f"{place}: {what}" for place, what in places))[:2000])
+                return refusal(422, one_printable_line("; ".join(map(_told, error.errors())))[:2000])
         what = f"the store cannot be read now ({one_printable_line(str(error))}); see /readyz and the log"
         return refusal(503, what, {"retry-after": "10"})
 

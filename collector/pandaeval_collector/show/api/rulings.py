@@ -77,9 +77,9 @@ class RulingTrial(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    text: Annotated[str, Field(min_length=1, max_length=MOST_CHARS, description="The sentence that the judge reads.")]
+    text: Annotated[str, Field(min_length=1, max_length=MOST_CHARS, description="Sentence that the judge reads.")]
     question: Annotated[str, Field(max_length=40, description="ID of the question; empty: all questions.")] = ""
-    agent: Annotated[str, Field(max_length=200, description="Only for this agent; empty: all agents.")] = ""
+    agent: Annotated[str, Field(max_length=200, description="Name of the agent; empty: all agents.")] = ""
     author: Name = "people"
     budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
     dry_run: Annotated[bool, Field(description="Only estimate calls, tokens and cost.")] = False
@@ -92,8 +92,8 @@ class NewRuling(BaseModel):
 
     run: Annotated[str, Field(max_length=64, description="ID of the run that tried the ruling.")] = ""
     text: Annotated[str, Field(max_length=MOST_CHARS)] = ""
-    agent: Annotated[str, Field(max_length=200, description="Only for this agent; empty: all agents.")] = ""
-    question: Annotated[str, Field(max_length=400, description="The question that it answers.")] = ""
+    agent: Annotated[str, Field(max_length=200, description="Name of the agent; empty: all agents.")] = ""
+    question: Annotated[str, Field(max_length=400, description="Question that the ruling answers.")] = ""
     author: Name = "people"
 
 

@@ -42,20 +42,18 @@ class RunBody(BaseModel):
         min_length=1, max_length=100, description="Metric names, such as trace.task_completion."
     )
     filters: RunFilters = Field(default_factory=RunFilters)
-    model: Text | None = Field(
-        default=None, description="Judge model, one of those in the configuration; null: the default."
-    )
-    sample: Share = Field(default=1.0, description="Share of the sessions; the same sessions each time.")
+    model: Text | None = Field(default=None, description="Judge model from the configuration; null: the default model.")
+    sample: Share = Field(default=1.0, description="Share of the sessions that are scored.")
     signal_weights: dict[str, Weight] = Field(
         default_factory=dict,
         description="Weights of signals in session metrics, in addition to the configured weights.",
     )
     emit: bool = Field(default=False, description="Export the results like live results, tagged with the run ID.")
-    name: Text = Field(default="", description="Name in lists.")
+    name: Text = Field(default="", description="Name of the run in lists.")
     budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = Field(
         default=None,
-        description="Start no further batch (8 traces, or a session) after this many US dollars. Judged metrics need "
-        "it, or judge.daily_usd. Models without a list price count as free.",
+        description="Limit of the cost in US dollars. Judged metrics need this limit or judge.daily_usd. Models "
+        "without a list price count as free.",
     )
     dry_run: bool = Field(default=False, description="Only estimate calls, tokens and cost.")
 

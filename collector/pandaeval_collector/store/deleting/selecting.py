@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
+import orjson
 import zstandard
 
+from pandaeval_collector.base.session_ids import own_ids, sent_id
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.chunks import CHUNK, chunk_content
 from pandaeval_collector.store.deleting.about import About
@@ -52,7 +54,8 @@ def undecided(connection: sqlite3.Connection, kind: str, value: str, after: int)
         (after, _MARKED),
     ).fetchall()
     known = numbers.of_traces(connection, {row[3] for row in rows})
-    found = {row[3] for row in rows if row[3] not in known and _names(row, kind, value)}
+    others = _other_services(connection, value) if kind == "session" else frozenset()
+    found = {row[3] for row in rows if row[3] not in known and _names(row, kind, sent_id(value), others)}
     return found, max((row[2] for row in rows), default=after), len(rows) == _MARKED
 
 
@@ -67,20 +70,34 @@ def _numbers(connection: sqlite3.Connection, kind: str, value: str, limit: int) 
     return [*found]
 
 
-def _names(row: Sequence[Any], kind: str, value: str) -> bool:
+def _other_services(connection: sqlite3.Connection, session_id: str) -> frozenset[str]:
+    sent = sent_id(session_id)
+    query = "SELECT session_id, services FROM sessions WHERE session_id = ? OR (session_id >= ? AND session_id < ?)"
+    rows = connection.execute(query, (sent, *own_ids(sent)))
+    return frozenset(
+        each for id_, services in rows if id_ != session_id and services for each in orjson.loads(services)
+    )
+
+
+def _names(row: Sequence[Any], kind: str, value: str, others: Collection[str]) -> bool:
+    """Return whether a selector names the chunk. ``others``: services of other sessions."""
     if kind == "trace":
         return bool(row[3].hex() == value)
     if kind == "before":
         return bool(row[5] < int(value) * 1_000_000)
-    if kind == "session" and row[6] == value:
-        return True
     try:
         content = chunk_content(row)
     except zstandard.ZstdError:
+        content = b""
+    if any(b"service.name" + _encoded(service) in content for service in others):
         return False
+    return (kind == "session" and row[6] == value) or any(key + _encoded(value) in content for key in KEYS[kind])
+
+
+def _encoded(value: str) -> bytes:
     text = value.encode(errors="surrogatepass")
     inner = b"\x0a" + _varint(len(text)) + text
-    return any(key + b"\x12" + _varint(len(inner)) + inner in content for key in KEYS[kind])
+    return b"\x12" + _varint(len(inner)) + inner
 
 
 def _varint(number: int) -> bytes:

@@ -18,7 +18,6 @@ VERDICTS = "verdicts.json"
 
 
 def recorded_judge() -> Mapping[str, object]:
-    """Return settings of a judge that replays the recorded verdicts."""
     path = Path(__file__).with_name(VERDICTS)
     return {
         "judge.model": f"recorded, {json.loads(path.read_bytes())['day']}",
@@ -28,7 +27,6 @@ def recorded_judge() -> Mapping[str, object]:
 
 
 def requests() -> Iterator[Request]:
-    """Yield the recorded requests as OTLP protobuf, by arrival."""
     packed = files(__name__).joinpath("sessions.otlp.jsonl.xz").read_bytes()
     for document in map(decode_json, filter(None, lzma.decompress(packed).splitlines())):
         logs = "resourceLogs" in document

@@ -1,4 +1,4 @@
-"""Chooses a fault's place in a run, and fabricates values of the same shape."""
+"""Chooses a fault's place, and fabricates values."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def chosen(subject: Subject, rng: Random, what: str, fits: Callable[[ToolCall], 
 
 
 def changes(subject: Subject) -> Callable[[ToolCall], bool]:
-    """Return a function that decides whether a call changes data: by its tool's hints, else its name."""
+    """Return a test for calls that change data: by its tool's hints, else its name."""
     hints = {tool.name: tool.read_only for tool in subject.trace.tools}
     return lambda call: nature(call.name, hints.get(call.name)) is Nature.CHANGING
 
 
 def last_change(subject: Subject) -> int:
-    """Return the index of the last call if the answer reports its change. Raises :class:`NotApplicableError`."""
+    """Return the last call's index if it is a change that the answer reports. Raises :class:`NotApplicableError`."""
     calls = subject.trace.tool_calls
     if not calls or not changes(subject)(calls[-1]) or calls[-1].error:
         raise NotApplicableError("the run's last call changes nothing")
@@ -80,8 +80,6 @@ def with_arguments(call: ToolCall) -> bool:
 
 
 def replaced(pattern: re.Pattern[str], what: str, make: Make) -> Callable[[Subject, Random], AnswerEdit]:
-    """Return an ``edit`` that replaces a known value of the answer by a fabricated value."""
-
     def edit(subject: Subject, rng: Random) -> AnswerEdit:
         known = [each for each in pattern.finditer(subject.answer) if each.group() in subject.known]
         if not known:
@@ -108,7 +106,6 @@ def specific(text: str) -> set[str]:
 
 
 def swapped(answer: str, old: str, new: str, what: str) -> AnswerEdit:
-    """Return an edit that replaces a value of the answer wherever it is a word."""
     return AnswerEdit(re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, answer), what)
 
 

@@ -80,12 +80,10 @@ class StoreAddress:
 
     @property
     def window(self) -> str:
-        """The requested time, for people."""
         return f"{_moment(self.since_ns)} to {_moment(self.until_ns)}"
 
 
 def place_of(written: str) -> StoreAddress:
-    """Read an address. Raises :class:`UnusableInputError`."""
     shown = one_printable_line(written)
     scheme = _SCHEME.match(written)
     if scheme is None or scheme[1] not in PORTS:

@@ -57,7 +57,6 @@ class Jaeger:
         yield from newest_first(*window, _LEAST_NS, lambda since, until: self._of_all(services, since, until))
 
     def _of_all(self, services: Sequence[str], since_ns: int, until_ns: int) -> tuple[Found, bool]:
-        """Read a window's traces, of all services together. The caller shrinks incomplete windows."""
         found: Found = {}
         whole, may_be_smaller = True, until_ns - since_ns > _LEAST_NS
         for service in services:

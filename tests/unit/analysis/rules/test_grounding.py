@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.rules.grounding.before import _PLAIN_WORDS, before, pack
+from pandaeval_collector.analysis.rules.grounding.before import before, pack
 from pandaeval_collector.analysis.rules.grounding.values import scan
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Texts, TraceContext
@@ -83,7 +83,6 @@ KNOWN = {
     "code": "YAX4DR",
     "bytes": 1_250_000,
     "size": "1250 MB",
-    "takes": "PT3H30M",
     "checkout": 1100,
     "air": "61°F",
     "contact": "desk@ferry.example",
@@ -107,8 +106,6 @@ USER = "The ferry to Hirtshals, for three people? I stay for 5 days from May 20 
         ("It departs at 13.15 Uhr.", "It departs at 15.13 Uhr.", "fails"),
         ("It departs 午後1時15分.", "It departs 午後2時15分.", "fails"),
         ("Leave the cabin by 11:00.", "Leave the cabin by 10:00.", "judge"),
-        ("The crossing takes 3 h 30 min.", "The crossing takes 3 h 40 min.", "fails"),
-        ("The crossing takes 3 hours and 30 minutes.", "The crossing takes 2 hours and 40 minutes.", "fails"),
         ("It is on May 14, 2026.", "It is on July 24, 2026.", "judge"),
         ("Am 14. Mai.", "Am 14. August.", "judge"),
         ("2026年5月14日です。", "2026年8月14日です。", "judge"),
@@ -163,6 +160,7 @@ TIMES = {"start": 1764428546123, "length": 1764428546456}
         ({"fare": 355}, "For 3 of us?", "That is $1,065.", "judge"),
         ({"price": 72}, "?", "That is $60 less 20 %, so it costs $48.", "judge"),
         (PRICES, "?", "Both fares are $829.", "judge"),
+        ({"old": "$260.56", "list": "$239.99"}, "?", "$236.57 - $260.56 = -$23.99", "judge"),
         (LEGS, "For both of us?", "The difference for both of you is $6,594.", "judge"),
         ({"price": 299}, "I have a $500 certificate.", "You have $201 left of your certificate.", "judge"),
         ({"price": 299}, "?", "Each bag costs $50.", "judge"),
@@ -197,7 +195,7 @@ def test_a_number_in_the_arguments_of_a_calculation_is_known() -> None:
         "![x](data:image/png;base64,iVBORw0KGgo4711AAC)",
         "1. first\n2. second\n12. twelfth: 3 of them",
         "```\nx = 'LH-4711'\n``` and `LH-4711`",
-        "e.g. LH-4711, or for example $45",
+        "for example at 14:30",
         "Run head -n 10 --port 8080",
         "I wrote report_2044.pdf.",
         "I recommend to leave at 14:30.",
@@ -260,13 +258,19 @@ class TestEvidence:
         found = Span("t", "r", "root", "s", Kind.RETRIEVAL, START, START + 1, documents=("Late return: 35.00 EUR.",))
         assert outcome(replace(bare, spans=(*bare.spans, found))) == "fails"
 
-    def test_arguments_of_what_changes_something_have_to_be_known_by_then(self) -> None:
+    def test_arguments_of_what_changes_something_have_to_be_known(self) -> None:
         search = call("search_ferries", {}, {"id": "LH-1315"}, at=1)
         assert outcome(run("Book it", "Done.", search, call("book_ferry", {"id": "LH-1315"}, "ok", at=2))) == "grounded"
-        late = call("search_ferries", {}, {"id": "LH-1315"}, at=2)
-        found = ask(run("Book it", "Done.", call("book_ferry", {"id": "LH-1315"}, "ok"), late))
+        found = ask(run("Book it", "Done.", search, call("book_ferry", {"id": "LH-2210"}, "ok", at=2)))
         assert found.metadata["not_grounded"][0]["argument"] == "id"
-        assert found.reason.startswith("'LH-1315' (id) does not appear in any tool result")
+        assert found.reason.startswith("'LH-2210' (id) does not appear in any tool result")
+
+    def test_an_identifier_that_a_tool_took_is_for_the_judge(self) -> None:
+        search = call("search_ferries", {}, {"id": "LH-1315"}, at=1)
+        taken = call("book_ferry", {"sailing_id": "KO-7731"}, {"ref": "sailing KO-7731"}, at=2)
+        assert outcome(run("Book it.", "Done.", search, taken)) == "grounded"
+        refused = replace(taken, result="no such sailing", error="404")
+        assert outcome(run("Book it.", "Done.", search, refused)) == "judge"
 
     @pytest.mark.parametrize(
         ("tool", "arguments"),
@@ -307,15 +311,14 @@ class TestContradictions:
         user = "Book sailing LH-0742 for 3 passengers, or LH-1315 for 1."
         found = ask(run(user, "Sailing LH-0742 is booked for 3 passengers: FJ-88213.", book))
         assert found.label == "contradicts_calls"
-        assert {each["but"] for each in found.metadata["not_grounded"]} == {
-            "the call used sailing_id LH-1315",
-            "the call used passengers 1",
-        }
+        assert [each["but"] for each in found.metadata["not_grounded"]] == ["the call used sailing_id LH-1315"]
         assert outcome(run(user, "LH-0742 is full; I booked LH-1315 for 1 passenger: FJ-88213.", book)) == "grounded"
-        two, one = call("book_ferry", {"passengers": 2}), call("book_ferry", {"passengers": 1}, at=2)
-        assert outcome(run("Book for 3 passengers.", "Booked for 3 passengers.", two, one)) == "no claim"
-        failed = call("book_ferry", {"passengers": 2}, error="timeout")
-        assert outcome(run("Book for 3 passengers.", "Not booked for 3 passengers.", failed)) == "no claim"
+        failed = call("book_ferry", {"sailing_id": "LH-1315"}, error="timeout")
+        assert outcome(run(user, "I did not book sailing LH-0742.", failed)) == "grounded"
+
+    def test_contradictions_show_all_the_same_where_results_were_not_captured(self) -> None:
+        blind = call("book_ferry", {"sailing_id": "LH-1315"}, has_result=False)
+        assert outcome(run("Book sailing LH-0742.", "Sailing LH-0742 is booked.", blind)) == "fails"
 
 
 class TestWithoutCalls:
@@ -347,10 +350,6 @@ class TestOpen:
         assert some.reason.endswith("; 1 value not checked: tool results were not captured")
         assert ask(run("Is it LH-1315?", "LH-1315 is 41 EUR, at 13:15.", blind)).coverage == 1 / 3
 
-    def test_contradictions_show_all_the_same(self) -> None:
-        blind = call("book_ferry", {"passengers": 2}, has_result=False)
-        assert outcome(run("Book for 3 passengers.", "Booked for 3 passengers.", blind)) == "fails"
-
     @pytest.mark.parametrize(
         ("result", "cut"),
         [
@@ -374,12 +373,6 @@ class TestOpen:
         assert outcome(run("Yes", "FJ-9921 it is.", searched, session_id="s")) == "fails"
         assert outcome(run("Yes", "FJ-9921 it is.", searched, continues="resp_1")) == "open"
 
-    def test_an_identifier_that_a_tool_took_may_have_been_told_before(self) -> None:
-        taken = call("book_ferry", {"sailing_id": "KO-7731"}, {"sailing_id": "KO-7731"})
-        assert outcome(run("Book it.", "Done.", taken)) == "open"
-        refused = replace(taken, result="no such sailing KO-7731", error="404")
-        assert outcome(run("Book it.", "Done.", refused)) == "judge"
-
 
 class TestLimits:
     def test_a_trace_that_was_cut_off_is_not_judged(self) -> None:
@@ -396,9 +389,6 @@ class TestLimits:
             300,
             "only the first 300 values were checked",
         )
-
-    def test_a_long_result_leaves_the_words_that_may_be_values(self) -> None:
-        assert _PLAIN_WORDS.sub("", "the code, for you: ZZ-4711 and more\n a-b KO") == "ZZ-4711 KO"
 
 
 def test_a_score_says_when_earlier_traces_may_change_it() -> None:

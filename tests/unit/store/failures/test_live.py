@@ -196,7 +196,8 @@ def row(number: int, severity: str = "high") -> FailureGroupRow:
 def test_no_more_groups_than_the_cap_have_a_gauge_of_their_own(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     try:
-        store.commit(WriteSet(failures=[row(number) for number in range(MOST_GAUGES + 3)])).result()
+        rows = [replace(row(number), text=f"cause {chr(0x4E00 + number)}") for number in range(MOST_GAUGES + 3)]
+        store.commit(WriteSet(failures=rows)).result()
         values = GroupGauges(store.reads.connection).values()
     finally:
         store.close()
@@ -204,6 +205,19 @@ def test_no_more_groups_than_the_cap_have_a_gauge_of_their_own(tmp_path: Path) -
     assert sum(values.values()) == MOST_GAUGES + 3
     others = (("pandaeval.failure.group", "__other__"), ("pandaeval.failure.severity", "high"))
     assert values["pandaeval.failure_groups", others] == 3
+
+
+def test_groups_with_the_same_words_have_one_gauge_with_their_label(tmp_path: Path) -> None:
+    store = Store(tmp_path, "off")
+    try:
+        store.commit(WriteSet(failures=[replace(row(no), text=f"booking {no} was lost") for no in (1, 2)])).result()
+        [(key, value)] = GroupGauges(store.reads.connection).values().items()
+        newest = store.reads.failure_groups()[0]
+    finally:
+        store.close()
+    named = {"group": newest.id, "label": newest.label, "severity": "high"}
+    assert key == ("pandaeval.failure_groups", tuple((f"pandaeval.failure.{name}", of) for name, of in named.items()))
+    assert value == 2
 
 
 def test_the_log_event_names_the_group() -> None:

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from json.encoder import encode_basestring_ascii as _text
 from typing import Any, Literal
 
 import orjson
@@ -29,10 +28,8 @@ _MORE = "the session has more earlier traces than are read"
 MOST_TRACES = 32
 """Earlier traces of a session that are read at most. If there are as many, there may be more."""
 _MOST_CHARS = 24_000
-"""Characters of JSON per trace. A longer text is reduced to words that may be values."""
+"""Characters per trace. A text for which there is no room is left out."""
 _MOST_UNPACKED = 1 << 20
-_PLAIN_WORDS = re.compile(r"(?<!\S)(?:[a-z.,;:!?'\"(){}\[\]\\\-]++(?:\s++|\Z))++")
-"""Words of prose without values, whole lines at a time."""
 _CUT = re.compile(r"(?:\.\.\.|…|truncated[^\n]{0,40})\Z", re.IGNORECASE)
 """How a text ends that breaks off."""
 
@@ -49,26 +46,21 @@ class Before:
 
 
 def pack(trace: Trace) -> bytes:
-    kept: dict[str, None] = {}
+    kept: dict[tuple[Whose, str], None] = {}
     left, is_cut = _MOST_CHARS, False
     told: list[tuple[Whose, Any]] = [("told", trace.output), *(("told", turn.assistant) for turn in trace.turns)]
-    for who, value in [*((who, value) for _, who, value in held(trace)), *told]:
-        text = spelled(value) if value else ""
-        packed = _text(text)
-        if len(packed) > left:
-            text = _PLAIN_WORDS.sub("", text)
-            packed = _text(text)
-        if len(packed) > left:
+    for who, value in (*held(trace), *told):
+        entry = who, spelled(value) if value else ""
+        if not entry[1] or entry in kept:
+            continue
+        if len(entry[1]) > left:
             is_cut = True
             continue
-        entry = f'["{who}", {packed}]'
-        if text and entry not in kept:
-            kept[entry] = None
-            left -= len(packed)
+        kept[entry] = None
+        left -= len(entry[1])
     why = _not_captured(trace) or (_MORE if is_cut else None)
     began = shows_history(trace) or (bool(trace.continues) and not is_history(trace.continues))
-    head = json.dumps([why, began])[:-1]
-    return _own.compress(f"{head}, [{', '.join(kept)}]]".encode())
+    return _own.compress(json.dumps([why, began, [*kept]]).encode())
 
 
 def spelled(value: Any) -> str:
@@ -94,81 +86,67 @@ def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
     return Before(found, missing, responses, first=not packed)
 
 
-def held(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
-    """Yield texts that the agent received and found in this trace, with times."""
-    yield 0, "user", trace.input
-    starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
+def held(trace: Trace) -> Iterator[tuple[Whose, Any]]:
+    """Yield the texts that the agent received and found in this trace."""
+    yield "user", trace.input
     for turn in trace.turns:
-        yield starts.get(turn.span_id, 0), "user", turn.user
+        yield "user", turn.user
     for call in trace.tool_calls:
-        yield call.start_ns, "call", call.arguments
+        yield "call", call.arguments
         if call.has_result:
-            yield call.end_ns, "result", call.result
+            yield "result", call.result
     for span in trace.spans:
-        if span.documents:
-            yield span.end_ns, "result", list(span.documents)
+        yield "result", list(span.documents)
         if span.kind is Kind.RETRIEVAL and span.result is not None:
-            yield span.end_ns, "result", span.result.value
+            yield "result", span.result.value
 
 
-def shown(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
-    """Yield instructions, tool definitions and messages of the spans, with times."""
+def shown(trace: Trace) -> Iterator[tuple[Whose, Any]]:
+    """Yield the agent's instructions, definitions of tools and messages on the spans."""
     for tool in trace.tools:
-        yield 0, "instructions", [tool.name, tool.description, tool.parameters]
-    seen: set[int] = set()
+        yield "instructions", [tool.name, tool.description, tool.parameters]
     before: tuple[Message, ...] = ()
     for span in trace.spans:
         for value in (span.system, *span.attributes.values()):
-            yield 0, "instructions", value
+            yield "instructions", value
         if span.input and span.kind is not Kind.TOOL:
             begin = len(before) if span.input[: len(before)] == before else 0
-            yield from _of_messages(span.input, begin, span.start_ns, seen)
+            yield from _of_messages(span.input, begin)
             before = span.input
 
 
-def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int]) -> Iterator[tuple[int, Whose, Any]]:
+def _of_messages(messages: Sequence[Message], begin: int) -> Iterator[tuple[Whose, Any]]:
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
     for index, message in enumerate(messages[begin:], begin):
-        if id(message) in seen or (message.role == "assistant" and index > last):
-            continue
-        seen.add(id(message))
         who = _OF_ROLE.get(message.role, "instructions")
-        for part in message.parts:
-            if (held := _of_part(part, who)) is not None:
-                yield at, *held
-
-
-def _of_part(part: object, who: Whose) -> tuple[Whose, Any] | None:
-    match part:
-        case Text():
-            return who, part.text
-        case ToolResponse():
-            return "result", part.result
-        case ToolRequest():
-            return "call", part.arguments
-        case OtherPart():
-            return "instructions" if who == "told" else who, part.value
-    return None
+        for part in message.parts if who != "told" or index < last else ():
+            match part:
+                case Text():
+                    yield who, part.text
+                case ToolResponse():
+                    yield "result", part.result
+                case ToolRequest():
+                    yield "call", part.arguments
+                case OtherPart():
+                    yield "instructions" if who == "told" else who, part.value
 
 
 def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
-    """Return the missing content; ``None`` if the trace and ``earlier`` session content are complete."""
-    missing = _not_captured(trace)
-    if missing is not None:
-        return missing
-    shown = shows_history(trace)
+    """Return the missing content; ``None`` if the agent had only the trace and ``earlier``, the earlier session
+    content. Without ``earlier``, a first call without instructions or history may be mid-conversation.
+    """
+    missing, shown = _not_captured(trace), shows_history(trace)
+    if missing is not None or shown:
+        return missing or (earlier.hidden if earlier is not None and earlier.hidden != BEFORE else None)
     known = earlier.responses if earlier is not None else ()
-    if bool(trace.continues) and not is_history(trace.continues) and trace.continues not in known and not shown:
+    if trace.continues and not is_history(trace.continues) and trace.continues not in known:
         return BEFORE
-    if earlier is not None and not earlier.first:
-        return None if shown and earlier.hidden == BEFORE else earlier.hidden
+    if earlier is not None:
+        return earlier.hidden
     first = next((span for span in trace.spans if span.kind is Kind.LLM), None)
-    if first is None or not (trace.session_id is not None or trace.continues):
+    if first is None or trace.session_id is None or first.system:
         return None
-    roles = [message.role for message in first.input or ()]
-    if first.system or "system" in roles or "assistant" in roles:  # as of a conversation that was captured whole
-        return None
-    return None if earlier is not None and roles[:1] == ["user"] else BEFORE
+    return None if {"system", "assistant"} & {message.role for message in first.input or ()} else BEFORE
 
 
 def _not_captured(trace: Trace) -> str | None:

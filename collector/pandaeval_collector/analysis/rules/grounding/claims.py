@@ -12,7 +12,6 @@ from typing import Any
 from pandaeval_collector.analysis.rules._canonical import ARGUMENT_KEYS
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.analysis.rules.grounding.evidence import moment
 from pandaeval_collector.analysis.rules.grounding.values import Value, fold, squeezed, times, values_of
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace, read_only_hints
 from pandaeval_collector.base.lazy_pattern import lazily
@@ -23,6 +22,8 @@ MOST_CLAIMS = 300
 _MOST_ANSWER = 20_000
 """Characters of an answer that are looked at."""
 _LONGEST_SENTENCE, _LONGEST_ARGUMENT = 400, 200
+_LEAST_NUMBER = 3
+"""Characters of a number that is looked up."""
 _SENTENCE = re.compile(r"[.!?\n。！？](?:(?<![.!?])|(?=\s))")
 _MADE_BY_AGENT = lazily(
     r"limit|page|offset|top_?k|timeout|size|width|height|retries|temperature|seed|max_|min_|depth|code$|script|command"
@@ -35,7 +36,6 @@ _CODE = re.compile(r"```(?s:.*?)(?:```|\Z)|`[^`\n]*`|data:image/[^\s)\"'>]*")
 """Fenced code, names in backticks and data in URLs: no claims."""
 _PLACEHOLDER = lazily(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}", 0)
 """How identifiers are made up to show what one looks like."""
-_EXAMPLE = lazily(r"(?:\be\.g\.|\b(?:for (?:example|instance)|such as|like|say)),?:? ?[\"'(*`]*$")
 _NO_NAME = lazily(r"(?:^|\s)--?[A-Za-z][\w\-]*[ =]\0|[\\/]\0|\0\.[A-Za-z][A-Za-z0-9]{0,4}\b(?!\.[A-Za-z])")
 """Options of a command, escapes and names of files."""
 _VAGUE = lazily(
@@ -51,29 +51,28 @@ _CASE = lazily(
     r"appointments?|refunds?|payments?|flights?|cases?|invoices?|returns?|shipments?|deliver\w+|subscriptions?|cards?|"
     r"balance|tracking|claim|policy|itinerary|membership|purchase)\b"
 )
+
+
 _HOURS = re.compile(
     r"(?<![\w:.])(?:from|open|von|de|da) (\d{1,2}(?::\d\d)?) ?(?:h\b|[ap]m\b)? ?(?:-|to|until|till|bis|à|a|al) ?"
     r"(\d{1,2}(?::\d\d)?)(?![\w:]|\.\d| ?h\b)"
 )
 """From 9 to 17."""
-_NUMBER = Value("number", "", 0, ())
 
 
 @dataclass(slots=True, eq=False)
 class Claim:
-    """A claimed value in an answer (``key`` is ``""``) or call argument ``key``, needed by the agent ``at`` this time.
-
-    ``text``: the whole answer. ``sentence``: around the value, from ``begin``. ``result``: of a successful call.
+    """A claimed value in an answer (``key`` is ``""``) or in the call argument ``key``. ``text``: the
+    whole answer. ``sentence``: around the value, from ``begin``.
     """
 
     value: Value
-    at: int
     span_id: str
     text: str
     sentence: str
     begin: int = 0
     key: str = ""
-    result: Any = None
+    call: ToolCall | None = None
 
     @property
     def around(self) -> str:
@@ -95,14 +94,21 @@ class Claim:
         return bool(self.key) or not self.reads(_VAGUE)
 
     @property
-    def accepted(self) -> bool:
-        """Whether a tool accepted the identifier and repeats it in its result."""
-        return str(self.value.keys[0]) in squeezed(fold(str(self.result)))
+    def is_harmless(self) -> bool:
+        """Whether it had no effect, as the call failed, or the tool repeats the identifier, so that it exists."""
+        if self.call is None:
+            return False
+        found = self.call.has_result and str(self.value.keys[0]) in squeezed(fold(str(self.call.result)))
+        return found or not self.call.has_result or failed(self.call)
 
     @property
     def of_case(self) -> bool:
         """Whether it is about this case: "your booking XKJ482 is paid"."""
         return _CASE.search(self.sentence) is not None
+
+    def is_beside(self, other: Claim) -> bool:
+        """Return whether another claim is in the same sentence."""
+        return (self.span_id, self.begin) == (other.span_id, other.begin)
 
     def reads(self, pattern: re.Pattern[str]) -> bool:
         """Return whether a pattern matches the sentence, with ``\\0`` for the value."""
@@ -112,54 +118,47 @@ class Claim:
 @once_a_trace
 def claims(trace: Trace) -> tuple[list[Claim], list[Claim], list[Claim]]:
     """Return the first typed values and bare numbers of answers, and identifiers of changing calls."""
-    ends = {span.span_id: span.end_ns for span in trace.spans}
     answers = [(turn.assistant, turn.span_id) for turn in trace.turns if turn.assistant]
     if not answers and trace.output:
         answers = [(trace.output, trace.root_span_id)]
     stated: list[Claim] = []
-    last = trace.end_ns  # read once: it looks at every span
     for text, span_id in answers:
-        stated += of_answer(fold(text[:_MOST_ANSWER]), moment(ends.get(span_id, last)) + 1, span_id)
+        stated += of_answer(fold(text[:_MOST_ANSWER]), span_id)
     numbers = [claim for claim in stated if claim.value.kind == "number"]
     typed = [claim for claim in stated if claim.value.kind != "number"]
     return typed[: MOST_CLAIMS + 1], [*islice(_in_calls(trace), MOST_CLAIMS + 1)], numbers[:MOST_CLAIMS]
 
 
-def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
+def of_answer(text: str, span_id: str) -> Iterator[Claim]:
     prose = _CODE.sub(lambda code: " " * len(code[0]), text)
-    values = {value.start: value for value in values_of(prose)}
-    for match in _HOURS.finditer(prose):
-        for end in (1, 2):
-            minutes = times(match[end])
-            if minutes and values.get(match.start(end), _NUMBER).kind == "number":
-                values[match.start(end)] = Value("time", match[end], match.start(end), minutes)
+    values = {value.start: value for value in values_of(prose) if specific(value)}
+    values |= {hour.start: hour for hour in _hours(prose)}
     ends = [match.start() for match in _SENTENCE.finditer(prose)] if values else []
-    for value in filter(specific, values.values()):
+    for value in values.values():
         place, after = bisect_right(ends, value.start), bisect_right(ends, value.end - 1)
         begin = max(ends[place - 1] + 1 if place else 0, value.start - _LONGEST_SENTENCE)
         stop = min(ends[after] + 1 if after < len(ends) else len(text), value.end + _LONGEST_SENTENCE)
-        claim = Claim(value, at, span_id, text, text[begin:stop], begin)
-        line = text.rfind("\n", 0, value.start) + 1
-        is_example = _EXAMPLE.search(text, max(line, value.start - 24), value.start) is not None
-        if is_example or (value.kind in ("identifier", "number") and claim.reads(_NO_NAME)):
-            continue
-        if value.kind in ("identifier", "amount", "date") or (claim.reports and not text.startswith("#", line)):
+        claim = Claim(value, span_id, text, text[begin:stop], begin)
+        is_chosen = value.kind in ("identifier", "number") and claim.reads(_NO_NAME)
+        if not is_chosen and (value.kind in ("identifier", "amount", "date") or claim.reports):
             yield claim
 
 
+def _hours(prose: str) -> Iterator[Value]:
+    for match in _HOURS.finditer(prose):
+        for end in (1, 2):
+            if keys := times(match[end]):
+                yield Value("time", match[end], match.start(end), keys)
+
+
 def specific(value: Value) -> bool:
-    """Return whether a value could be fabricated, unlike zero or a placeholder."""
+    """Return whether a value could be made up: not zero, a short number, a placeholder or the address of a site."""
     match value.kind:
         case "url":
-            _, _, path = value.text.partition("#")[0].partition("://")[2].partition("/")
-            return path.strip("/").count("/") > 0 or any(map(str.isdigit, path))
+            return any(map(str.isdigit, value.text)) or value.text.rstrip("/").count("/") > 3
         case "identifier":
             return len(str(value.keys[0])) > 3 and _PLACEHOLDER.search(str(value.keys[0])) is None
-        case "duration":
-            return value.number != 1440  # 24 hours are a day
-        case "number":
-            return not value.unit.isalpha() or value.unit not in ("st", "nd", "rd", "th")
-    return value.kind != "amount" or value.number != 0
+    return value.number != 0 if value.kind == "amount" else len(value.text) >= _LEAST_NUMBER
 
 
 @once_a_trace
@@ -172,13 +171,12 @@ def changing(trace: Trace) -> list[ToolCall]:
 
 def _in_calls(trace: Trace) -> Iterator[Claim]:
     for call in changing(trace):
-        result = call.result if call.has_result and not failed(call) else None
         for key, item in arguments(call.arguments):
             if squeezed(key) in ARGUMENT_KEYS or _MADE_BY_AGENT.search(key) is not None:
                 continue
             for value in _identifiers(key, fold(str(item)).strip()):
                 around = f"{call.name}({key}={item})"
-                yield Claim(value, moment(call.start_ns), call.span_id, around, "", 0, key, result)
+                yield Claim(value, call.span_id, around, "", 0, key, call)
 
 
 def _identifiers(key: str, text: str) -> Iterator[Value]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate, product
+from itertools import product
 from typing import NamedTuple
 
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules.grounding.claims import Claim, changing
-from pandaeval_collector.analysis.rules.grounding.evidence import Field, Known, form, moment, read
+from pandaeval_collector.analysis.rules.grounding.evidence import Field, Known, form, read
 from pandaeval_collector.analysis.rules.grounding.values import NUMBERS, Value, squeezed, values_of
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import Trace
@@ -22,7 +22,6 @@ _LEAST_DIGITS = 4
 _CENT = 0.01
 _TIMES = range(1, 7)
 """Counts that an answer need not write down: 2 × $174."""
-_MOST_COUNTED = 100
 _VALUE, _NEXT_WORD = re.compile(r"\d[\d.,:]*"), re.compile(r"\W{0,3}([^\W\d_]+)")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
@@ -55,17 +54,29 @@ class TurnComparison:
         self._stated = {claim.value.sign for claim in stated}
 
     @cached_property
-    def _results(self) -> list[tuple[int, Field]]:
-        calls = [call for call in self._trace.tool_calls if call.has_result and not failed(call)]
-        texts = [(call.end_ns, call.result) for call in calls]
-        texts += [(span.end_ns, document) for span in self._trace.spans for document in span.documents]
-        fields = [(moment(end_ns), field) for end_ns, text in texts for field in read(text).fields]
-        return fields[:_MOST_FIELDS]
+    def _results(self) -> list[Field]:
+        """The values in results of calls and in retrieved documents."""
+        texts = [call.result for call in self._trace.tool_calls if call.has_result and not failed(call)]
+        texts += [document for span in self._trace.spans for document in span.documents]
+        return [field for text in texts for field in read(text).fields][:_MOST_FIELDS]
 
     @cached_property
     def _given(self) -> list[Field]:
+        """The identifiers that calls that changed something were given."""
         calls = [call for call in changing(self._trace) if not failed(call)]
-        return [field for call in calls for field in read(call.arguments).fields]
+        return [field for call in calls for field in read(call.arguments).fields if field.value.kind == "identifier"]
+
+    def replaced(self, claim: Claim) -> Contradiction | None:
+        """Return the argument of a call under the name of an identifier that only the user gave."""
+        value = claim.value
+        if value.kind != "identifier" or claim.key or not self._given:
+            return None
+        words = _words_beside(claim)
+        fields = [field for field in self._given if form(field.value) == form(value) and _names(field, words)]
+        others, known = {field.value.sign for field in fields}, {field.value.sign for field in self._results}
+        if len(others) != 1 or others & {value.sign, *self._stated} or value.sign in known:
+            return None
+        return Contradiction(f"the call used {fields[0].label} {fields[0].value.text}")
 
     def against(self, claim: Claim) -> Contradiction | None:
         """Return the results' value in place of an ungrounded value."""
@@ -74,52 +85,32 @@ class TurnComparison:
         if self._doubted > MOST_DOUBTED:
             return None
         if value.kind == "identifier":
-            return self._slip(claim, self._had.results(claim.at))
+            return self._slip(claim, self._had.results())
         if not claim.reports or claim.sentence.rstrip().endswith("?") or _is_scaled(value):
             return None
-        fields = [field for at, field in self._results if at <= claim.at and _alike(field, value)]
+        fields = [field for field in self._results if _alike(field, value)]
         words = _words_beside(claim)
         labelled = [field for field in fields if _names(field, words)]
         slip = self._slip(claim, fields)
-        if slip is not None and not self._is_computed(claim, labelled):
+        if slip is not None and not self._is_computed(claim, labelled, is_sure=True):
             return slip
         is_bare = value.kind == "number" and not value.unit
         if not labelled and (is_bare or words & _CHANGES or claim.reads(_CONVERTED)):
             return None
         other = self._other(claim, fields, labelled)
-        if other is None or self._is_computed(claim, labelled or fields):
-            return None
-        return None if not labelled and self._is_far_computed(claim, fields) else other
-
-    def replaced(self, claim: Claim) -> Contradiction | None:
-        """Return the call argument under the name of a value that only the user gave."""
-        value, words = claim.value, _words_beside(claim)
-        if value.kind not in ("identifier", "number") or (value.kind == "number" and value.number >= _MOST_COUNTED):
-            return None
-        fields = [field for field in self._given if form(field.value) == form(value) and _names(field, words)]
-        others = {field.value.sign for field in fields}
-        if len(others) != 1 or others & {value.sign, *self._stated}:
-            return None
-        counted = sum(field.value.number for field in fields)
-        if value.number == counted > 0 or any(field.value.sign == value.sign for _, field in self._results):
-            return None
-        return Contradiction(f"the call used {fields[0].label} {fields[0].value.text}")
+        return None if other is None or self._is_computed(claim, labelled or fields, bool(labelled)) else other
 
     def _other(self, claim: Claim, fields: Sequence[Field], labelled: Sequence[Field]) -> Contradiction | None:
-        beside = [each.value for each in self._claims if (each.span_id, each.begin) == (claim.span_id, claim.begin)]
         sentence = squeezed(claim.sentence)
-        signs, shapes = {value.sign for value in beside}, {_shape(value) for value in beside}
-        rows = {id(field.row) for field in fields if field.value.sign in signs and field.row}
+        shapes = {_shape(each.value) for each in self._claims if each.is_beside(claim)}
+        rows = {id(field.row) for field in fields if _shape(field.value) in shapes and field.row}
         pool = [field for field in labelled or fields if id(field.row) in rows or _is_owned(field, sentence)]
         if not pool and (labelled or claim.value.kind == "amount"):
             pool = [*(labelled or fields)]
-        pool = [field for field in pool if field.value.sign not in signs and _shape(field.value) not in shapes]
-        others = {field.value.sign: field for field in pool}
-        if not others or not self._stated.isdisjoint(others):
+        others = {field.value.sign: field for field in pool if _shape(field.value) not in shapes}
+        if not others or (len(others) > 1 and not labelled) or not self._stated.isdisjoint(others):
             return None
         first = next(iter(others.values()))
-        if len(others) > 1 and not labelled:
-            return None
         return Contradiction(f"tool results have {first.value.text} ({first.label.strip()})", len(others) == 1)
 
     def _slip(self, claim: Claim, fields: Iterable[Field]) -> Contradiction | None:
@@ -131,34 +122,34 @@ class TurnComparison:
                 return Contradiction(f"tool results have {field.value.text}")
         return None
 
-    def _is_computed(self, claim: Claim, known: Sequence[Field]) -> bool:
-        wanted = claim.value.number
-        return any(abs(each - wanted) <= _CENT for each in _steps(_numbers(claim, known)))
-
-    def _is_far_computed(self, claim: Claim, known: Sequence[Field]) -> bool:
+    def _is_computed(self, claim: Claim, known: Sequence[Field], is_sure: bool) -> bool:
+        """Return whether arithmetic leads to a number: a single step with numbers of the answer and known amounts. If
+        not ``is_sure``, also several steps, or a step with any amount that the agent had."""
         wanted, numbers = claim.value.number, _numbers(claim, known)
+        is_number = claim.value.kind in NUMBERS
+        if not is_number or any(abs(each - wanted) <= _CENT for each in _steps(numbers)):
+            return is_number
+        if is_sure:
+            return False
         wholes = {round(abs(wanted + sign * number), 2) for number in numbers for sign in (1, -1)}
-        if self._had.knows({*wholes, *(wanted / times for times in _TIMES)}, claim.at):
+        if self._had.knows({*wholes, *(wanted / times for times in _TIMES)}):
             return True
         pairs = {sign * one + other for one, other in product(numbers, (0.0, *numbers)) for sign in (1, -1)}
         return wanted == int(wanted) and any(wanted / times - pair in pairs for times in _TIMES for pair in pairs)
 
 
 def _numbers(claim: Claim, known: Sequence[Field]) -> list[float]:
-    if claim.value.kind not in NUMBERS:
-        return []
     beside = [value for value in values_of(claim.text) if value.kind in NUMBERS and value.number != claim.value.number]
     amounts = [field.value.number for field in known]
     return [*dict.fromkeys((*(value.number for value in beside), *amounts, sum(amounts)))][:_MOST_NUMBERS]
 
 
 def _steps(numbers: Sequence[float]) -> Iterator[float]:
+    """Yield multiples of sums and differences, products and shares of two numbers."""
     for one, other in product(numbers, (0.0, *numbers)):
         for times in _TIMES:
             yield from ((one + other) * times, (one - other) * times)
-        yield from (one * other, one / (other or 1.0), one * other / 100, one * (1 - other / 100))
-    for first in range(len(numbers)):
-        yield from accumulate(numbers[first:])
+        yield from (one * other, one * other / 100, one * (1 - other / 100))
 
 
 def _is_owned(field: Field, sentence: str) -> bool:
@@ -208,7 +199,8 @@ def _is_scaled(value: Value) -> bool:
 
 
 def _shape(value: Value) -> str:
-    return re.sub(r"\D", "", value.text).strip("0") if value.kind in NUMBERS else value.text
+    """Return the digits without zeros at the ends, the same for a number in another unit; the reading of others."""
+    return re.sub(r"\D", "", value.text).strip("0") if value.kind in NUMBERS else str(value.keys[0])
 
 
 def _is_slip(wrong: str, right: str) -> bool:

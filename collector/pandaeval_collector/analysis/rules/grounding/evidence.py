@@ -1,12 +1,16 @@
-"""The agent's evidence with times: instructions, definitions, user messages, calls and documents of the session."""
+"""The agent's evidence: instructions, definitions, user messages, call arguments and results, and documents,
+of the trace and earlier session traces.
+
+Each text is parsed once by content, because histories repeat it.
+"""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import orjson
@@ -25,7 +29,6 @@ _BEGUN, _GOES_ON = re.compile(r"(?:[\w%°]|\w[.,:/-])\Z"), re.compile(r"[\w%°]|
 _DECIMAL = re.compile(r"-?\d{1,15}\.\d{1,2}")
 _RUN = re.compile(r"[0-9]+|[^0-9]+")
 _WORTH = re.compile(r"price|cost|fee|amount|total|fare|balance|pay|tax|refund|charge|usd|eur", re.IGNORECASE)
-_UNIT_OF_KEY = re.compile(r"(?:^|[_ ])(kg|lb|km|mile|mb|gb|kb|tb|mph|kmh|day|hour|minute|min|second|percent)s?$", re.I)
 
 
 class Field(NamedTuple):
@@ -43,7 +46,7 @@ class Content:
         self.fields: list[Field] = []
         self._read(raw, "", (), _DEPTH)
         self.keys = {key for each in self.fields for key in _keys(each.value)}
-        self.forms = {form(each.value) for each in self.fields}
+        self.forms = {form(each.value) for each in self.fields if each.value.kind == "identifier"}
 
     def _read(self, value: Any, label: str, row: tuple[str, ...], depth: int) -> None:
         if depth == 0 or value is None or isinstance(value, bool):
@@ -89,16 +92,18 @@ def _parsed(text: str) -> Any:
 
 
 def _of_json(text: str, key: str) -> Value:
-    number, digits, unit = abs(float(text)), text.lstrip("-"), _UNIT_OF_KEY.search(key)
+    """Read a number of JSON. Its key may show that it is an amount."""
+    number, digits = abs(float(text)), text.lstrip("-")
     if _WORTH.search(key) is not None:
         return Value("amount", digits, 0, (number,))
     if len(digits) >= 6 and digits.isdigit():
         return Value("identifier", digits, 0, (digits, number))
-    return Value("number", digits, 0, (number,), unit[1] if unit is not None else "")
+    return Value("number", digits, 0, (number,))
 
 
 def _keys(value: Value) -> Iterator[float | str]:
-    """Yield lookup keys of a value: final digits of identifiers, rounded numbers, cents, days without year, minutes."""
+    """Yield the lookup keys of a value: identifiers, also the digits at their end; numbers, also rounded and in cents;
+    days, also without a year; minutes of times."""
     for key in value.keys:
         if isinstance(key, str):
             yield key
@@ -107,32 +112,24 @@ def _keys(value: Value) -> Iterator[float | str]:
                 yield from (tail, tail[-4:])
         elif value.kind == "date":
             yield from (f"day {key:.0f}", f"day {key % 10000:.0f}")
-        elif value.kind in ("time", "duration"):
+        elif value.kind == "time":
             yield f"minutes {key:.0f}"
         else:
             yield from {key, key // 1, *(round(key, places) for places in range(3)), round(key / 100, 2)}
 
 
-def _sought(value: Value) -> Iterator[float | str]:
-    if value.kind == "number":
-        yield value.text
-    for key in value.keys:
-        if isinstance(key, str) or value.kind in (*NUMBERS, "identifier"):
-            yield key
-        elif value.kind == "date":
-            yield from (f"day {key:.0f}", f"day {key % 10000:.0f}")
-        else:
-            yield f"minutes {key:.0f}"
-            if value.kind == "duration":
-                yield from (key, key / 60, key / 1440)
-            elif key >= 60:
-                yield key // 60 * 100 + key % 60
+def _sought(value: Value) -> set[float | str]:
+    """Return the keys, any of which has to be known: of a time also 1100, as numbers write it."""
+    if value.kind == "date":
+        return {*_keys(value)}
+    if value.kind != "time":
+        return {value.text, *value.keys}
+    clock = {key // 60 * 100 + key % 60 for key in value.keys if isinstance(key, float) and key >= 60}
+    return {*_keys(value), *clock}
 
 
 def form(value: Value) -> str:
-    """Return a value's kind; for identifiers also their length and whether letters precede digits."""
-    if value.kind != "identifier":
-        return value.kind
+    """Return whether an identifier is letters before digits or a mixture, and its length."""
     key = str(value.keys[0])
     runs = _RUN.findall(key)
     return f"{'mixed' if len(runs) > 2 else ''.join('9' if run[0].isdigit() else 'a' for run in runs)} {len(key)}"
@@ -159,93 +156,71 @@ def read(value: Any) -> Content:
 
 
 @dataclass
-class Source:
-    """A text or JSON text that the agent had from ``at`` on (:func:`moment`)."""
-
-    who: Whose
-    at: int
-    raw: str
-
-    @property
-    def content(self) -> Content:
-        return _kept[self.raw]
-
-
-@dataclass
 class Known:
-    """All evidence in time order. ``own``: the agent's earlier answers. ``cut``: not all was read."""
+    """All that the agent had, as texts. ``own``: the agent's earlier answers. ``cut``: not all was read."""
 
-    sources: list[Source] = field(default_factory=list)
+    sources: dict[tuple[Whose, str], None] = field(default_factory=dict)
     own: dict[str, None] = field(default_factory=dict)
     cut: bool = False
-    _seen: set[tuple[Whose, str]] = field(default_factory=set)
-    _ends: list[int] = field(default_factory=lambda: [0])
+    _left: int = MOST_CHARS
 
-    @cached_property
-    def _text(self) -> str:
-        return "".join(f"{source.raw}\n" for source in self.sources)
-
-    def add(self, who: Whose, at: int, value: Any) -> None:
-        """Add a text or JSON value once. Call in time order."""
+    def add(self, who: Whose, value: Any) -> None:
+        """Add a text or JSON value once."""
         if value is None or value == "" or value == []:
             return
         raw = spelled(value)
         if who == "told":
             self.own[raw] = None
-        elif (who, raw) not in self._seen:
-            self._seen.add((who, raw))
-            end = self._ends[-1] + len(raw) + 1
-            self.cut = self.cut or end > MOST_CHARS
+        elif (who, raw) not in self.sources:
+            self._left -= len(raw)
+            self.cut = self.cut or self._left < 0
             if not self.cut:
-                self.sources.append(Source(who, at, raw))
-                self._ends.append(end)
+                self.sources[who, raw] = None
 
-    def has(self, value: Value, at: int) -> bool:
-        """Return whether the agent had a value by a time, in any spelling or rounded."""
-        if len(value.text) >= _LEAST_VERBATIM and self._verbatim(value.text, at):  # most: no text is read
-            return True
-        if self.knows(set(_sought(value)), at):
+    @cached_property
+    def _text(self) -> str:
+        return "\n".join(raw for _, raw in self.sources)
+
+    def has(self, value: Value, is_argument: bool = False) -> bool:
+        """Return whether the agent had a value in any spelling, or rounded; for an argument, not only in calls."""
+        if not is_argument and len(value.text) >= _LEAST_VERBATIM and _stands(value.text, self._text):
+            return True  # most: no text is read
+        if self.knows(_sought(value), is_argument):
             return True
         key = str(value.keys[0])
-        if value.kind in (*NUMBERS, "date", "time", "duration") or len(key) < 5 or (key.isdigit() and len(key) < 9):
+        if value.kind in (*NUMBERS, "date", "time") or len(key) < 5 or (key.isdigit() and len(key) < 9):
             return False
-        return any(key in squeezed(fold(source.raw)) for source in self._by(at))
+        return any(key in squeezed(fold(raw)) for raw in self._raw(is_argument))
 
-    def knows(self, keys: set[float | str], at: int) -> bool:
-        return any(not keys.isdisjoint(source.content.keys) for source in self._by(at))
+    def knows(self, keys: set[float | str], is_argument: bool = False) -> bool:
+        return any(not keys.isdisjoint(_kept[raw].keys) for raw in self._raw(is_argument))
 
     def has_form(self, value: Value) -> bool:
-        return any(form(value) in source.content.forms for source in self.sources if source.who != "call")
+        return any(form(value) in _kept[raw].forms for raw in self._raw(True))
 
-    def results(self, at: int) -> Iterator[Field]:
-        for source in self._by(at):
-            if source.who == "result":
-                yield from source.content.fields
+    def results(self) -> Iterator[Field]:
+        """Yield the fields of all results, the newest first."""
+        for who, raw in reversed(self.sources):
+            if who == "result":
+                yield from _kept[raw].fields
 
-    def _by(self, at: int) -> Iterator[Source]:
-        return reversed(self.sources[: bisect_right(self.sources, at, key=lambda source: source.at)])
-
-    def _verbatim(self, text: str, at: int) -> bool:
-        end = self._ends[bisect_right(self.sources, at, key=lambda source: source.at)]
-        whole, place = self._text, self._text.find(text, 0, end)
-        while place >= 0:  # a search for plain text takes a fraction of the time of a pattern with these borders
-            if not _GOES_ON.match(whole, place + len(text)) and not _BEGUN.search(whole[max(0, place - 2) : place]):
-                return True
-            place = whole.find(text, place + 1, end)
-        return False
+    def _raw(self, is_argument: bool) -> Iterator[str]:
+        return (raw for who, raw in reversed(self.sources) if who != "call" or not is_argument)
 
 
-def moment(at_ns: int, who: Whose = "result") -> int:
-    """Convert a time to half nanoseconds. Call arguments are known just after their start."""
-    return 2 * at_ns + (who == "call")
+def _stands(text: str, whole: str) -> bool:
+    """Return whether a text stands in another to the letter, and not within a longer value."""
+    place = whole.find(text)
+    while place >= 0:  # a search for plain text takes a fraction of the time of a pattern with these borders
+        if not _GOES_ON.match(whole, place + len(text)) and not _BEGUN.search(whole[max(0, place - 2) : place]):
+            return True
+        place = whole.find(text, place + 1)
+    return False
 
 
 def evidence(trace: Trace, earlier: Iterable[tuple[Whose, Any]] = ()) -> Known:
     """Read the evidence of the trace's spans, and ``earlier`` session content."""
     found = Known()
-    for who, value in earlier:
-        found.add(who, 0, value)
-    dated = [(moment(at, who), who, value) for at, who, value in (*held(trace), *shown(trace))]
-    for at, who, value in sorted(dated, key=lambda each: each[0]):
-        found.add(who, at, value)
+    for who, value in chain(earlier, shown(trace), held(trace)):
+        found.add(who, value)
     return found

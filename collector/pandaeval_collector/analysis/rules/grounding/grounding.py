@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.analysis.rules.grounding.before import BEFORE, Before, hidden, shows_history, shows_results
+from pandaeval_collector.analysis.rules.grounding.before import BEFORE, Before, hidden, shows_results
 from pandaeval_collector.analysis.rules.grounding.claims import MOST_CLAIMS, Claim, claims
 from pandaeval_collector.analysis.rules.grounding.contradictions import TurnComparison
 from pandaeval_collector.analysis.rules.grounding.evidence import Known, evidence
@@ -15,8 +15,6 @@ from pandaeval_collector.analysis.rules.grounding.values import fold
 from pandaeval_collector.analysis.rules.response_recovery import answering_span
 from pandaeval_otel.model import Kind, Trace
 
-_LEAST_NUMBER = 3
-"""Characters of a bare number that is put to the judge."""
 _TIMESTAMP = 13
 """Digits of a time in milliseconds, or of a sum of such times."""
 
@@ -69,7 +67,7 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     before = earlier.found if earlier is not None else ()
     had = evidence(trace, before)
     if not _looked(trace, before):
-        stated, numbers = _of_case(stated), []
+        stated, numbers = [claim for claim in stated if claim.of_case], []
     found = Grounding(hidden=hidden(trace, earlier))
     if had.cut:
         found.hidden = found.hidden or "the run is longer than the part that is checked"
@@ -78,24 +76,13 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
         found.notes.append(f"only the first {MOST_CLAIMS} values were checked")
     comparison = TurnComparison(trace, had, [*stated, *numbers])
     said = _said(trace, earlier, had)
-    unsure = earlier is None and not shows_history(trace)
     for claim in [*stated, *called][:MOST_CLAIMS]:
-        if had.has(claim.value, claim.at):
-            _confirm(claim, comparison, found)
-        elif found.hidden is not None or claim.value.text in said or (unsure and claim.accepted):
-            found.hidden = found.hidden or BEFORE
-            found.open.append(claim)
-        else:
+        _check(claim, comparison, had, said, found)
+    for claim in numbers if found.hidden is None else ():  # they count only where results contradict them
+        if not had.has(claim.value):
             _sort_out(claim, comparison, had, found)
-    for claim in numbers:
-        _weigh_number(claim, comparison, had, found)
     found.loose.sort(key=lambda loose: (not loose.fails, not loose.instead))
     return found if found.total or found.open or found.for_judge else None
-
-
-def _of_case(stated: Sequence[Claim]) -> list[Claim]:
-    typed = [claim for claim in stated if claim.value.kind in ("identifier", "amount", "date")]
-    return [claim for claim in typed if claim.of_case]
 
 
 def _said(trace: Trace, earlier: Before | None, had: Known) -> str:
@@ -104,12 +91,17 @@ def _said(trace: Trace, earlier: Before | None, had: Known) -> str:
     return fold("\n".join(had.own))
 
 
-def _confirm(claim: Claim, comparison: TurnComparison, found: Grounding) -> None:
-    replaced = comparison.replaced(claim)
-    if replaced is None or claim.key:
-        found.check(claim)
-    else:
+def _check(claim: Claim, comparison: TurnComparison, had: Known, said: str, found: Grounding) -> None:
+    """Count a claim as grounded or contradicted by a call, leave it open, or sort it out."""
+    if (replaced := comparison.replaced(claim)) is not None:
         found.reject(Loose(claim, replaced.instead))
+    elif had.has(claim.value, bool(claim.key)):
+        found.check(claim)
+    elif found.hidden is not None or claim.value.text in said:
+        found.hidden = found.hidden or BEFORE
+        found.open.append(claim)
+    else:
+        _sort_out(claim, comparison, had, found)
 
 
 def _sort_out(claim: Claim, comparison: TurnComparison, had: Known, found: Grounding) -> None:
@@ -122,18 +114,10 @@ def _sort_out(claim: Claim, comparison: TurnComparison, had: Known, found: Groun
         found.for_judge.append(claim)
 
 
-def _weigh_number(claim: Claim, comparison: TurnComparison, had: Known, found: Grounding) -> None:
-    replaced = comparison.replaced(claim)
-    if replaced is not None:
-        found.reject(Loose(claim, replaced.instead))
-    elif found.hidden is None and len(claim.value.text) >= _LEAST_NUMBER and not had.has(claim.value, claim.at):
-        _sort_out(claim, comparison, had, found)
-
-
 def _is_made_up(claim: Claim, had: Known) -> bool:
-    """Return whether an identifier reports on this case, or the agent had others of its form."""
+    """Return whether an identifier is fabricated: it reports on this case, or the agent had others of its form."""
     is_timestamp = claim.value.text.isdigit() and len(claim.value.text) == _TIMESTAMP
-    if not claim.reports or is_timestamp or (claim.key and claim.result is None):
+    if not claim.reports or is_timestamp or claim.is_harmless:
         return False
     return claim.of_case or had.has_form(claim.value)
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pandaeval_collector.base.lazy_pattern import lazily
 
-Kind = Literal["identifier", "amount", "number", "date", "time", "duration", "address", "url"]
+Kind = Literal["identifier", "amount", "number", "date", "time", "address", "url"]
 NUMBERS = ("amount", "number")
 # One spelling for digits, dashes, blanks and quotation marks of all scripts.
 _PLAIN_SIGNS = str.maketrans("‐‑‒–—−“”„‟«»’‘‛´٫٬،", '------""""""\'\'\'\'.,,')
@@ -48,14 +48,6 @@ _TIME = (
     rf"|{_APART}{_DAY}(?:[.:]\d{{2}})? Uhr(?: \d{{2}})?|{_APART}{_DAY} ?h ?[0-5]\d(?![\dA-Za-z]| ?min)"
     rf"|(?:{_PARTS_OF_DAY})?\s?{_DAY}\s?[时時点點시](?!间|間|간|長)(?:\s?\d{{1,2}}\s?[分분]|半)?"
 )
-_HOUR, _MINUTE = r"(?:h|hrs?|hours?|Stunden?|heures?|horas?)", r"(?:m|mins?|minutes?|Minuten|minutos?)"
-_DURATION = (
-    rf"\bP(?=\d|T\d)(?:\d+D)?(?:T(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?\b"
-    rf"|{_APART}\d{{1,4}}[ \-]?{_HOUR}\b(?:,? ?(?:and |und |et |y )?\d{{1,2}} ?{_MINUTE}\b)?"
-    rf"|{_APART}\d{{1,4}}[ \-]?{_MINUTE}\b"
-)
-_PART_OF_DURATION = re.compile(r"(?<!\d)(\d++(?:\.\d++)?+)[ \-]?([DHSM])", re.IGNORECASE)
-_MINUTES_OF = {"D": 1440.0, "H": 60.0, "M": 1.0, "S": 1 / 60}
 # Numbers in any format: 1,234.50, 1.234,50, 1 234,5, 1'234, 12,34,567, 1.2k, 3 million, 12万; and their units.
 _SCALES = {
     word: size
@@ -101,7 +93,7 @@ _GLUED_CURRENCIES += "ドル ユーロ ポンド ウォン 달러 유로 위안 
 _UNIT = (
     r"(?:(?:[KMGT]i?B|[kcm]?m|[km]?g|mg|ms|s|x|px|k?W|k?Wh|V|mAh|[KMG]?Hz|[CF]|m?L|ml|oz|lbs?|ft|in|mph|km/h|kmh|D|G|pt|"
     r"em|fps|dpi|p|s?qm)|[ \-]?(?:°\s?[CF]|[KMGT]B|km/h|kmh|mph|km|kg|lbs?|cm|mm|ft|miles?|kilomet(?:er|re)s?|"
-    r"met(?:er|re)s?|days?|weeks?|months?|years?|seconds?|secs?))"
+    r"met(?:er|re)s?|days?|weeks?|months?|years?|hours?|hrs?|minutes?|mins?|seconds?|secs?))"
 )
 _ADDRESSES = lazily(
     r"(?P<url>\b(?:https?://|www\.)[^\s<>\"'()\]}|`]++(?:\([^\s<>\"'()]*+\)[^\s<>\"'()\]}|`]*+)*+)"
@@ -135,10 +127,9 @@ _LONG = 6
 
 @dataclass(slots=True)
 class Value:
-    """A value in a text.
-
-    ``text``: as written, at ``start`` of the folded text. ``keys``: readings, likeliest first; days as ``y * 10000 + m
-    * 100 + d`` (year 0 if missing), times in minutes. ``unit``: of a measure.
+    """A value in a text. ``text``: as written, at ``start`` of the folded text. ``keys``: possible readings, likeliest
+    first. Identifiers and addresses without case and separators; numbers; days as ``y * 10000 + m * 100 + d`` (year 0
+    if missing); minutes of a day. ``unit``: of a measure.
     """
 
     kind: Kind
@@ -305,9 +296,7 @@ _ALTERNATIVES = {
     "amount": rf"(?:{_SIGN}|\b(?:{_CODE_NAMES}))\s?-?{_NUMBER}|{_FREE}{_NUMBER}\s?{_MONEY_AFTER}",
     "phone": r"(?<![\dA-Za-z])(?:\+\d{1,3}[ \-.]?)?(?:\(\d{2,4}\)|\d{3})[ \-.]\d{3}[ \-.]\d{4}(?!\d)|\+\d{8,15}\b",
     "time": _TIME,
-    "duration": _DURATION,
     "percentage": rf"{_FREE}(?:{_PLAIN})\s?(?:%|percent\b|Prozent\b|per cent\b)",
-    "ordinal": rf"{_FREE}\d{{1,3}}(?:st|nd|rd|th)(?![A-Za-z0-9_\-/])",
     "measured": rf"{_FREE}(?:{_PLAIN}){_UNIT}(?![A-Za-z0-9_\-/])",
     "identifier": r"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_\-]{0,63}\d)(?=[0-9_\-]{0,63}[A-Za-z_])"
     r"[A-Za-z0-9]++(?:[\-_]++[A-Za-z0-9]++)*",
@@ -366,20 +355,11 @@ def _read(kind: str, text: str, start: int) -> Value | None:
         case "time":
             minutes = times(text)
             return Value("time", text, start, minutes) if minutes else None
-        case "duration":
-            return _duration(text, start)
         case "phone":
             return Value("identifier", text, start, (squeezed(text),))
         case "identifier":
             return Value("identifier", text, start, (squeezed(text),)) if _is_identifier(text) else None
     return _numeric(kind, text, start)
-
-
-def _duration(text: str, start: int) -> Value | None:
-    """Read 17 h 30 and PT17H30M as 1,050 minutes; Stunden are hours."""
-    parts = _PART_OF_DURATION.findall(re.sub("(?i)st", "h", text))
-    minutes = sum(float(number) * _MINUTES_OF[sign.upper()] for number, sign in parts)
-    return Value("duration", text, start, (minutes,)) if minutes else None
 
 
 def _is_identifier(text: str) -> bool:

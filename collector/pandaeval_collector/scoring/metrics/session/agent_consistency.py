@@ -1,8 +1,8 @@
 """Was the agent consistent throughout this session?
 
-Each trace with a confidence score has a risk: (1 + weighted risks of repetition, tool choice and topic) × weighted lack
-of confidence. The score is 1 - the root mean square of these risks. It does not judge whether the agent was right. It
-is not applicable if no judge rates confidence.
+The metric computes a risk for each trace with a confidence score, and the score is 1 minus the root mean square of
+these risks. The risk is (1 + weighted risks of repetition, tool choice and topic) × weighted lack of confidence. It
+does not judge whether the agent was right. It is not applicable if no judge rates confidence.
 
 Source: PandaProbe, session metrics, *Agent Consistency*.
 """
@@ -66,7 +66,7 @@ METRIC = SessionMetric(
     version="3",
     threshold=0.5,
     question="Was the agent consistent throughout this session?",
-    needs="a session ID, and results of confidence (judged)",
+    needs="a session ID, and results of the judged metric confidence",
     evaluate=_evaluate,
     unscored=(Why.INSUFFICIENT_EVIDENCE,),
     signals=KINDS,

@@ -2,8 +2,8 @@
 
 The metric finds the highest risk of each trace, and scores the session by its worst traces. The risks come from
 confidence, repetition, tool choice, topic, ``response``, ``grounding`` and ``tool_loop``, and from ``correctness`` if
-every trace was judged. The score is 1 - (0.9 × the mean risk of the worst 15 % + 0.1 × the worst risk). It does not
-balance a bad trace with good traces.
+every trace was judged. The score is 1 - (0.9 × the mean risk of the worst 15 % + 0.1 × the worst risk). It does not let
+good traces balance a bad trace.
 
 If any of these metrics fails in a trace, the session fails. If only ``grounding`` fails, or only suspects lower the
 score, the label is ``suspect``, which neither passes nor fails.

@@ -9,7 +9,8 @@ The label is ``unclear`` if the certainty (``metadata.sure``) is within ``judge.
 judge finds no fault, but ``response`` found a crash or a false claim of success. Neither label passes or fails; rates,
 gates and alerts leave both out.
 
-Scale: 0..1, the certainty of the judge that the conversation was handled correctly; at most 0.49 if it was not.
+Scale: 0..1, the certainty of the judge that the conversation was handled correctly; a wrong
+run has at most 0.49.
 Source: ours, measured on conversations that people and checkers judged.
 """
 

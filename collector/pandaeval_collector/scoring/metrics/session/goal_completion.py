@@ -4,7 +4,7 @@ A judge answers yes or no in the call of ``correctness``; there is no score if t
 discussed, partly reached or refused goal is not completed. The goal comes from ``pandaeval.goal``, else from the user's
 words. It does not judge whether the agent was right. Above 24 traces, the judge sees the first and the newest.
 
-Scale: 0 or 1; a gate checks the share of conversations that score 1.
+Scale: 0 or 1. A gate checks the share of conversations with the score 1.
 Source: Agentest, evaluation metrics, *Goal Completion*.
 """
 

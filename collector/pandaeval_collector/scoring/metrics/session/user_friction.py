@@ -4,7 +4,7 @@ A judge counts signs of friction in the user's messages: users repeat themselves
 person or give up. The judge answers in the call of ``correctness``. It does not judge whether the agent was right: a
 right refusal can annoy users.
 
-Scale: 1 none, 0.5 some, 0 much.
+Scale: 1 for no friction, 0.5 for some friction, 0 for much friction.
 Source: ours.
 """
 

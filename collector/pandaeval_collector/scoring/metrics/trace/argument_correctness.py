@@ -1,13 +1,13 @@
 """Were the tools called with the right arguments?
 
-For every tool call, a judge answers yes, no or unknown: do the arguments fit the user's request and the known facts?
-The score is the share of yes among yes and no. It does not judge whether the tool was right (``tool_correctness``).
-``verdicts[].call`` is the 1-based position.
+For every tool call, a judge answers yes, no or unknown: do the arguments fit the user's request and the facts that the
+agent knew? The score is the share of yes among yes and no. It does not judge whether the tool was right
+(``tool_correctness``). ``verdicts[].call`` is the 1-based position.
 
 If a tool refused the arguments because of its schema, code decides no. Calls without fully captured arguments are not
 judged. Of more than 40 calls, the first and last 20 are judged. ``coverage`` is the share of judged calls.
 
-Scale: 0..1, yes / judged calls.
+Scale: 0..1, the share of judged calls with the answer yes.
 Source: PandaProbe, trace metrics, *Argument Correctness*.
 """
 

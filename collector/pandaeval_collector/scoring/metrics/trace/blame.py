@@ -1,11 +1,11 @@
 """Which step broke the run?
 
-If another metric fails a run, this metric names the first wrong step. A judge names it (``correctness`` of the run or
-its session). Without a judge, it is the first step in a failing result: the failed call, the unsupported value or
+If another metric fails a run, this metric names the first wrong step. If a judge named a step (``correctness``), the
+metric uses this step. Otherwise it uses the first step in a failing result: the failed call, the unsupported value or
 claim, or the first repetition. A sub-agent without own steps counts as a step. Other traces of the session can revise
 the step. It does not judge whether the run failed; other metrics do.
 
-Scale: 1 if a finding names the step.
+Scale: always 1. If no step is known, there is no result.
 
 Source: docs/guides/first-wrong-step.md.
 """
@@ -74,7 +74,7 @@ METRIC = TraceMetric(
     version="4",
     threshold=0.0,
     question="Which step broke the run?",
-    needs="a run with a failing metric that names a step",
+    needs="a run in which another metric failed and named a step",
     evaluate=_evaluate,
     explains=True,
     signals_failures_only=True,

@@ -1,7 +1,8 @@
 """Is the answer on topic?
 
-The metric compares the user's message with the answer, by the cosine of their embeddings. If a trace has several turns,
-the score is the mean. It does not judge whether the answer is right: an answer that only repeats the question scores 1.
+The metric compares the meaning of the user's message with the meaning of the answer (cosine of their embeddings). If a
+trace has several turns, the score is the mean. It does not judge whether the answer is right: an answer that only
+repeats the question scores 1.
 
 A message without a subject (yes, thanks, an id) is read with the previous turn. Without it, or if the answer is a bare
 value, the metric does not apply. Short answers, questions, apologies, hand-overs and answers that share words are never

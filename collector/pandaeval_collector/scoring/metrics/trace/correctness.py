@@ -4,7 +4,8 @@ A judge answers the question of ``session.correctness`` for a single run. The me
 session. With ``judge.correctness: trace``, it applies to every trace, and counts for ``agent_reliability``. It does not
 judge tone or length. The labels ``unclear`` and ``disputed`` are those of ``session.correctness``.
 
-Scale: 0..1, the certainty of the judge that the run was handled correctly; at most 0.49 if it was not.
+Scale: 0..1, the certainty of the judge that the run was handled correctly; a wrong run has at
+most 0.49.
 Source: ours, measured on conversations that people and checkers judged.
 """
 

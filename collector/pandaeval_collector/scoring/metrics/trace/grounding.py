@@ -1,7 +1,7 @@
 """Do the values in the answer and in calls come from messages or tool results?
 
 The score is the share of values with a source. Code finds the values, in any language. Typed values of the answer
-(identifiers, amounts, dates, times, durations, e-mail and web addresses, measures) and identifiers in arguments of
+(identifiers, amounts, dates, times, e-mail and web addresses, measures) and identifiers in arguments of
 calls that change something are looked up in the instructions, the user's words, the conversation before, earlier
 results and documents, in any spelling.
 
@@ -141,10 +141,10 @@ def _many(count: int) -> str:
 METRIC = TraceMetric(
     name="grounding",
     kind="code",
-    version="16",
+    version="17",
     threshold=0.0,
     question="Do the values in the answer and in calls come from messages or tool results?",
-    needs="tools or documents, and an answer or calls with specific values",
+    needs="tools or documents, and specific values in the answer or in calls",
     evaluate=_evaluate,
     reads=SessionReads(earlier=MOST_TRACES, unsettled=_unsettled),
     unscored=(Why.INCOMPLETE_TRACE, Why.INSUFFICIENT_EVIDENCE),

@@ -4,7 +4,7 @@ A judge finds the first plan in the agent's thoughts and planning calls, and com
 (``metadata.revisions``) count only if a result caused them. It does not judge whether the plan was good
 (``plan_quality``) or whether the task was completed. Without a plan, the score is assumed.
 
-Scale: 0..1, 1 is every planned step, in order, without other steps.
+Scale: 0..1, 1 means that the agent did every planned step in order, and no other steps.
 Source: PandaProbe, trace metrics, *Plan Adherence*.
 """
 

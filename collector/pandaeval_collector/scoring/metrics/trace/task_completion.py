@@ -1,7 +1,7 @@
 """Did the agent do what it was asked to do?
 
-A judge compares task and outcome, which code reads from the spans. It does not judge tools, steps, plan or the tone of
-the answer.
+A judge compares the user's task with its outcome. Code reads both from the spans. It does not judge tools, steps, plan
+or the tone of the answer.
 
 Facts limit the judge's score (``metadata.capped_by``, ``metadata.judged``). At most 0.49: the run ended with an error
 and without an answer, or an unreported change failed. At most 0.74: all calls failed, unreported. If the agent reported

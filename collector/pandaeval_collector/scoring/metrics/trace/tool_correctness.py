@@ -1,7 +1,7 @@
 """Did the agent choose the right tools?
 
-A judge compares the called tools with the available tools and the user's request. Were they right, needed and complete,
-and was no tool mistaken for another? It does not judge the arguments (``argument_correctness``) or the result
+A judge compares the called tools with the available tools and the user's request. Did the agent call the right tools,
+all necessary tools, and no others? It does not judge the arguments (``argument_correctness``) or the result
 (``task_completion``).
 
 Scale: 0..1, 1 is exactly the tools that the task needs.

@@ -1,8 +1,8 @@
 """Does the agent repeat calls without progress in one trace?
 
-The score is 1 - the share of wasted tool calls, which code finds. A wasted call has the same tool, equivalent
-arguments, no new result or the same error, and no change in between. It does not judge the choice of tools; polling,
-pagination, batches, retries with back-off and checks after a repair are no loops.
+Code finds wasted tool calls, and the score is 1 minus their share. A wasted call repeats an earlier call with
+equivalent arguments, and brings no new result. In between, the agent changed nothing. It does not judge the choice of
+tools. Polling, pagination, batches, retries with back-off and checks after a repair are not loops.
 
 A cycle of three or more rounds fails at any ratio. So does a tool that fails three times in a row for the same reason.
 If the arguments of most calls were not captured, there is no score. If a coding agent called no tool, its code counts

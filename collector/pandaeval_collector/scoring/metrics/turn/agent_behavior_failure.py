@@ -5,7 +5,7 @@ disobey user request, lack of specific information, failure to ask for clarifica
 most severe label; all labels are in ``metadata.labels``. It does not judge other qualities of the answer, or tool calls
 (``tool_call_behavior_failure``).
 
-Scale: 1 for no failure, else 0.
+Scale: 1 without a failure, else 0.
 Source: Agentest, evaluation metrics, *Agent Behavior Failure*.
 """
 

@@ -1,9 +1,9 @@
 """Is the answer consistent in itself and with the conversation before it?
 
-A judge rates the answer of each turn, also against the agent's earlier messages. It does not judge whether the answer
-is on topic; ``relevance`` and ``trace.coherence`` do.
+A judge rates the answer of each turn: does the answer contradict itself or the agent's earlier messages? It does not
+judge whether the answer is on topic; ``relevance`` and ``trace.coherence`` do.
 
-Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is a rating.
+Scale: ratings from 1 to 5, and 5 is best. The score is (rating - 1) / 4. The threshold is a rating.
 Source: Agentest, evaluation metrics, *Coherence*.
 """
 

@@ -3,7 +3,7 @@
 A judge rates the answer of each turn: does it contradict the given knowledge, a retrieved document or a tool result? It
 does not penalise omissions. If no known facts could contradict an answer, there is no score.
 
-Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is a rating.
+Scale: ratings from 1 to 5, and 5 is best. The score is (rating - 1) / 4. The threshold is a rating.
 Source: Agentest, evaluation metrics, *Faithfulness*.
 """
 

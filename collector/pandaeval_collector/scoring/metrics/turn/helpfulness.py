@@ -3,7 +3,7 @@
 A judge rates the answer of each turn: does it give information that the user can act on? It does not judge whether the
 answer is true (``faithfulness``), or its length (``verbosity``).
 
-Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is a rating.
+Scale: ratings from 1 to 5, and 5 is best. The score is (rating - 1) / 4. The threshold is a rating.
 Source: Agentest, evaluation metrics, *Helpfulness*.
 """
 

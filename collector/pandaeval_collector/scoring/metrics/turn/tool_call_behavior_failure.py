@@ -6,7 +6,7 @@ are suspects. A result shows the most severe label. ``metadata.labels`` lists al
 repeated calls. It does not judge the answer. Most severe first: ignored tool result, wrong tool, wrong arguments,
 missing tool call, repeated tool call, unnecessary tool call.
 
-Scale: 1 for no failure, else 0.
+Scale: 1 without a failure, else 0.
 Source: Agentest, evaluation metrics, *Tool Call Behavior Failure*.
 """
 
@@ -63,7 +63,7 @@ METRIC = failures(
     about=__doc__,
     version="5",
     question="Were the tools used correctly in this turn?",
-    needs="tool calls or definitions, and a judge except for repeated calls",
+    needs="tool calls or definitions, and a judge for all labels except repeated calls",
     text="""
 Were the tools used correctly in this turn? Name every kind of failure that plainly applies, and none on a mere
 suspicion:

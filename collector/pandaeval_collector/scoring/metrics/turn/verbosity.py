@@ -1,9 +1,9 @@
 """Is the answer as long as necessary, and no longer?
 
-A judge rates the length of the answer of each turn; too short and too long are rated alike, as in the source. It does
-not judge the content of the answer.
+A judge rates the length of the answer of each turn. Too short and too long answers get the same low ratings, as in the
+source. It does not judge the content of the answer.
 
-Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is a rating.
+Scale: ratings from 1 to 5, and 5 is best. The score is (rating - 1) / 4. The threshold is a rating.
 Source: Agentest, evaluation metrics, *Verbosity*.
 """
 

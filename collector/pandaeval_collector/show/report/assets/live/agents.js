@@ -42,7 +42,7 @@ async function agentsPage(query) {
       el("td", {}, verdictsOf(query, agent.agent)), isScored(agent) ? el("td", {}, runs("1", failedShare(agent.failed, agent.runs, el("small", {}, ` ${number(agent.failed)} of ${number(agent.runs)}`)))) : el("td", { class: "muted" }, "not scored"), el("td", {}, spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad)),
       [agent.us === null ? "–" : duration(agent.us), agent.us95 === null ? "–" : duration(agent.us95), agent.tokens ? compact(agent.tokens) : "–", agent.usd === null ? "–" : dollars(agent.usd)].map((text) => el("td", {}, text)));
   };
-  return [el("div", { class: "top" }, el("h1", {}, "Agents"), el("span", { class: "muted", role: "status" }, many(found.agents.length, "agent")), windows(query)), filters("agents", query),
+  return [el("div", { class: "top" }, el("h1", {}, "Agents"), el("span", { class: "muted", role: "status" }, many(found.agents.length, "agent")), windows(query)), await filters("agents", query),
     el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, found.agents.map(row)))),
     el("p", { class: "muted" }, "Latency, tokens and cost per run, of the newest 5,000 runs. Cost as spans state it (operation.cost, gen_ai.usage.cost, llm.cost.total), else by list price."),
     await costs(query),

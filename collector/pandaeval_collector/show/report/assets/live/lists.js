@@ -85,11 +85,16 @@ async function listing(of, query) {
   return { body, rows: [rows, foot] };
 }
 
-function filters(of, query) {
-  const [path] = addressed().split("?");
+// The fields of the filters. `fault`: what the collector says of a value, `{name, text}`: it is shown at its field.
+async function filters(of, query, fault = null) {
+  const [path] = addressed().split("?"), [users, versions, models] = await Promise.all(["user", KINDS.version, KINDS.model].map(valuesOf));
   const change = (name) => (event) => {
-    const value = event.target.type === "checkbox" ? (event.target.checked ? "1" : "") : event.target.value;
+    const { value } = event.target;
+    if (!event.target.reportValidity()) return;
     if (value) query.set(name, value); else query.delete(name);
+    changed(event);
+  };
+  const changed = (event) => {
     history.replaceState(null, "", `${path}${query.size ? `?${query}` : ""}`);
     const held = event.target.id;
     show(true).then(() => { // as if it had not been made anew
@@ -99,20 +104,49 @@ function filters(of, query) {
   };
   const named = (values) => [["", "any"], ...values.map((each) => [each, each])];
   const asked = [...new Set(whole.rates.map((rate) => `${rate.level}.${rate.metric}`))].sort();
-  const field = (label, name, options) => { const made = choice(label, name, options, query, change); made.querySelector("select").id = `by-${name}`; return made; };
+  const field = (label, name, known) => {
+    const held = query.get(name), options = !held || known.some(([key]) => key === held) ? known : [...known, [held, held]];
+    const made = choice(label, name, options, query, change);
+    made.querySelector("select").id = `by-${name}`;
+    return marked(made, name);
+  };
+  const marked = (made, name) => {
+    if (!fault || name !== fault.name) return made;
+    const input = made.querySelector("input, select");
+    input.setAttribute("aria-invalid", "true");
+    input.setAttribute("aria-describedby", "fault");
+    made.append(el("small", { class: "bad fault", id: "fault", role: "alert" }, fault.text));
+    return made;
+  };
+  // One of the pairs `key=value`: that of an attribute with a field of its own, else the first of all others.
+  const pairs = query.getAll("attribute"), keys = Object.values(KINDS), [other = ""] = pairs.filter((pair) => !keys.includes(pair.split("=")[0]));
+  const pairChanged = (held, made) => (event) => {
+    if (!event.target.reportValidity()) return;
+    const others = query.getAll("attribute").filter((each) => each !== held);
+    query.delete("attribute");
+    for (const pair of [...others, made(event.target.value)]) if (pair) query.append("attribute", pair);
+    changed(event);
+  };
+  const kind = (label, name, values) => {
+    const of = `${KINDS[name]}=`, held = pairs.find((pair) => pair.startsWith(of)) || "", value = held.slice(of.length);
+    if (!values.length && !held) return null;
+    const made = choice(label, name, named([...new Set([...values, value])].filter(Boolean)), new URLSearchParams({ [name]: value }), () => pairChanged(held, (picked) => picked && of + picked));
+    made.querySelector("select").id = `by-${name}`;
+    return made;
+  };
   const chosen = [...CHOSEN, "order"].filter((name) => query.get(name)).length, more = ["user", ...CHOSEN.slice(7)];
   const verdicts = query.get("metric") ? [["", "any"], ["1", "failed in it"], ["0", "passed in it"], ["none", "not scored"]] : [["", "any"], ["1", "with findings"], ["0", "without findings"], ["none", "partly not scored"]];
   verdicts.push(...OPEN.map((label) => [label, label]));
-  const typed = (text, name, given) => el("label", {}, `${text} `, el("input", { id: `by-${name}`, value: query.get(name) || "", onchange: change(name), ...given }));
+  const typed = (text, name, given) => marked(el("label", {}, `${text} `, el("input", { id: `by-${name}`, value: query.get(name) || "", onchange: change(name), ...given })), name);
   return el("details", { class: "filtering", open: !matchMedia("(max-width: 720px)").matches || chosen > 0 }, el("summary", {}, "Filters"), el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
-    field("Agent", "agent", named(whole.agents)), whole.services.length > 1 && field("Service", "service", named(whole.services)), whole.environments.length > 1 && field("Environment", "environment", named(whole.environments)),
+    field("Agent", "agent", named(whole.agents)), (whole.services.length > 1 || query.get("service")) && field("Service", "service", named(whole.services)), (whole.environments.length > 1 || query.get("environment")) && field("Environment", "environment", named(whole.environments)), kind("Version", "version", versions), kind("Model", "model", models),
     field("Metric", "metric", [["", "any"], ...asked.map((key) => [key, metricName(key)])]),
     of === "traces" && field("Order", "order", [["worst", "worst first"], ["newest", "newest first"]]),
     el("label", {}, "Search ", el("input", { type: "search", id: "search", size: 18, value: query.get("q") || "", placeholder: "question, answer (/)", oninput: later(change("q")) })),
     field("Verdict", "failed", verdicts),
     el("details", { class: "more-filters", open: more.some((name) => query.get(name)) }, el("summary", {}, "More"), el("span", {},
-      typed("User", "user", { placeholder: "ID", size: 16 }), typed("Label", "label", { placeholder: "loop, false_success", size: 16 }), typed("Incident", "incident", { placeholder: "ID", size: 16 }), typed("Attribute", "attribute", { placeholder: "service.version=1.4", pattern: "[^=\\s]+=.*" }),
-      typed("Took at least (s)", "min_seconds", { type: "number", min: 0, step: "any" }), typed("Cost at least ($)", "min_usd", { type: "number", min: 0, step: "any" }))), COLUMNS[of] && columns(of), views(), el("a", { class: "ahead", href: comparisonHref(query) }, "Compare")));
+      typed("User", "user", { placeholder: "ID", size: 16, list: "users" }), el("datalist", { id: "users" }, users.map((value) => el("option", { value }))), typed("Label", "label", { placeholder: "loop, false_success", size: 16 }), typed("Incident", "incident", { placeholder: "ID", size: 16 }), typed("Attribute", "attribute", { value: other, placeholder: "tenant=acme", pattern: "[^=\\s]+=.*", title: "key=value", onchange: pairChanged(other, (picked) => picked) }),
+      typed("Took at least (s)", "min_seconds", { type: "number", min: 0, step: "any" }), typed("Cost at least ($)", "min_usd", { type: "number", min: 0, step: "any" }))), COLUMNS[of] && columns(of), views(), exporting(of, query), el("a", { class: "ahead", href: comparisonHref(query) }, "Compare")));
 }
 
 // Which columns a list has: this browser keeps what differs from what is shown else.
@@ -128,6 +162,20 @@ function columns(list) {
       document.querySelector(".columns").open = true;
       document.getElementById(target.id).focus();
     } }), ` ${text}`))));
+}
+
+// Ways to export the rows of the view, as files or by a command.
+function exporting(of, query) {
+  const rows = { sessions: "sessions", traces: "traces", failures: "incidents" }[of], asked = asking(query);
+  if (!rows) return null;
+  const file = (format) => {
+    const to = new URLSearchParams([["of", rows], ["format", format], ...asked]);
+    return el("a", { href: `${location.origin}${location.pathname}api/v1/export?${to}`, download: "" }, { json: "JSON lines", csv: "CSV", otlp: "Spans (OTLP)" }[format]);
+  };
+  const span = isZoomed(query) ? `${asked.get("since") || ""}..${asked.get("until") || ""}` : asked.get("window") === "all" ? "" : `${asked.get("window")}..`;
+  const where = [...[...asked].filter(([name]) => !["window", "since", "until"].includes(name)), ...(span ? [["time", span]] : [])].map(([name, value]) => `${name}=${value}`).join(",");
+  return el("details", { class: "more-filters exporting" }, el("summary", {}, "Export"), el("span", {}, (rows === "incidents" ? ["json", "csv"] : ["json", "csv", "otlp"]).map(file)),
+    rows === "incidents" ? null : el("p", { class: "muted" }, "As a case file, for your test suite:"), rows === "incidents" ? null : copied(`pandaeval export --url ${location.origin} --of ${rows}${where ? ` --where ${shellWord(where)}` : ""} --format case --output cases.yaml`, true));
 }
 
 // Views that this browser keeps, by name; a click shows one, and the address is what is kept.
@@ -149,12 +197,12 @@ function views() {
 async function tracesPage(query) {
   const { body, rows } = await listing("traces", query);
   const matching = await matches("traces", query);
-  return [el("div", { class: "top" }, el("h1", {}, "Traces"), el("span", { class: "muted", role: "status" }, matching ? `${matching}${windowName(query) && ` in the ${windowName(query)}`}` : counted(body, query)), windows(query)), raised(), filters("traces", query), body.index.order.length ? rows : nothing(query)];
+  return [el("div", { class: "top" }, el("h1", {}, "Traces"), el("span", { class: "muted", role: "status" }, matching ? `${matching}${windowName(query) && ` in the ${windowName(query)}`}` : counted(body, query)), windows(query)), raised(), await filters("traces", query), body.index.order.length ? rows : nothing(query)];
 }
 
 async function sessionsPage(query) {
   const { body, rows } = await listing("sessions", query);
-  return [el("div", { class: "top" }, el("h1", {}, "Sessions"), el("span", { class: "muted", role: "status" }, counted(body, query)), windows(query)), filters("sessions", query), body.index.order.length ? rows : nothing(query)];
+  return [el("div", { class: "top" }, el("h1", {}, "Sessions"), el("span", { class: "muted", role: "status" }, counted(body, query)), windows(query)), await filters("sessions", query), body.index.order.length ? rows : nothing(query)];
 }
 
 // How many match what is looked for, of how many: a text or a result is not counted by the list itself.

@@ -13,7 +13,7 @@ async function overview(query) {
     raised(),
     body.index.unasked && !whole.judge ? caveat(body.index.unasked) : null,
     zoomable(found, query),
-    filters("sessions", query),
+    await filters("sessions", query),
     blind ? el("div", { class: "cards" }, unscored(query)) : null,
     incidentList(found, query, FIRST),
     body.index.order.length ? [el("h2", {}, "Sessions ", el("small", {}, "worst first")), rows] : nothing(query),

@@ -5,6 +5,9 @@ const PAGES = { "": overview, failures: failuresPage, sessions: sessionsPage, tr
 const NAVIGATION = Object.keys(PAGES);
 const TITLES = { runs: "Re-evaluations", comparison: "Compare", questions: "Questions for you" };
 
+const FILTERED = [overview, failuresPage, sessionsPage, tracesPage, agentsPage]; // pages with the fields of the filters
+const FIELDS = { text: "q" }; // names of parameters that have another name in an address
+
 const answers = new Map(); // by path: the last answer and its tag
 const MOST_ANSWERS = 30;
 let whole = null; // rates, names and settings
@@ -32,6 +35,8 @@ async function refusal(answer) {
   }
   const error = new Error(said);
   error.expected = true;
+  const [place, name] = (answer.status === 422 && /^(\w+)(?:\.\d+)?: /.exec(said)) || [""];
+  if (place) error.fault = { name: FIELDS[name] || name, text: said.slice(place.length) };
   return error;
 }
 
@@ -56,7 +61,15 @@ async function pageOf(kind, at, query) {
     return one();
   }
   lastList = addressed();
-  return (PAGES[kind] || overview)(query);
+  const page = PAGES[kind] || overview;
+  try {
+    return await page(query);
+  } catch (error) {
+    if (!error.fault || !FILTERED.includes(page)) throw error;
+    watched = null;
+    said("");
+    return [el("div", { class: "top" }, el("h1", {}, TITLES[kind] || humane(kind || "overview")), windows(query)), await filters(kind, query, error.fault), el("p", { class: "notice" }, "Correct the marked filter, or ", el("a", { href: `#/${kind}` }, "clear all filters"), ".")];
+  }
 }
 
 async function traceOf(id, query) {
