@@ -31,6 +31,7 @@ from pandaeval_lab.cases.graders import CaseFault, complete, known_graders, out_
 
 # Sentences on what is wrong with a case file: what stands there, and what to write instead.
 _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
+    "agents": ("an agent", shapes.AgentEntry, "{url: 'http://127.0.0.1:8000/chat'}"),
     "cases": ("a case", shapes.Case, "{id: refund-3}"),
     "expected_tools": ("an expected call", shapes.ExpectedCall, "{tool_name: search}"),
     "interactions": ("an interaction", shapes.Interaction, "{expected_tools: []}"),

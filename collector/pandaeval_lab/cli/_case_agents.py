@@ -23,10 +23,13 @@ _ROWS = 60
 Document = Mapping[str, Any]
 
 
-def named_agents(agents: Sequence[str]) -> dict[str, str]:
-    """Return agents by name, from ``NAME=AGENT`` or the agent itself. Raises ``UserError`` for a repeated name."""
-    found: dict[str, str] = {}
-    for each in agents:
+def named_agents(agents: Sequence[str] | None) -> dict[str, str | None]:
+    """Return agents by name, from ``NAME=AGENT`` or the agent itself. ``None``: the agents of the case file.
+
+    Raises ``UserError`` for a repeated name.
+    """
+    found: dict[str, str | None] = {} if agents else {"": None}
+    for each in agents or ():
         named = _NAMED.fullmatch(each)
         name, agent = named.groups() if named else (_UNSAFE.sub("-", each).strip("-."), each)
         if name in found:

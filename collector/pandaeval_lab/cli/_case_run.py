@@ -6,7 +6,6 @@ import asyncio
 import os
 import secrets
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -36,15 +35,21 @@ from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._reachable import unreachable
 from pandaeval_lab.cli._watch import watch
 from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation
-from pandaeval_lab.running.agent import http_agent, python_agent
+from pandaeval_lab.running.agent import Agent
+from pandaeval_lab.running.arrivals import Arrivals, owners_of
 from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of, unless_interrupted
+from pandaeval_lab.running.kinds import entry_of, start
 from pandaeval_lab.running.mock_replies import MockReplies
 from pandaeval_lab.running.mocked import use_mocks
+from pandaeval_lab.running.python_agent import object_agent
 from pandaeval_lab.running.receiver import SpanReceiver
 from pandaeval_lab.running.simulated import Simulator
 
 _FILES = "Case files (YAML or JSON), folders of them, or patterns such as 'cases/**/*.yaml'."
-_AGENT = "Agent: module:function, ./file.py:function or an HTTP address. Repeat to compare; NAME=AGENT sets a name."
+_AGENT = (
+    "Agent under test: module:function, ./file.py:function, an HTTP address, or a name in agents of the case file. "
+    "Default: agent of each case, else the first of agents. Repeat to compare agents; NAME=AGENT sets a name."
+)
 _SIMULATE = "Model that plays the user in cases with a scenario, in litellm format. The judge.* settings apply."
 _OUTPUT = "Write traces.pb, results.jsonl, report.html and cases.xml to this folder."
 _BASELINE = "results.jsonl of an earlier run; exit with 1 if trials do worse."
@@ -53,13 +58,15 @@ _WATCH = "Run again when a file below the working directory changes."
 _NO_FAIL = "Report failing cases and scenarios, but do not fail for them."
 _TEMPERATURE = 0.7
 """Of the simulated user, unless judge.parameters sets another."""
-_FLUSH_MS, _POLL_S, _INTERRUPTED = 30_000, 0.2, 130
+_INTERRUPTED = 130
+_OBJECT = "the given object"
+"""Name of an agent that is a Python object."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseRunOptions:
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help=_FILES)]
-    agent: Annotated[list[str], typer.Option(help=_AGENT, metavar="AGENT")]
+    agent: Annotated[list[str] | None, typer.Option(help=_AGENT, metavar="AGENT")] = None
     trials: Annotated[int, typer.Option(min=1, help="Number of attempts at each case.")] = 1
     simulate: Annotated[str | None, typer.Option(metavar="MODEL", help=_SIMULATE)] = None
     seed: Annotated[int, typer.Option(help="Random seed of the simulated conversations.")] = 0
@@ -140,12 +147,15 @@ class CaseRun:
         self, options: CaseRunOptions, agent: Any, suite: Suite, folder: Path, summary: Path | None = None
     ) -> None:
         """``agent``: as ``--agent``, or a Python object; ``summary``: file of the tables; default: standard output."""
-        self.options, self.agent, self.folder = options, agent, folder
-        self.is_remote = isinstance(agent, str) and agent.startswith(("http://", "https://"))
+        self.options, self.folder, self._target = options, folder, agent
         self.config = config_with_trials(options.config, {"judge.detail": "all"})
         self.limits = options.seconds("turn_timeout"), options.seconds("case_timeout"), options.seconds("wait")
-        if self.is_remote and (why := unreachable(agent)):
-            raise UserError(f"--agent {agent} cannot be reached ({why}): start it first")
+        name = agent if agent is None or isinstance(agent, str) else _OBJECT
+        names = {case.id: _agent(name, suite, case) for case in suite.cases}
+        self.entries = {each: entry_of(each, suite) for each in names.values()}
+        for each, entry in self.entries.items():
+            if (address := entry.url or entry.openai) and (why := unreachable(address)):
+                raise UserError(f"--agent {each} cannot be reached ({why}): start it first")
         try:
             folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=folder).close()  # said now, not when all attempts are made
@@ -153,28 +163,19 @@ class CaseRun:
             raise UserError(f"--output {folder}: {error.strerror}; name a writable folder") from error
         run_id = secrets.token_hex(4)
         self.attempts = [
-            Attempted(case, str(trial), f"{case.id}/{trial}/{run_id}")
+            Attempted(case, str(trial), f"{case.id}/{trial}/{run_id}", agent=names[case.id])
             for case in suite.cases
             for trial in range(1, max(options.trials, case.scenario.conversations if case.scenario else 1) + 1)
         ]
         self.is_whole = True
         self.results, self.transcripts = CollectedResults(), Transcripts(suite, options.verbose)
-        graded = {name: getattr(options, name) for name in ("config", "metrics", "model", "baseline")}
+        graded = {each: getattr(options, each) for each in ("config", "metrics", "model", "baseline")}
+        graded |= {"cases": Path(options.files[0]), "cases_report": folder / "cases.xml", "output": summary}
+        saved = SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html")
         self._evaluation = Evaluation(
-            EvaluateOptions(
-                [str(folder / "traces.pb")],
-                cases=Path(options.files[0]),
-                cases_report=folder / "cases.xml",
-                output=summary,
-                **graded,
-            ),
+            EvaluateOptions([str(folder / "traces.pb")], **graded),
             suite,
-            outputs=(
-                SavedResults(folder / "results.jsonl"),
-                HtmlReport(folder / "report.html"),
-                self.transcripts,
-                self.results,
-            ),
+            outputs=(*saved, self.transcripts, self.results),
             case_gates=CaseGates(self.attempts, options.no_fail),
         )
         self.simulation: Config | None = None
@@ -182,8 +183,14 @@ class CaseRun:
             parameters = {"temperature": _TEMPERATURE, **self.config.judge.parameters, "seed": options.seed}
             self.simulation = settings_of(options.config, options.simulate, {"judge.parameters": parameters})
 
+    def start(self, name: str, held: AsyncExitStack, replies: MockReplies) -> Agent:
+        """Return an agent, which lives while ``held`` is open. Raises ``UserError``."""
+        if name == _OBJECT:
+            return object_agent(self._target, _OBJECT, held, replies)
+        return start(self.entries[name], held, replies)
+
     def attempt(self) -> bool:
-        """Make the attempts. Returns whether one ended."""
+        """Make the attempts. Returns whether any ended."""
         self.is_whole = asyncio.run(_run(self))
         ended = [attempt for attempt in self.attempts if attempt.has_ended]
         if not self.is_whole:
@@ -206,30 +213,34 @@ def _tell(what: str, attempts: Sequence[tuple[Attempted, str]]) -> None:
 
 
 async def _run(run: CaseRun) -> bool:
-    options, attempts = run.options, run.attempts
+    options, attempts, entries = run.options, run.attempts, run.entries
     turn_s, case_s, wait_s = run.limits
     async with AsyncExitStack() as held:
-        receiver = await held.enter_async_context(SpanReceiver(run.config if run.is_remote else None))
+        is_remote = any(entry.is_remote for entry in entries.values())
+        is_here = any(entry.python for entry in entries.values())
+        receiver = await held.enter_async_context(SpanReceiver(run.config if is_remote else None))
         os.environ["PANDAEVAL_ENDPOINT"] = receiver.grpc  # for a processor that the agent's module makes
-        if not run.is_remote and any(attempt.case.is_mocked for attempt in attempts):
-            use_mocks(MockReplies([attempt.case for attempt in attempts]))
+        replies = MockReplies([attempt.case for attempt in attempts])
+        if is_here and any(attempt.case.is_mocked for attempt in attempts):
+            use_mocks(replies)
             held.callback(use_mocks, None)
-        agent = http_agent(run.agent, held) if run.is_remote else python_agent(run.agent)
-        tracing = Tracing(receiver.grpc, here=not run.is_remote)
+        agents = {name: run.start(name, held, replies) for name in entries}
+        tracing = Tracing(receiver.grpc, here=is_here)
         held.callback(tracing.close)
         simulator = await _simulator(options, run.simulation, held)
-        case_attempts = CaseAttempts(agent, tracing, turn_s, case_s, options.concurrency, simulator)
+        case_attempts = CaseAttempts(
+            lambda attempt: agents[attempt.agent](), tracing, turn_s, case_s, options.concurrency, simulator
+        )
         with progress(console(stderr=True), "running") as on_ended:
             is_whole = await case_attempts.run(
                 attempts, lambda: on_ended(sum(attempt.has_ended for attempt in attempts), len(attempts))
             )
         if simulator is not None:
             _tell_conversations(simulator, attempts)
-        await asyncio.to_thread(tracing.flush, _FLUSH_MS)
+        arrivals = Arrivals(receiver, tracing, entries, attempts, wait_s)
         # Spans that came are graded even if the user interrupts the wait.
-        deadline = time.monotonic() + wait_s
-        is_whole &= await unless_interrupted(_arrived(receiver, attempts, run.is_remote, deadline))
-        _write_spans(receiver, run)
+        is_whole &= await unless_interrupted(arrivals.wait())
+        _write_spans(receiver, run, is_remote)
         return is_whole
 
 
@@ -249,13 +260,13 @@ def _tell_conversations(simulator: Simulator, attempts: Sequence[Attempted]) -> 
     typer.echo(f"simulated user: {simulator.told()}; conversations: {counts}", err=True)
 
 
-def _write_spans(receiver: SpanReceiver, run: CaseRun) -> None:
-    owners = _owners(receiver, run.attempts)
+def _write_spans(receiver: SpanReceiver, run: CaseRun, is_remote: bool) -> None:
+    owners = owners_of(receiver, run.attempts)
     kept, spoilt = {attempt.spoilt_id for attempt in run.attempts}, set[str]()
     for id_ in receiver.items():
         owner = owners.get(id_)
         if owner is None:
-            if not run.is_remote:
+            if not is_remote:
                 kept.add(id_)
         elif owner.spoilt:
             spoilt.add(id_)
@@ -263,35 +274,6 @@ def _write_spans(receiver: SpanReceiver, run: CaseRun) -> None:
             kept.add(id_)
     receiver.write(run.folder / "traces.pb", kept)
     receiver.write(run.folder / "spoilt.pb", spoilt - kept)
-
-
-def _owners(receiver: SpanReceiver, attempts: Sequence[Attempted]) -> dict[str, Attempted]:
-    """Return the attempts of the arrived traces, without spans of earlier runs."""
-    turns = {id_: attempt for attempt in attempts for id_ in attempt.trace_ids}
-    sessions = {attempt.session: attempt for attempt in attempts}
-    named = receiver.naming(sessions, receiver.items().keys() - turns.keys())
-    return {**turns, **{id_: sessions[session] for id_, session in named.items()}}
-
-
-async def _arrived(receiver: SpanReceiver, attempts: Sequence[Attempted], is_remote: bool, deadline: float) -> None:
-    good = [attempt for attempt in attempts if attempt.has_ended and not (attempt.error or attempt.spoilt)]
-    ids = [id_ for attempt in good for id_ in attempt.trace_ids]
-    # The first span of each trace is ours, and mocks send theirs at once. An agent elsewhere may send late.
-    while not await receiver.is_complete(ids, is_remote) and time.monotonic() < deadline:  # noqa: ASYNC110
-        await asyncio.sleep(_POLL_S)
-    owners = _owners(receiver, attempts)
-    with_spans = {owners[id_].session for id_ in receiver.spoken(owners)}
-    silent = [attempt for attempt in good if attempt.session not in with_spans]
-    if not silent or (not is_remote and receiver.items().keys() - owners.keys()):
-        return
-    cure = "instrument it (docs/start/python.md); its module sets the global TracerProvider when it is loaded"
-    if is_remote:
-        addresses = f"{receiver.grpc} (gRPC) or http://{receiver.http}"
-        cure = f"have it send OTLP to {addresses}, within the trace of traceparent"
-    problem = f"no spans of the agent arrived for {len(silent)} of {many(len(good), 'attempt')}: {cure}"
-    if len(silent) == len(good):
-        raise UserError(problem)
-    typer.echo(f"notice: {problem}", err=True)
 
 
 def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
@@ -317,6 +299,13 @@ def _only(ids: Sequence[str], options: CaseRunOptions) -> Sequence[str]:
             raise no_case("--only", pattern, " ".join(options.files), ids)
         wanted.update(matching)
     return [id_ for id_ in ids if id_ in wanted]
+
+
+def _agent(given: str | None, suite: Suite, case: Case) -> str:
+    name = given or case.agent or next(iter(suite.agents), None)
+    if name is None:
+        raise UserError("no agent is named: use --agent, as in --agent app:answer, or write agents in the case file")
+    return name
 
 
 def _mute(options: CaseRunOptions, case: Case, cure: str) -> UserError:
