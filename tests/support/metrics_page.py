@@ -30,7 +30,7 @@ _LEVELS = {
 _COMMON = {"metric_error", "incomplete_trace", "no_content", "judge_failed", "timeout", "invalid_verdict"}
 _COMMON |= {"injection_suspected", "over_budget", "not_sampled", "simulator_failed", "insufficient_evidence"}
 """Reasons explained in docs/reference/statuses.md."""
-_MOST_WORDS = 45
+_MOST_WORDS = 37
 """Maximum words of a description, in whole sentences."""
 _SCALE = re.compile(r"^Scale: (.*?)\.?(?=\s+Source: |\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _SOURCES = re.compile(r"^(?:Scale|Source): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
@@ -85,9 +85,9 @@ def _section(metric: Metric[Any, Any]) -> str:
     scale = _SCALE.search(text)
     text = _SOURCES.sub("", text)
     needs = metric.needs.removesuffix("; a judge")
-    facts = [f"The metric needs {needs}."] if needs else []
+    facts = [f"**Needs:** {needs}."] if needs else []
     if scale:
-        facts.append(f"Scale: {' '.join(scale[1].split()).partition('. The score is (rating')[0]}.")
+        facts.append(f"**Scale:** {' '.join(scale[1].split()).partition('. The score is (rating')[0]}.")
     return f"### {metric.key}\n\n{_first_sentences(text)}\n\n{' '.join(facts)}\n"
 
 

@@ -4,9 +4,10 @@ The metric compares the answer with the three previous answers of the same sessi
 the highest similarity (cosine × Jaccard). It does not detect a loop inside a trace; ``tool_loop`` does.
 
 A repeated answer is ``excused`` (``metadata.excused``) if the user requested it again, extended or challenged it, or
-repeated the question. The same holds for hold messages, new values, reports of new work and other words (similarity
-below .9). The same answer (.9 or more) to another question (below .5) fails with the label ``loop``. Other answers
-that are the same are ``suspect`` and fail no run. With ``session.loop_signal: raw``, the session reads every score.
+repeated the question. The same holds for hold messages, new values, words of the question, reports of new or failed
+work, and other words (similarity below .9). The same answer (.9 or more) to another question (below .5) fails with the
+label ``loop``. Other answers that are the same are ``suspect`` and fail no run. With ``session.loop_signal: raw``, the
+session reads every score.
 
 Source: PandaProbe, trace metrics, *Loop Detection*.
 """
@@ -33,6 +34,8 @@ _LISTED = 10
 LOOP = "loop"
 _SAME_ANSWER, _OTHER_QUESTION = 0.9, 0.5
 """Two answers are the same from here on, and two questions are different below."""
+_STEM = 5
+"""Letters that forms of a word share: upgrading, upgraded."""
 _SAME_QUESTION = 0.75
 """Two questions that share so much of their content words are one."""
 _ID = re.compile(r"\b(?=[0-9-]{0,40}[A-Z])[A-Z0-9][A-Z0-9-]{4,40}\b")
@@ -113,11 +116,17 @@ def _excuse(trace: Trace, context: TraceContext, comparison: OutputComparison, w
         return "the user is still on hold"
     if context.changed:
         return "it reports work done since then"
+    if context.tried:
+        return "it reports that a new try failed"
     new = {word for word in words - earlier.tokens if any(map(str.isdigit, word))}
     new |= {each.casefold() for each in _ID.findall(output[:_LONGEST]) if not content_tokens(each) <= earlier.tokens}
     listed = sorted(new)[:_LISTED]
     if listed:
         return f"it brings new values: {', '.join(listed)}"
+    stems = {word[:_STEM] for word in context.asked}
+    taken_up = sorted(word for word in words - earlier.tokens if word[:_STEM] in stems)
+    if taken_up:
+        return f"it takes up words of the question: {', '.join(taken_up[:_LISTED])}"
     return "in other words" if comparison.hybrid_score < _SAME_ANSWER else ""
 
 
