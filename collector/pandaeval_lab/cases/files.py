@@ -58,7 +58,7 @@ _FORMS = ("tuple[", "dict[", "literal[")
 """How pydantic marks, within an error's place, the form of a field."""
 _MOST_BYTES = 64 << 20
 _SUFFIXES = (".yaml", ".yml", ".json")
-_CASES = re.compile(r"""^(?:cases|\s*\{?\s*"cases")\s*:""", re.MULTILINE)
+_CASES = re.compile(r"""^(?:cases|\{?[ ]{0,8}"cases"):""", re.MULTILINE)
 _OF_A_FILE = {"name", "graders_from", "cases"}
 """Fields that may differ between the files of a run."""
 _CURE = "write a list of them, such as - id: refund-3, or a map with the key cases"
