@@ -46,10 +46,7 @@ from pandaeval_lab.running.receiver import SpanReceiver
 from pandaeval_lab.running.simulated import Simulator
 
 _FILES = "Case files (YAML or JSON), folders of them, or patterns such as 'cases/**/*.yaml'."
-_AGENT = (
-    "Agent under test: module:function, ./file.py:function, an HTTP address, or a name in agents of the case file. "
-    "Default: agent of each case, else the first of agents. Repeat to compare agents; NAME=AGENT sets a name."
-)
+_AGENT = "Function (module:function), address or name. Default: agent of the case. Repeat to compare."
 _SIMULATE = "Model that plays the user in cases with a scenario, in litellm format. The judge.* settings apply."
 _OUTPUT = "Write traces.pb, results.jsonl, report.html and cases.xml to this folder."
 _BASELINE = "results.jsonl of an earlier run; exit with 1 if trials do worse."
