@@ -28,6 +28,7 @@ from pandaeval_collector.base.untrusted.yaml_text import (
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
 from pandaeval_lab.cases import model as shapes
 from pandaeval_lab.cases.graders import CaseFault, complete, known_graders, out_of_reach
+from pandaeval_lab.cases.personas import with_users
 
 # Sentences on what is wrong with a case file: what stands there, and what to write instead.
 _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
@@ -39,6 +40,7 @@ _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
     "counted_calls": ("counted_calls", shapes.CountedCalls, "{tools: changing}"),
     "recorded": ("recorded", shapes.Recorded, "{messages: [...]}"),
     "mocks": ("a mock", shapes.Mock, "{result: done}"),
+    "personas": ("a persona", shapes.Persona, "{profile: In a hurry}"),
     "scenario": ("scenario", shapes.Scenario, "{goal: Get the money for order 17 back}"),
 }
 """The name, model and an example of each part, by the field that holds it."""
@@ -221,7 +223,11 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
     if not isinstance(given, dict):
         raise CaseFileError(f"{path}: holds no cases; {_CURE}")
     try:
+        if isinstance(named := given.get("personas"), str):
+            given["personas"] = _personas(path.parent / named)
         suite, faults = complete(shapes.Suite.model_validate(given), known)
+        suite, unknown = with_users(suite)
+        faults += unknown
         faults += out_of_reach(suite, modules)
     except ValidationError as error:
         problems = as_told(error.errors(include_url=False))
@@ -230,6 +236,13 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
     if faults:
         raise CaseFileError(_placed(path, faults, lines, inside))
     return suite
+
+
+def _personas(path: Path) -> Any:
+    try:
+        return parse(read_given(path, _MOST_BYTES).decode("utf-8-sig")).value
+    except (OSError, TooLongError, UnicodeDecodeError, BadTextError) as error:
+        raise CaseFileError(f"{path}: cannot be read: {error}; personas names a YAML file of personas") from error
 
 
 def read_json(text: str) -> YamlText:

@@ -154,7 +154,7 @@ class TrialGrader:
         for name, result in found.items():
             yield Graded(name, self._by_name[name].layer, result.success, name in gates, result.finding.reason)
         for name in sorted(gates - found.keys()):
-            if name == "tool_correctness" and trial.expected is None:
+            if name == "tool_correctness" and trial.case.expected is None:
                 continue  # it decides only where tools are declared
             metric = self._by_name.get(name)
             layer = "outcome" if metric is None else metric.layer

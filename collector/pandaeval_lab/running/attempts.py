@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Span, SpanContext, Status, StatusCode
 
 from pandaeval_lab.cases.model import Case
-from pandaeval_lab.cases.trial import RUN_ERROR, RUN_SCOPE, SIMULATED, SIMULATOR_FAILED
+from pandaeval_lab.cases.trial import RUN_ERROR, RUN_SCOPE, SIMULATED, SIMULATOR_FAILED, TURN
 from pandaeval_lab.running.agent import AgentError, RunContext, Talk, TurnLog
 from pandaeval_lab.running.simulated import ENDED, SimulatedUser, Simulator
 from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_case, using_session
@@ -89,7 +89,7 @@ class Tracing:
     @contextmanager
     def turn(self, about: RunContext, marks: Mapping[str, Any]) -> Iterator[Span]:
         """Open the current first span of a turn, which the caller ends."""
-        carrying = context.get_current()
+        carrying = baggage.set_baggage(TURN, str(about.turn))
         for name in (semconv.PANDAEVAL_GOAL, SIMULATED):
             carrying = baggage.set_baggage(name, str(marks[name]), carrying) if name in marks else carrying
         token = context.attach(carrying)
