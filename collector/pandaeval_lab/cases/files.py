@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -57,6 +59,10 @@ _LISTS = {
 _FORMS = ("tuple[", "dict[", "literal[")
 """How pydantic marks, within an error's place, the form of a field."""
 _MOST_BYTES = 64 << 20
+_SUFFIXES = (".yaml", ".yml", ".json")
+_CASES = re.compile(r"""^(?:cases|\{?[ ]{0,8}"cases"):""", re.MULTILINE)
+_OF_A_FILE = {"name", "graders_from", "cases"}
+"""Fields that may differ between the files of a run."""
 _CURE = "write a list of them, such as - id: refund-3, or a map with the key cases"
 _OTLP = ("resourceSpans", "resource_spans", "resourceLogs")
 _MOST_CALLS = 500
@@ -152,6 +158,50 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
         raise CaseFileError(f"{path}: is not UTF-8 text ({error.reason})") from error
     known = [metric.name for metric in known_graders(modules)]
     return _suite(text, path, known, modules)
+
+
+def case_files(patterns: Iterable[str]) -> list[Path]:
+    """Return the files of paths, folders and patterns. Raises ``UserError`` for a pattern without a file."""
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        path = Path(pattern)
+        if path.is_dir():
+            files = sorted(each for each in path.rglob("*") if holds_cases(each))
+        else:
+            is_pattern = has_magic(pattern) and not path.exists()
+            files = sorted(map(Path, glob(pattern, recursive=True))) if is_pattern else [path]
+        if not files:
+            raise CaseFileError(f"{pattern}: has no case file")
+        found.update(dict.fromkeys(files))
+    return [*found]
+
+
+def holds_cases(path: Path) -> bool:
+    """Return whether a file of a folder is a case file: YAML or JSON with ``cases`` at the top level."""
+    if path.suffix not in _SUFFIXES or not path.is_file():
+        return False
+    try:
+        content = read_given(path, _MOST_BYTES).decode("utf-8-sig")
+    except (OSError, TooLongError, UnicodeDecodeError):
+        return False
+    return _CASES.search(content) is not None
+
+
+def read_suites(paths: Sequence[Path], modules: tuple[str, ...] = ()) -> shapes.Suite:
+    """Read case files as one suite. Raises :class:`CaseFileError`."""
+    suites = [read_suite(path, modules) for path in paths]
+    first, cases, places = suites[0], list[shapes.Case](), dict[str, Path]()
+    for path, suite in zip(paths, suites, strict=True):
+        for name in shapes.Suite.model_fields.keys() - _OF_A_FILE:
+            if getattr(suite, name) != getattr(first, name):
+                raise CaseFileError(f"{path}: {name} differs from {paths[0]}; run these files separately")
+        for case in suite.cases:
+            if case.id in places:
+                raise CaseFileError(f"{path}: the id {case.id} is in {places[case.id]} already; rename one")
+            places[case.id] = path
+            cases.append(case)
+    names = {suite.name for suite in suites}
+    return first.model_copy(update={"name": ", ".join(sorted(names - {""})), "cases": tuple(cases)})
 
 
 def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ...]) -> shapes.Suite:

@@ -40,14 +40,22 @@ class Tracing:
             if here:
                 trace.set_tracer_provider(provider)
         provider.add_span_processor(self._spans)
+        self._logs = None
         if here:
             logs = _logs.get_logger_provider()
             if not isinstance(logs, LoggerProvider):
                 logs = LoggerProvider()
                 _logs.set_logger_provider(logs)
-            logs.add_log_record_processor(PandaEvalLogProcessor(endpoint=endpoint))
+            self._logs = PandaEvalLogProcessor(endpoint=endpoint)
+            logs.add_log_record_processor(self._logs)
         self._tracer = provider.get_tracer(RUN_SCOPE)
         self.flush = self._spans.force_flush
+
+    def close(self) -> None:
+        """Stop sending. Later spans of this process are dropped."""
+        self._spans.shutdown()
+        if self._logs is not None:
+            self._logs.shutdown()
 
     def record(self, turn: Turn, is_traced: bool) -> None:
         """Send the messages of a turn as an agent's span, and the calls that the runner made.

@@ -87,7 +87,7 @@ def test_what_the_simulated_user_is_told_is_shown() -> None:
     ],
 )
 def test_some_cases_are_chosen(folder: Path, only: list[str] | None, chosen: list[str]) -> None:
-    options = CaseRunOptions(folder / "suite.yaml", "a:b", only=only)
+    options = CaseRunOptions([str(folder / "suite.yaml")], ["a:b"], only=only)
     assert [case.id for case in _chosen(read_suite(folder / "suite.yaml"), options).cases] == chosen
 
 
