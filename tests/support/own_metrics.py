@@ -26,7 +26,9 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.pass_rate.low": _RATED,
     "pandaeval.pass_rate.high": _RATED,
     "pandaeval.pass_rate.labels": _RATED,
-    "pandaeval.failure_groups": "`failure.group` (ID of the incident, or `__other__`), `failure.label`, `failure.severity`",
+    "pandaeval.failure_groups": (
+        "`failure.group` (ID of the incident, or `__other__`), `failure.label`, `failure.severity`"
+    ),
     "pandaeval.failures": "`failure.label`, `failure.severity`, `gen_ai.agent.name`, `service`",
     "pandaeval.items": "`outcome` (resumed, decided, moved)",
     "pandaeval.members": "`outcome` (taken, rejected), `reason` (failed)",
