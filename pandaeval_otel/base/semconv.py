@@ -84,6 +84,7 @@ PANDAEVAL_TRIAL = "pandaeval.trial"
 PANDAEVAL_GOAL = "pandaeval.goal"
 PANDAEVAL_PROFILE = "pandaeval.user.profile"
 PANDAEVAL_KNOWLEDGE = "pandaeval.knowledge"
+PANDAEVAL_UNTRACED = "pandaeval.untraced"
 PANDAEVAL_SAMPLED = "pandaeval.sampled"
 """``False`` on recorded but unsampled spans, because encoders omit that flag."""
 

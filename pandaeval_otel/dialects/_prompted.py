@@ -22,12 +22,15 @@ _THOUGHT = re.compile(r"\s*+Thoughts?:")
 _CODE = ("<code>", "```")
 _TASK = "New task:\n"
 _SPEAKER = re.compile(
-    r"^(?:(?P<line>System|Human|User|Assistant|AI): ?|<\|im_start\|>(?P<tag>\w+)\n"
-    r"|(?:<\|begin_of_text\|>)?<\|start_header_id\|>(?P<header>\w+)<\|end_header_id\|>\s*)",
-    re.MULTILINE,
+    r"^(?:#{2,4} ?)?(?P<line>system|human|user|assistant|ai): ?"
+    r"|(?:<\|(?:im_start|begin_of_text)\|>|<s>)?(?:(?:(?<=<\|im_start\|>)|<start_of_turn>)(?P<tag>\w+)(?:\n|\Z)"
+    r"|<\|start_header_id\|>(?P<header>\w+)<\|end_header_id\|>\s*|<\|(?P<mark>system|user|assistant)\|>\s*"
+    r"|(?P<turn>\[/?INST\]|<</?SYS>>))",
+    re.MULTILINE | re.IGNORECASE,
 )
-"""Matches a speaker in a prompt: a name at the start of a line, or a ChatML or Llama mark."""
-_CLOSERS = re.compile(r"<\|(?:im_end|eot_id|end_of_text)\|>\s*")
+"""Matches a speaker in a prompt: a name at the start of a line, or a mark of ChatML, Llama, Gemma, Phi or Mistral."""
+_TURNS = {"[inst]": "user", "[/inst]": "assistant", "<<sys>>": "system", "<</sys>>": "user"}
+_CLOSERS = re.compile(r"<\|(?:im_end|eot_id|end_of_text|end)\|>\s*|<end_of_turn>\s*|</?s>")
 _MAX_TOOLS_TEXT = 100_000
 _MAX_DESCRIPTION = 10_000
 
@@ -101,17 +104,23 @@ def split_prompt(messages: Messages | None) -> Messages | None:
     if not messages or len(messages) != 1 or len(messages[0].parts) != 1:
         return messages
     part = messages[0].parts[0]
-    if type(part) is not Text or _SPEAKER.match(part.text) is None:
+    if type(part) is not Text:
         return messages
-    marks = [*_SPEAKER.finditer(part.text)]
-    ends = [*[mark.start() for mark in marks[1:]], len(part.text)]
+    prompt = part.text.strip()
+    if _SPEAKER.match(prompt) is None:
+        return messages
+    marks = [*_SPEAKER.finditer(prompt)]
+    ends = [*[mark.start() for mark in marks[1:]], len(prompt)]
     found: list[Message] = []
+    speakers: set[str] = set()
     for mark, end in zip(marks, ends, strict=True):
-        role = ROLES.get((mark["line"] or mark["tag"] or mark["header"]).lower(), "")
-        text = _CLOSERS.sub("", part.text[mark.end() : end]).strip()
-        if not role or (not text and role != "assistant"):
+        word = next(filter(None, mark.groups())).lower()
+        role = _TURNS.get(word) or ROLES.get(word, "")
+        text = _CLOSERS.sub("", prompt[mark.end() : end]).strip()
+        if not role or (not text and role != "assistant" and word not in _TURNS):
             return messages
+        speakers.add(role)
         if text:
             found.append(Message(role, (Text(text),)))
-    is_prompt = len({message.role for message in found}) > 1 and found[-1].role == "user"
+    is_prompt = len(speakers) > 1 and bool(found) and found[-1].role == "user"
     return tuple(found) if is_prompt else messages

@@ -121,6 +121,11 @@ def _beginning(text: str, side: _Side) -> Messages | None:
     return (messages[0].with_parts(*messages[0].parts, NOT_CAPTURED),)
 
 
+def _is_echo(messages: Messages) -> bool:
+    """Return whether an output only repeats what the agent was given."""
+    return all(message.role in ("user", "system") for message in messages)
+
+
 class _Finder:
     def __init__(self, side: _Side) -> None:
         self._role, self._names = side
@@ -186,10 +191,13 @@ class _Finder:
         return None
 
     def _named(self, item: Object, nesting: int) -> Messages | None:
+        first: Messages | None = None
         for key in self._names:
-            if item.get(key) is not None and (messages := self.find(item[key], True, nesting + 1)):
+            messages = self.find(item[key], True, nesting + 1) if item.get(key) is not None else None
+            if messages and (self._role == "user" or not _is_echo(messages)):
                 return messages
-        return None
+            first = first or messages
+        return first
 
     def _call(self, args: Sequence[Any], kwargs: Object, nesting: int) -> Messages | None:
         if messages := self._named(kwargs, nesting):

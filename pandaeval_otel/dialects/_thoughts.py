@@ -8,22 +8,28 @@ from itertools import islice
 
 from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, Text
 
-_WORDS = r"(?:seed:|ant)?(?:think(?:ing)?|thoughts?|reasoning|reflection|chain_of_thought|scratchpad)"
+_WORDS = (
+    r"(?:[a-z]{1,12}[:_]|ant)?(?:think(?:ing)?|thoughts?|reasoning|reflection|chain_of_thought|scratchpad|monologue)"
+    r"(?:_process)?"
+)
 _TAG = re.compile(
     rf"(?P<open><{_WORDS}(?:\s[^<>]{{0,80}})?>|\[THINK\]|◁think▷|<\|(?:begin_of_thought|START_THINKING)\|>"
+    r"|<\|channel>thought\s"
     r"|(?:<\|start\|>assistant)?<\|channel\|>analysis<\|message\|>|\Aanalysis(?=[A-Z]))"
-    rf"|</{_WORDS}\s*>|\[/THINK\]|◁/think▷|<\|(?:end_of_thought|END_THINKING)\|>"
-    r"|(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>|(?<=[.!?\s])assistantfinal(?=\S)",
+    rf"|</{_WORDS}\s*>|\[/THINK\]|◁/think▷|<\|(?:end_of_thought|END_THINKING)\|>|<channel\|>"
+    r"|(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary)<\|message\|>|(?<=[.!?\s])assistantfinal(?=\S)",
     re.IGNORECASE,
 )
 _SIGNS = ("<", "[/THINK]", "◁", "assistantfinal")
-_MARKS = ("think", "thought", "reasoning>", "reflection>", "scratchpad>", "channel|>", "assistantfinal")
+_MARKS = ("think", "thought", "reasoning>", "reflection>", "scratchpad>", "monologue>", "channel|>", "assistantfinal")
 """Each closed tag has a sign and a mark. Most answers have neither, so searching for them first is 100 times faster."""
 _QUOTES = frozenset("`'\"“”‘’")
 _FENCE = "```"
 _MOST_TAGS = 100
-_END = re.compile(r"<\|(?:end|return|END_RESPONSE)\|>\Z|<\|START_RESPONSE\|>")
+_END = re.compile(r"<\|(?:end|return|(?:end|begin)_of_(?:solution|box)|END_RESPONSE|START_RESPONSE)\|>", re.IGNORECASE)
+_WRAPPED = re.compile(r"<(answer|final_answer|output|response|solution)>(.*)</\1>", re.DOTALL | re.IGNORECASE)
 _ENDS, _BREAKS = ("", *".!?:;…)\n。！？"), ("", "\n", "\r")
+_BLANK = " \t\r\n\ufeff\u200b"
 _NOTHING = Text("")
 
 
@@ -98,19 +104,23 @@ def _counts(text: str, at: int, tags: Sequence[re.Match[str]]) -> bool:
     first = tags[0]
     before = text[at : first.start()]
     if first["open"] is not None:
-        return not before.strip() or any(tag["open"] is None for tag in tags)
+        return not before.strip(_BLANK) or any(tag["open"] is None for tag in tags)
     return before.rstrip(" ")[-1:] in _ENDS or text[first.end() : first.end() + 1] in _BREAKS
 
 
 def _said(text: str, trim: bool = True) -> Iterator[Part]:
-    if not trim or (text := _END.sub("", text).strip()):
+    if trim:
+        text = _END.sub("", text).strip(_BLANK)
+        wrapped = _WRAPPED.fullmatch(text)
+        text = text if wrapped is None else wrapped[2].strip()
+    if text or not trim:
         yield Text(text)
 
 
 def _tags(text: str) -> list[re.Match[str]]:
     found: list[re.Match[str]] = []
     fences = counted = 0
-    first = len(text) - len(text.lstrip())
+    first = len(text) - len(text.lstrip(_BLANK))
     for tag in islice(_TAG.finditer(text), _MOST_TAGS):
         start, end = tag.span()
         fences += text.count(_FENCE, counted, start)

@@ -6,7 +6,7 @@ Removes only wrappers with members that tool results rarely have.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -29,6 +29,13 @@ FINAL_ANSWERS = frozenset({"final_answer", "final_result", "finalanswertool"})
 """Tools by which frameworks return the answer (smolagents, Pydantic AI). They are not tool calls."""
 _FINISH = "finish"
 """DSPy's ReAct ends a run by a tool of this name, without arguments."""
+_HAND_OVER = re.compile(
+    r"finish|attempt_completion|(?:complete_task|task_complete)"
+    r"|(?:submit|return|provide|give)_final_(?:answer|response|result)|respond_to_user",
+    re.IGNORECASE,
+)
+"""Tools by which coding agents and others hand over the answer, as one of the arguments."""
+_HANDED = ("answer", "final_answer", "result", "response", "message", "output", "text", "summary")
 
 _CALL = frozenset({"args", "kwargs"})
 _CALL_NOISE = _CALL | {"sanitize_inputs_outputs", "self", "ctx", "context", "run_context", "tool_context"}
@@ -84,17 +91,28 @@ _VALUES = ("text", "json", "content", *_ERRORS)
 
 @lru_cache(maxsize=1024)
 def may_be_final_answer(name: str) -> bool:
-    word = name.lower()
-    return word == _FINISH or word in FINAL_ANSWERS
+    return name.lower() in FINAL_ANSWERS or _HAND_OVER.fullmatch(name) is not None
 
 
 def is_final_answer(name: str, value: Any) -> bool:
     """Return whether this call is the framework's way to end the run."""
     word = name.lower()
-    if word != _FINISH:
-        return word in FINAL_ANSWERS
+    if word in FINAL_ANSWERS:
+        return True
+    if _HAND_OVER.fullmatch(name) is None:
+        return False
     arguments = tool_arguments(value)
-    return arguments is None or not arguments.value
+    if arguments is None or not arguments.value:
+        return word == _FINISH
+    return type(arguments.value) is dict and handed_text(arguments.value) is not None
+
+
+def handed_text(arguments: Mapping[str, Any]) -> str | None:
+    """Return the answer among a tool's arguments."""
+    for key in _HANDED:
+        if type(text := arguments.get(key)) is str and text.strip():
+            return text
+    return None
 
 
 def tool_of_server(name: str) -> str:

@@ -28,7 +28,13 @@ _METADATA = "metadata"
 _KINDS = KINDS | kinds(
     retrieval="rag", workflow=("workflow", "server", "client"), step=("chain", "span", "module", "component", "task")
 )
-_METRICS = ("prompt_tokens", "completion_tokens", (), (), "reasoning_tokens")
+_METRICS = (
+    ("prompt_tokens", "promptTokens"),
+    ("completion_tokens", "completionTokens"),
+    (),
+    (),
+    ("reasoning_tokens", "reasoningTokens"),
+)
 
 
 class LangWatch(ByKind):
@@ -56,7 +62,7 @@ class LangWatch(ByKind):
     def read_llm(self) -> None:
         read_sides(self, _value(self.get(_INPUT)), _value(self.get(_OUTPUT)))
         self.tools = tool_definitions(as_dict(self.parsed(_PARAMETERS)).get("tools"))
-        self.usage = usage_in(as_dict(self.parsed("langwatch.metrics")), *_METRICS)
+        self.usage = usage_in(as_dict(_value(self.get("langwatch.metrics"))), *_METRICS)
 
     def read_workflow(self) -> None:
         read_sides(self, _value(self.get(_INPUT)), _value(self.get(_OUTPUT)))

@@ -24,9 +24,10 @@ def same_tool(one: str, other: str) -> bool:
 
 
 def same_served(one: str, other: str) -> bool:
-    """Return whether two names denote the same MCP tool, despite the server's name as prefix."""
-    short, long = sorted((_SPELLING.sub("_", one), _SPELLING.sub("_", other)), key=len)
-    return bool(short) and (long == short or long.endswith(f"_{short}"))
+    """Return whether two names denote the same MCP tool, despite the server's name before or behind it."""
+    one, other = (_SPELLING.sub("_", name.replace("@", "_mcp_")) for name in (one, other))
+    short, long = sorted((one, other), key=len)
+    return bool(short) and (long == short or long.endswith(f"_{short}") or long.startswith(f"{short}_mcp_"))
 
 
 def _inside(name: str) -> Iterator[str]:

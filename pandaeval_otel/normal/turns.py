@@ -95,7 +95,12 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
 
 
 def _speaks(span: Span) -> bool:
-    return span.output == () or any(message.role in ("assistant", "") for message in span.output or ())
+    if span.output == ():
+        return True
+    spoken = [message for message in span.output or () if message.role in ("assistant", "")]
+    return any(
+        not message.parts or type(part) is not Reasoning for message in spoken for part in message.parts or (None,)
+    )
 
 
 def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span]) -> None:

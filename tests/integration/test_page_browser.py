@@ -67,6 +67,7 @@ def test_three_clicks_from_the_worst_session_to_the_span_that_broke_it(page: Pag
     page.run("[...document.querySelectorAll('.row.unit')].find((row) => row.innerText.includes('LX-')).click()")
     page.wait("document.querySelector('.lead .id')?.innerText === 'table-for-four'")
     assert page.text("h1") == "Book me a table for four at Lucia's on Friday evening, please."
+    assert "Book me a table for four" in page.text(".talk .user")
     page.click(".row.trace.bad")
     page.wait("document.querySelector('.fall') !== null")
     assert page.texts(".line.answer mark.loose") == ["LX-48213"]

@@ -134,7 +134,7 @@ def test_a_verdict_on_the_conversation_stands_above_each_of_its_runs(page: Page,
     page.wait("document.querySelector('.fall') !== null")
     verdict = page.text(".verdict-of")
     assert "False statement" in verdict
-    assert "of all 2 turns" in verdict
+    assert "over 2 turns" in verdict
     assert "What does a dental cleaning cost without insurance?" in verdict
 
 

@@ -12,7 +12,7 @@ from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.work import PageWork, Work
 from support.api import Lookouts, listening
 from support.chromium import Page, chromium
-from support.versions import RUNS, fill
+from support.versions import LOOPS, RUNS, fill
 
 PROGRAM = chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
@@ -51,6 +51,16 @@ def test_each_number_leads_to_as_many_rows(page: Page, address: str) -> None:
     for link, text in links:
         page.visit(link)
         assert _rows(page) == int(re.search(r"\d+", text)[0]), (link, text)
+
+
+def test_the_view_is_exported_as_it_is_filtered(page: Page, address: str) -> None:
+    page.visit(f"{address}/#/traces?window=all&attribute=service.version%3D2&metric=trace.tool_loop&failed=1")
+    page.run("document.querySelector('.exporting').open = true")
+    links = page.run(_LINKS.format(".exporting a"))
+    assert [text for _, text in links] == ["JSON lines", "CSV", "Spans (OTLP)"]
+    text = page.run(f"fetch({links[0][0]!r}).then((answer) => answer.text())")
+    assert text.count("\n") == LOOPS["2"]
+    assert "--where 'metric=trace.tool_loop,attribute=service.version=2,success=false'" in page.text(".exporting")
 
 
 def test_a_choice_is_kept_in_the_address(page: Page, address: str) -> None:

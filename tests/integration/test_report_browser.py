@@ -102,8 +102,10 @@ def test_a_score_of_an_open_session_is_said_to_be_so_far(page: Page, tmp_path: P
     assert "so far: as composed" in page.text(".row.unit .said")
     page.click(".row.unit")
     page.wait("document.querySelector('.lead .id')?.innerText === 's1'")
-    assert page.texts(".result .tag") == ["so far"]
-    assert "the session is open" in page.text(".result .foot")
+    assert page.text(".result .chip").endswith("so far")
+    page.click(".result .chip-button")
+    assert page.texts(".opened .tag") == ["so far"]
+    assert "the session is open" in page.text(".opened .foot")
 
 
 def test_from_a_session_to_a_loop_and_its_calls(page: Page, demo: Path) -> None:
@@ -112,7 +114,9 @@ def test_from_a_session_to_a_loop_and_its_calls(page: Page, demo: Path) -> None:
         "[...document.querySelectorAll('.row.unit')].find((row) => row.innerText.includes('stuck-search')).click()"
     )
     page.wait("document.querySelector('.lead .id')?.innerText === 'stuck-search'")
-    assert "Did the agent ever fail badly" in page.text()
+    page.run("[...document.querySelectorAll('.chip-button')].find((each) => each.innerText.includes('reliab')).click()")
+    assert "Did the agent ever fail badly" in page.text(".opened")
+    assert "called search_catalogue ×6" in page.texts(".talk .called")
     page.click(".row.trace.bad")
     page.wait("document.querySelector('.fall') !== null")
     assert "search_catalogue 6 times" in page.text()
@@ -410,3 +414,23 @@ def test_verdicts_that_decide_nothing_are_counted_apart_and_can_be_filtered(page
         page.wait(f"document.querySelectorAll('.row.trace').length === {count}")
         assert page.count(f".row.trace .chip.{label}") == count
         assert page.count(".row.trace.bad, .row.trace.good") == 0
+
+
+def test_a_session_is_a_conversation_with_its_findings_at_their_turns(page: Page, demo: Path) -> None:
+    page.open(demo)
+    page.run("[...document.querySelectorAll('.row.unit')].find((row) => row.innerText.includes('same-answer')).click()")
+    page.wait("document.querySelector('.lead .id')?.innerText === 'same-answer-again'")
+    said = page.texts(".talk .text")
+    assert said[::2] == [
+        "What is the status of order A-1042?",
+        "Good. How do I send the kettle back?",
+        "No, I mean: what is your return address?",
+        "Can I talk to a person?",
+    ]
+    assert len(set(said[1::2])) == 1
+    first, second, *others = page.texts(".talk")
+    assert "✗" not in first
+    assert "gives the answer of trace 1 in this session again" in second
+    assert all(other.endswith("as in trace 2") for other in others), "equal reasons are shown once"
+    assert page.text(".score-strip .found").split() == ["✗", "Loop", "in", "3", "traces:", "2", "3", "4"]
+    assert page.text(".score-strip").count("The status was looked up and answered.") <= 1

@@ -79,7 +79,9 @@ def reference_page() -> str:
 
 def _item(key: Key) -> str:
     default = "required" if key.required else f"default `{flow(key.default)}`"
-    return f"- **`{key.path[-1]}`** ({_words(key.schema)}; {default}): {key.meaning}\n"
+    kind = _words(key.schema)
+    facts = default if kind == "true or false" else f"{kind}; {default}"
+    return f"- **`{key.path[-1]}`** ({facts}): {key.meaning}\n"
 
 
 def _words(schema: Mapping[str, Any]) -> str:

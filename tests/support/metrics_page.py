@@ -30,12 +30,14 @@ _LEVELS = {
 _COMMON = {"metric_error", "incomplete_trace", "no_content", "judge_failed", "timeout", "invalid_verdict"}
 _COMMON |= {"injection_suspected", "over_budget", "not_sampled", "simulator_failed", "insufficient_evidence"}
 """Reasons explained in docs/reference/statuses.md."""
-_MOST_WORDS = 45
+_MOST_WORDS = 37
 """Maximum words of a description, in whole sentences."""
 _SCALE = re.compile(r"^Scale: (.*?)\.?(?=\s+Source: |\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _SOURCES = re.compile(r"^(?:Scale|Source): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _KEPT = ("labelled", "planted", "repeated_calls")
 """Results of benchmarks (``--summary`` of those in tests/lab/bench)."""
+_LEFT_OUT = re.compile(r"otel-captures|turn\.|trace\.coherence|trace\.loop_detection|fewer calls")
+"""Rows of labelled runs that the page leaves out: metrics that fail no run, and small samples."""
 _READER = "large language model, reader F"
 """The reader whose verdicts the page shows."""
 _HEAD = """\
@@ -72,6 +74,7 @@ def quality_page() -> str:
     benchmarks = files("pandaeval_collector.scoring.metrics")
     kept = {name: benchmarks.joinpath(f"{name}.md").read_text(encoding="utf-8").strip() for name in _KEPT}
     page = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
+    kept["labelled"] = "\n".join(row for row in kept["labelled"].splitlines() if not _LEFT_OUT.search(row))
     flags = table([line for line in recorded() if line["reader"] == _READER])
     return page.format(flags=flags, **kept)
 
@@ -82,9 +85,9 @@ def _section(metric: Metric[Any, Any]) -> str:
     scale = _SCALE.search(text)
     text = _SOURCES.sub("", text)
     needs = metric.needs.removesuffix("; a judge")
-    facts = [f"The metric needs {needs}."] if needs else []
+    facts = [f"**Needs:** {needs}."] if needs else []
     if scale:
-        facts.append(f"Scale: {' '.join(scale[1].split()).partition('. The score is (rating')[0]}.")
+        facts.append(f"**Scale:** {' '.join(scale[1].split()).partition('. The score is (rating')[0]}.")
     return f"### {metric.key}\n\n{_first_sentences(text)}\n\n{' '.join(facts)}\n"
 
 

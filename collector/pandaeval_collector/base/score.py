@@ -28,6 +28,10 @@ class Why(StrEnum):
     SIMULATOR_FAILED = "simulator_failed"
 
 
+class NotCapturedError(Exception):
+    """A metric reads content that was not captured: there is no score. The text has the reason."""
+
+
 # Nobody changes a finding. It is not declared frozen because setting the fields of a frozen object takes four times as
 # long, and there are many.
 

@@ -32,6 +32,13 @@ _INTERRUPTED = 128 + 2
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _HERE = __name__.rpartition(".")[0]
 _GROUP = "pandaeval.commands"
+_SECTIONS = {
+    "Start": "demo init evaluate collector doctor",
+    "Find failures": "failures sessions traces compare report export mcp",
+    "Measure and test": "cases labels judge questions runs metrics",
+    "Operate": "config store delete",
+}
+_FURTHER = "Further commands"
 _UsageError: Any = typer.BadParameter.__mro__[1]
 """Click's base class of usage errors, whether Typer bundles Click or imports it."""
 
@@ -42,6 +49,16 @@ class Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         self.commands = {name: outline for name, (_, outline) in _overview().items()}
         return super().list_commands(ctx)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands by section, in plain text."""
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command: Any = self.commands[name]
+            rows.setdefault(command.rich_help_panel, []).append((name, command.get_short_help_str(70)))
+        for section, listed in rows.items():
+            with formatter.section(section):
+                formatter.write_dl(listed)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Import the command in ``args``. Raises ``UserError`` for unusable third-party commands."""
@@ -124,13 +141,17 @@ def _loaded(module: str, markup: Any) -> dict[str, Any]:
 
 @cache
 def _overview() -> dict[str, tuple[str, TyperCommand]]:
-    found = [(module, *outline) for module in _modules().values() for outline in _outlines(module)]
-    found.sort(key=lambda item: item[2])
-    return {str(outline.name): (module, outline) for module, outline, _ in found}
+    found = [(module, outline) for module in _modules().values() for outline in _outlines(module)]
+    sections = {name: section for section, names in _SECTIONS.items() for name in names.split()}
+    order = [*sections]
+    found.sort(key=lambda item: order.index(str(item[1].name)) if item[1].name in sections else len(order))
+    for _, outline in found:
+        outline.rich_help_panel = sections.get(str(outline.name), _FURTHER)
+    return {str(outline.name): (module, outline) for module, outline in found}
 
 
-def _outlines(module: str) -> list[tuple[TyperCommand, bool]]:
-    found: list[tuple[TyperCommand, bool]] = []
+def _outlines(module: str) -> list[TyperCommand]:
+    found: list[TyperCommand] = []
     name = module.rpartition(".")[2]
     try:
         spec = find_spec(module)
@@ -140,11 +161,11 @@ def _outlines(module: str) -> list[tuple[TyperCommand, bool]]:
     for node in body:
         match node:
             case ast.FunctionDef() if node.name == name:
-                found.append((TyperCommand(name, help=ast.get_docstring(node)), False))
+                found.append(TyperCommand(name, help=ast.get_docstring(node)))
             case ast.Assign([ast.Name(group)], ast.Call(ast.Attribute(attr="Typer"), keywords=given)):
                 help_ = next((ast.literal_eval(each.value) for each in given if each.arg == "help"), None)
-                found.append((TyperCommand(group, help=help_), True))
-    return found or [(TyperCommand(name), False)]
+                found.append(TyperCommand(group, help=help_))
+    return found or [TyperCommand(name)]
 
 
 def _misused(error: Any) -> Exception:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, NoReturn, TextIO, cast
+from pathlib import Path
+from typing import IO, Any, BinaryIO, NoReturn, TextIO, cast
 
 import typer
 from rich import box
@@ -17,6 +19,7 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line, printable
 from pandaeval_collector.cli._terminal import guarded, unproxied
 from pandaeval_collector.show.view.texts import NONE, many as many
@@ -100,6 +103,21 @@ def progress(console: Console, what: str = "judging") -> Iterator[Callable[[int,
     with Progress(*columns, console=console, transient=True) as bar, guarded():
         task = bar.add_task(what, total=None, visible=False)
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+
+
+@contextmanager
+def binary_file(output: Path) -> Iterator[BinaryIO]:
+    """Open a file, or standard output for ``-``. Raises ``UserError``."""
+    if str(output) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.flush()
+        return
+    try:
+        file = output.open("wb")
+    except OSError as error:
+        raise UserError(f"--output {output}: {error.strerror}; name a file in a folder that is there") from error
+    with file:
+        yield file
 
 
 def print_json(items: Iterable[Mapping[str, Any]]) -> None:

@@ -39,6 +39,9 @@ class ApiClient:
     def get(self, path: str, **parameters: Any) -> Any:
         return self._loop.run(self._asker.get(path, **parameters))
 
+    def file(self, path: str) -> bytes:
+        return self._loop.run(self._asker.file(path))
+
     def post(self, path: str, body: Any = None) -> Any:
         return self._loop.run(self._asker.post(path, body))
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
@@ -17,7 +16,7 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreConfig, StoreFolder, folder_of, opened_folder
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import output_option
-from pandaeval_collector.cli._output import console, many, progress
+from pandaeval_collector.cli._output import binary_file, console, many, progress
 from pandaeval_collector.store.checking import CURES, Damage, damages
 from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
 from pandaeval_collector.store.connection import FILE_NAME
@@ -59,7 +58,7 @@ def export(
     damaged: list[StoredTrace] = []
     with (
         _read(config, store) as (connection, _),
-        _opened(output) as file,
+        binary_file(output) as file,
         progress(console(stderr=True), "exporting") as on_progress,
     ):
         total = count_traces(connection)
@@ -82,16 +81,6 @@ def export(
         typer.echo(f"left out: trace {stored.trace_id.hex()}: {stored.damage}", err=True)
     if damaged:
         raise typer.Exit(1)
-
-
-@contextmanager
-def _opened(output: Path) -> Iterator[BinaryIO]:
-    if str(output) != "-":
-        with output.open("wb") as file:
-            yield file
-        return
-    yield sys.stdout.buffer
-    sys.stdout.flush()
 
 
 @contextmanager

@@ -26,7 +26,7 @@ class Baseline(Section):
 
 
 class Gates(Section):
-    """When pandaeval evaluate exits with 1."""
+    """Rules that fail pandaeval evaluate (exit code 1)."""
 
     baseline: Baseline = group(Baseline)
 

@@ -83,8 +83,8 @@ class TraceContext:
     ``threshold``: in the metric's scale. ``earlier``: oldest first, for metrics that read ``answers``, whose traces
     have no spans. ``end_tokens``: answers that declare the end. ``before``: content of earlier traces for metrics with
     ``unsettled``, or ``None``. ``asked_again``: the user requested a repetition. ``asked``: content words of the
-    question. ``changed``: a tool changed something. ``failing``: span ids of failures by metric, for metrics with
-    ``explains``.
+    question. ``changed``: a tool changed something. ``tried``: a call failed. ``failing``: span ids of failures by
+    metric, for metrics with ``explains``.
     """
 
     texts: Texts
@@ -95,6 +95,7 @@ class TraceContext:
     asked_again: bool = False
     asked: frozenset[str] = frozenset()
     changed: bool = False
+    tried: bool = False
     failing: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 

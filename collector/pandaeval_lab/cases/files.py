@@ -29,6 +29,7 @@ from pandaeval_lab.cases.graders import CaseFault, complete, known_graders, out_
 
 # Sentences on what is wrong with a case file: what stands there, and what to write instead.
 _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
+    "agents": ("an agent", shapes.AgentEntry, "{url: 'http://127.0.0.1:8000/chat'}"),
     "cases": ("a case", shapes.Case, "{id: refund-3}"),
     "expected_tools": ("an expected call", shapes.ExpectedCall, "{tool_name: search}"),
     "interactions": ("an interaction", shapes.Interaction, "{expected_tools: []}"),
@@ -282,8 +283,12 @@ def freeze(
     return case
 
 
-def to_yaml(cases: Sequence[Mapping[str, Any]]) -> str:
-    text = yaml.dump(
-        {"cases": [dict(case) for case in cases]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110
-    )
-    return _HEAD + (_OPEN if any("open" in case for case in cases) else _ABSENT) + str(text)
+def case_file(cases: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a case file, a case at a time, with instructions at its top."""
+    begun = False
+    for case in cases:
+        if not begun:
+            yield _HEAD + (_OPEN if "open" in case else _ABSENT) + "cases:\n"
+        begun = True
+        text: str = yaml.dump({"cases": [dict(case)]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+        yield text.removeprefix("cases:\n")

@@ -27,7 +27,7 @@ _MOST = 5
 
 def doubts(suite: Suite) -> Iterator[str]:
     """Yield a sentence for everything in a suite that is probably a mistake."""
-    held = {case.id for case in suite.cases if case.scenario and case.scenario.thresholds}
+    held = {case.id for case in suite.cases if case.scenario and case.scenario.has_gates}
     idle = [case.id for case in suite.cases if not declared(case) and not case.open and case.id not in held]
     if idle:
         several = "1 case is" if len(idle) == 1 else f"{len(idle)} cases are"
@@ -83,6 +83,17 @@ def declared(case: Case) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*(name for name, is_said in demands if is_said), *case.graders)))
 
 
+def reads_answers(case: Case) -> bool:
+    """Return whether a grader of the case needs no tool calls."""
+    of_calls = {"tool_correctness", "required_order", "forbidden_tools", "finding_absent", "failure_absent"}
+    if any(each.expected_tools is not None for each in case.interactions):
+        of_calls.add("conversation_correctness")
+    if case.end_state_from is None:
+        of_calls.add("end_state")
+    has_gates = case.scenario is not None and case.scenario.has_gates
+    return has_gates or not of_calls.issuperset(declared(case))
+
+
 def out_of_reach(suite: Suite, modules: tuple[str, ...]) -> Iterator[CaseFault]:
     if not any(case.scenario and case.scenario.thresholds for case in suite.cases):
         return
@@ -108,6 +119,8 @@ def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFaul
         names = tuple(_written_out(name, suite.graders_from, known) for name in case.graders)
         case = case.model_copy(update={"graders": names})
         faults += [(("cases", at, *place), fault) for place, fault in _case_faults(case, known)]
+        if case.agent is not None and case.agent not in suite.agents:
+            faults.append((("cases", at, "agent"), f"agents has no {case.agent}; it has {some([*suite.agents])}"))
         cases.append(case)
     return suite.model_copy(update={"cases": tuple(cases)}), faults
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic_core import to_jsonable_python
 
 from pandaeval_lab.cases.arguments import same
-from pandaeval_lab.cases.model import Case, ExpectedCall, Mock
+from pandaeval_lab.cases.model import Case, ExpectedCall, Mock, RecordedTool
 from pandaeval_lab.cases.trial import function
 
 _MOST_TOLD = 2000
@@ -95,6 +95,14 @@ class Mocks:
                     self._used[id(mock)] += 1
                     return mock, before
         return None
+
+
+def offered(case: Case) -> list[RecordedTool]:
+    """Return the mocked tools of a case, with descriptions and JSON schemas of arguments where known."""
+    known = {tool.name: tool for tool in (case.recorded.tools if case.recorded else ())}
+    tools = [known.get(name) or RecordedTool(name=name) for name in Mocks(case).by_tool]
+    schemas = [case.tool_schemas.get(tool.name) or tool.parameters or {"type": "object"} for tool in tools]
+    return [tool.model_copy(update={"parameters": each}) for tool, each in zip(tools, schemas, strict=True)]
 
 
 def _fits(mock: Mock, is_recorded: bool, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:

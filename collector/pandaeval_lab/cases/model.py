@@ -183,6 +183,11 @@ class Scenario(_Part):
         default=None, description="Least severity of a group of failures in its conversations that fails it."
     )
 
+    @property
+    def has_gates(self) -> bool:
+        """Whether a threshold or severity can fail it."""
+        return bool(self.thresholds or self.fail_on_error_severity)
+
 
 class AbsentFinding(_Part):
     """A finding that no trial of the case may have."""
@@ -201,6 +206,7 @@ class Case(_Part):
     kind: Literal["regression", "capability"] = Field(
         default="regression", description="regression: worked before; capability: not expected to work yet."
     )
+    agent: Name | None = Field(default=None, description="Agent that tries this case, by its name in agents.")
     inputs: dict[str, Any] = Field(
         default={}, description="What the agent is given. task: its input; a trace with the same input is a trial."
     )
@@ -314,10 +320,59 @@ class Case(_Part):
         return None if named is None else tuple(ExpectedCall(tool_name=name) for name in named)
 
 
+_KINDS = ("python", "url", "openai")
+
+
+class AgentEntry(_Part):
+    """An agent under test: one of python, url and openai. A text is a function or an address."""
+
+    python: Name | None = Field(default=None, description="module:function or ./file.py:function.")
+    url: Name | None = Field(default=None, description="Address that gets a POST per turn.")
+    openai: Name | None = Field(default=None, description="Base URL of an OpenAI-compatible endpoint; needs model.")
+    model: Name | None = Field(default=None, description="Name of the model at the endpoint.")
+    headers: dict[Name, str] = Field(default={}, description="Headers of the request; ${NAME} is a variable.")
+    body: dict[Name, Any] = Field(
+        default={},
+        description="Body of the request, as JSON. {message}, {messages}, {session}, {case}, {trial}, {turn} and "
+        "{inputs} are filled in. For openai: further fields, such as temperature.",
+    )
+    answer: Name | None = Field(default=None, description="Place of the answer in the reply, such as data.text.")
+    spans: bool = Field(default=True, description="false: the agent sends no spans, so do not wait for them.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shorthand(cls, given: Any) -> Any:
+        if not isinstance(given, str):
+            return given
+        return {"url" if given.startswith(("http://", "https://")) else "python": given}
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> AgentEntry:
+        named = [name for name in _KINDS if getattr(self, name) is not None]
+        if len(named) != 1:
+            given = " and ".join(named) or "none of them"
+            raise ValueError(f"has {given}; write one of python, url and openai")
+        if self.openai and not self.model:
+            raise ValueError("openai needs model, such as model: gpt-4o-mini")
+        return self
+
+    @property
+    def kind(self) -> str:
+        return next(name for name in _KINDS if getattr(self, name) is not None)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether another process sends the agent's spans."""
+        return self.url is not None and self.spans
+
+
 class Suite(_Part):
     """A file of cases."""
 
     name: str = ""
+    agents: dict[Name, AgentEntry] = Field(
+        default={}, description="Agents by name, for --agent and for agent of cases; the first is the default."
+    )
     graders_from: str | None = Field(
         default=None, description="Module or ./file.py of the functions that graders name by their bare names."
     )

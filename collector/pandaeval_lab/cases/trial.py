@@ -14,8 +14,9 @@ import orjson
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_module, source_digest
-from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.base.score import Assumed, Finding, NotCapturedError, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.trace_attributes import stated
+from pandaeval_collector.scoring.evaluator.one_metric import is_untraced
 from pandaeval_lab.cases.arguments import in_best_order
 from pandaeval_lab.cases.model import Case, CountedCalls, ExpectedCall, Suite
 from pandaeval_otel.base import semconv
@@ -77,19 +78,26 @@ class Interacted:
     """An interaction of a trial. ``answer``: ``None`` if missing."""
 
     answer: str | None
-    calls: tuple[ToolCall, ...]
+    trial: Trial
+    made: Sequence[ToolCall]
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls that count. Raises ``NotCapturedError`` if the agent sent no spans."""
+        self.trial.check_calls()
+        return self.trial.counted(self.made)
 
 
 def interactions(trial: Trial) -> list[Interacted]:
     """Return an interaction per user message, in order: per trace if the case expects as many, else per turn."""
     if len(trial.traces) == len(trial.case.interactions):
-        return [Interacted(trace.output, trial.counted(trace.tool_calls)) for trace in trial.traces]
+        return [Interacted(trace.output, trial, trace.tool_calls) for trace in trial.traces]
     return [each for trace in trial.traces for each in _turns(trial, trace)]
 
 
 def _turns(trial: Trial, trace: Trace) -> Iterator[Interacted]:
     if len(trace.turns) < 2:
-        yield Interacted(trace.output, trial.counted(trace.tool_calls))
+        yield Interacted(trace.output, trial, trace.tool_calls)
         return
     starts = {span.span_id: span.start_ns for span in trace.spans}
     left = list(trace.tool_calls)
@@ -98,7 +106,7 @@ def _turns(trial: Trial, trace: Trace) -> Iterator[Interacted]:
         is_last = at == len(trace.turns) - 1
         own = left if is_last or begun is None else [call for call in left if call.start_ns <= begun]
         left = [] if is_last or begun is None else [call for call in left if call.start_ns > begun]
-        yield Interacted(turn.assistant, trial.counted(own))
+        yield Interacted(turn.assistant, trial, own)
 
 
 @dataclass(frozen=True)
@@ -115,7 +123,18 @@ class Trial:
 
     @cached_property
     def all_calls(self) -> tuple[ToolCall, ...]:
+        """All tool calls, in order. Raises ``NotCapturedError`` if the agent sent no spans."""
+        self.check_calls()
         return tuple(call for trace in self.traces for call in trace.tool_calls)
+
+    @cached_property
+    def is_untraced(self) -> bool:
+        """Whether the agent sent no spans for a turn, so that its calls are not known."""
+        return any(is_untraced(trace) for trace in self.traces)
+
+    def check_calls(self) -> None:
+        if self.is_untraced:
+            raise NotCapturedError("the agent sent no spans, so its tool calls are not known")
 
     @cached_property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -192,7 +211,11 @@ class Trial:
     @property
     def past_mocks(self) -> list[str]:
         """Tools that bypassed mocks, an entry per call."""
-        if not self.case.is_mocked or not any(span.scope == RUN_SCOPE for trace in self.traces for span in trace.spans):
+        if (
+            self.is_untraced
+            or not self.case.is_mocked
+            or not any(span.scope == RUN_SCOPE for trace in self.traces for span in trace.spans)
+        ):
             return []
         left = Counter(call.name for call in self.all_calls)
         left.subtract(call["tool"] for call in self.mock_calls)

@@ -20,8 +20,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._options import file_argument
 from pandaeval_collector.cli._output import safe
 from pandaeval_lab.cases.files import read_suite
-from pandaeval_lab.cases.mocks import MockAnswer, Mocks
-from pandaeval_lab.cases.model import RecordedTool
+from pandaeval_lab.cases.mocks import MockAnswer, offered
 from pandaeval_lab.cases.trial import MOCK_SCOPE
 from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.running.mock_replies import MockReplies
@@ -54,16 +53,10 @@ def mcp(
 
     answers = _Answers(suite, case)
     of = answers.cases[case]
-    known = {tool.name: tool for tool in (of.recorded.tools if of.recorded else ())}
 
     async def list_tools(_: object, __: object) -> types.ListToolsResult:
-        tools = [known.get(name) or RecordedTool(name=name) for name in Mocks(of).by_tool]
-        schemas = [of.tool_schemas.get(tool.name) or tool.parameters or {"type": "object"} for tool in tools]
-        offered = [
-            types.Tool(name=tool.name, description=tool.description, input_schema=schema)
-            for tool, schema in zip(tools, schemas, strict=True)
-        ]
-        return types.ListToolsResult(tools=offered)
+        tools = [types.Tool(name=t.name, description=t.description, input_schema=t.parameters) for t in offered(of)]
+        return types.ListToolsResult(tools=tools)
 
     async def call_tool(asked: Any, call: types.CallToolRequestParams) -> types.CallToolResult:
         reply = await answers.reply(call.name, call.arguments or {}, asked.meta or {})
@@ -145,13 +138,10 @@ class _Answers:
         token = context.attach(carried)
         try:
             with self._tracer.start_as_current_span(f"mock {tool}"):
-                reply = await asyncio.to_thread(self._replies.reply, tool, arguments)
+                reply = await self._replies.answer(tool, arguments)
         finally:
             context.detach(token)
-        if reply.kind == "passed":
-            reply = MockAnswer("refused", error=f"{tool}: no mock matches, and this address has no tool")
         typer.echo(safe(_json(reply.told(tool, arguments))), err=True)
-        await asyncio.sleep(reply.delay_s)
         return reply
 
 

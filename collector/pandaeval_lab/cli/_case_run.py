@@ -6,9 +6,8 @@ import asyncio
 import os
 import secrets
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -25,7 +24,7 @@ from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import unanswered
-from pandaeval_lab.cases.model import Case, Suite
+from pandaeval_lab.cases.model import AgentEntry, Case, Suite
 from pandaeval_lab.cli._case_gates import CaseGates
 from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.cli._formats import HtmlReport, SavedResults
@@ -33,27 +32,31 @@ from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._reachable import unreachable
 from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation
-from pandaeval_lab.running.agent import http_agent, python_agent
+from pandaeval_lab.running.arrivals import Arrivals, owners_of
 from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of, unless_interrupted
+from pandaeval_lab.running.kinds import entry_of, start
 from pandaeval_lab.running.mock_replies import MockReplies
 from pandaeval_lab.running.mocked import use_mocks
 from pandaeval_lab.running.receiver import SpanReceiver
 from pandaeval_lab.running.simulated import Simulator
 
-_AGENT = "Agent under test: module:function, ./file.py:function or an HTTP address."
+_AGENT = (
+    "Agent under test: module:function, ./file.py:function, an HTTP address, or a name in agents of the case file. "
+    "Default: agent of each case, else the first of agents."
+)
 _SIMULATE = "Model that plays the user in cases with a scenario, in litellm format. The judge.* settings apply."
 _OUTPUT = "Write traces.pb, results.jsonl, report.html and cases.xml to this folder."
 _BASELINE = "results.jsonl of an earlier run; exit with 1 if trials do worse."
 _NO_FAIL = "Report failing cases and scenarios, but do not fail for them."
 _TEMPERATURE = 0.7
 """Of the simulated user, unless judge.parameters sets another."""
-_FLUSH_MS, _POLL_S, _INTERRUPTED = 30_000, 0.2, 130
+_INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
 class CaseRunOptions:
     suite: Annotated[Path, file_argument("Case file (YAML or JSON).")]
-    agent: Annotated[str, typer.Option(help=_AGENT, metavar="AGENT")]
+    agent: Annotated[str | None, typer.Option(help=_AGENT, metavar="AGENT")] = None
     trials: Annotated[int, typer.Option(min=1, help="Number of attempts at each case.")] = 1
     simulate: Annotated[str | None, typer.Option(metavar="MODEL", help=_SIMULATE)] = None
     seed: Annotated[int, typer.Option(help="Random seed of the simulated conversations.")] = 0
@@ -70,10 +73,6 @@ class CaseRunOptions:
     baseline: Annotated[Path | None, file_option(_BASELINE)] = None
     no_fail: Annotated[bool, typer.Option("--no-fail", help=_NO_FAIL)] = False
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help=_OUTPUT)] = Path("pandaeval-run")
-
-    @property
-    def is_remote(self) -> bool:
-        return self.agent.startswith(("http://", "https://"))
 
     def seconds(self, option: str) -> float:
         """Return a duration option. Raises ``UserError``."""
@@ -101,8 +100,10 @@ def run(options: CaseRunOptions) -> None:
     config = config_with_trials(options.config, {"judge.detail": "all"})
     suite = _chosen(read_suite(options.suite, config.metrics.modules), options)
     limits = options.seconds("turn_timeout"), options.seconds("case_timeout"), options.seconds("wait")
-    if options.is_remote and (why := unreachable(options.agent)):
-        raise UserError(f"--agent {options.agent} cannot be reached ({why}): start it first")
+    entries = {name: entry_of(name, suite) for name in (_agent(options, suite, case) for case in suite.cases)}
+    for name, entry in entries.items():
+        if (address := entry.url or entry.openai) and (why := unreachable(address)):
+            raise UserError(f"--agent {name} cannot be reached ({why}): start it first")
     folder, simulation = options.output, None
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,7 +112,7 @@ def run(options: CaseRunOptions) -> None:
         raise UserError(f"--output {folder}: {error.strerror}; name a writable folder") from error
     run_id = secrets.token_hex(4)
     attempts = [
-        Attempted(case, str(trial), f"{case.id}/{trial}/{run_id}")
+        Attempted(case, str(trial), f"{case.id}/{trial}/{run_id}", agent=_agent(options, suite, case))
         for case in suite.cases
         for trial in range(1, max(options.trials, case.scenario.conversations if case.scenario else 1) + 1)
     ]
@@ -128,7 +129,7 @@ def run(options: CaseRunOptions) -> None:
         simulation = settings_of(options.config, options.simulate, {"judge.parameters": parameters})
     for line in unanswered(suite):
         typer.echo(f"notice: {safe(line)}", err=True)
-    is_whole = asyncio.run(_run(options, config, simulation, attempts, limits))
+    is_whole = asyncio.run(_run(options, config, simulation, entries, attempts, limits))
     ended = [attempt for attempt in attempts if attempt.has_ended]
     if not is_whole:
         typer.echo(f"notice: interrupted; {len(ended)} of {many(len(attempts), 'attempt')} had finished", err=True)
@@ -153,30 +154,35 @@ async def _run(
     options: CaseRunOptions,
     config: Config,
     simulation: Config | None,
+    entries: Mapping[str, AgentEntry],
     attempts: Sequence[Attempted],
     limits: tuple[float, float, float],
 ) -> bool:
     turn_s, case_s, wait_s = limits
     async with AsyncExitStack() as held:
-        receiver = await held.enter_async_context(SpanReceiver(config if options.is_remote else None))
+        is_remote = any(entry.is_remote for entry in entries.values())
+        is_here = any(entry.python for entry in entries.values())
+        receiver = await held.enter_async_context(SpanReceiver(config if is_remote else None))
         os.environ["PANDAEVAL_ENDPOINT"] = receiver.grpc  # for a processor that the agent's module makes
-        if not options.is_remote and any(attempt.case.is_mocked for attempt in attempts):
-            use_mocks(MockReplies([attempt.case for attempt in attempts]))
-        agent = http_agent(options.agent, held) if options.is_remote else python_agent(options.agent)
-        tracing = Tracing(receiver.grpc, here=not options.is_remote)
+        replies = MockReplies([attempt.case for attempt in attempts])
+        if is_here and any(attempt.case.is_mocked for attempt in attempts):
+            use_mocks(replies)
+        agents = {name: start(entry, held, replies) for name, entry in entries.items()}
+        tracing = Tracing(receiver.grpc, here=is_here)
         simulator = await _simulator(options, simulation, held)
-        case_attempts = CaseAttempts(agent, tracing, turn_s, case_s, options.concurrency, simulator)
+        case_attempts = CaseAttempts(
+            lambda attempt: agents[attempt.agent](), tracing, turn_s, case_s, options.concurrency, simulator
+        )
         with progress(console(stderr=True), "running") as on_ended:
             is_whole = await case_attempts.run(
                 attempts, lambda: on_ended(sum(attempt.has_ended for attempt in attempts), len(attempts))
             )
         if simulator is not None:
             _tell_conversations(simulator, attempts)
-        await asyncio.to_thread(tracing.flush, _FLUSH_MS)
+        arrivals = Arrivals(receiver, tracing, entries, attempts, wait_s)
         # Spans that came are graded even if the user interrupts the wait.
-        deadline = time.monotonic() + wait_s
-        is_whole &= await unless_interrupted(_arrived(receiver, attempts, options.is_remote, deadline))
-        _write_spans(receiver, attempts, options)
+        is_whole &= await unless_interrupted(arrivals.wait())
+        _write_spans(receiver, attempts, options, is_remote)
         return is_whole
 
 
@@ -196,13 +202,15 @@ def _tell_conversations(simulator: Simulator, attempts: Sequence[Attempted]) -> 
     typer.echo(f"simulated user: {simulator.told()}; conversations: {counts}", err=True)
 
 
-def _write_spans(receiver: SpanReceiver, attempts: Sequence[Attempted], options: CaseRunOptions) -> None:
-    owners = _owners(receiver, attempts)
+def _write_spans(
+    receiver: SpanReceiver, attempts: Sequence[Attempted], options: CaseRunOptions, is_remote: bool
+) -> None:
+    owners = owners_of(receiver, attempts)
     kept, spoilt = {attempt.spoilt_id for attempt in attempts}, set[str]()
     for id_ in receiver.items():
         owner = owners.get(id_)
         if owner is None:
-            if not options.is_remote:
+            if not is_remote:
                 kept.add(id_)
         elif owner.spoilt:
             spoilt.add(id_)
@@ -210,35 +218,6 @@ def _write_spans(receiver: SpanReceiver, attempts: Sequence[Attempted], options:
             kept.add(id_)
     receiver.write(options.output / "traces.pb", kept)
     receiver.write(options.output / "spoilt.pb", spoilt - kept)
-
-
-def _owners(receiver: SpanReceiver, attempts: Sequence[Attempted]) -> dict[str, Attempted]:
-    """Return the attempts of the arrived traces, without spans of earlier runs."""
-    turns = {id_: attempt for attempt in attempts for id_ in attempt.trace_ids}
-    sessions = {attempt.session: attempt for attempt in attempts}
-    named = receiver.naming(sessions, receiver.items().keys() - turns.keys())
-    return {**turns, **{id_: sessions[session] for id_, session in named.items()}}
-
-
-async def _arrived(receiver: SpanReceiver, attempts: Sequence[Attempted], is_remote: bool, deadline: float) -> None:
-    good = [attempt for attempt in attempts if attempt.has_ended and not (attempt.error or attempt.spoilt)]
-    ids = [id_ for attempt in good for id_ in attempt.trace_ids]
-    # The first span of each trace is ours, and mocks send theirs at once. An agent elsewhere may send late.
-    while not await receiver.is_complete(ids, is_remote) and time.monotonic() < deadline:  # noqa: ASYNC110
-        await asyncio.sleep(_POLL_S)
-    owners = _owners(receiver, attempts)
-    with_spans = {owners[id_].session for id_ in receiver.spoken(owners)}
-    silent = [attempt for attempt in good if attempt.session not in with_spans]
-    if not silent or (not is_remote and receiver.items().keys() - owners.keys()):
-        return
-    cure = "instrument it (docs/start/python.md); its module sets the global TracerProvider when it is loaded"
-    if is_remote:
-        addresses = f"{receiver.grpc} (gRPC) or http://{receiver.http}"
-        cure = f"have it send OTLP to {addresses}, within the trace of traceparent"
-    problem = f"no spans of the agent arrived for {len(silent)} of {many(len(good), 'attempt')}: {cure}"
-    if len(silent) == len(good):
-        raise UserError(problem)
-    typer.echo(f"notice: {problem}", err=True)
 
 
 def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
@@ -264,6 +243,13 @@ def _only(ids: Sequence[str], options: CaseRunOptions) -> Sequence[str]:
             raise no_case("--only", pattern, options.suite, ids)
         wanted.update(matching)
     return [id_ for id_ in ids if id_ in wanted]
+
+
+def _agent(options: CaseRunOptions, suite: Suite, case: Case) -> str:
+    name = options.agent or case.agent or next(iter(suite.agents), None)
+    if name is None:
+        raise UserError("no agent is named: use --agent, as in --agent app:answer, or write agents in the case file")
+    return name
 
 
 def _mute(options: CaseRunOptions, case: Case, cure: str) -> UserError:

@@ -39,7 +39,7 @@ class Scenarios(Stage):
         self._held: dict[str, _Held] = {}
         self._case_of, names = case_of, names_of(config)
         for case in suite.cases:
-            if (scenario := case.scenario) and (scenario.thresholds or scenario.fail_on_error_severity):
+            if (scenario := case.scenario) and scenario.has_gates:
                 of_gates = {"fail_on_error_severity": scenario.fail_on_error_severity}
                 parts = {
                     "metrics": config.metrics.model_copy(update={"thresholds": scenario.thresholds}),

@@ -20,7 +20,7 @@ from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.show.report.detail import describe
 from pandaeval_collector.show.view.texts import estimate
-from pandaeval_lab.cases.files import freeze, to_yaml
+from pandaeval_lab.cases.files import case_file, freeze
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._case_mocks import mcp, stub
 from pandaeval_lab.cli._case_run import run
@@ -99,7 +99,7 @@ def from_trace(
     else:
         is_trace = len(id_) == 32 and all(sign in "0123456789abcdef" for sign in id_.lower())
         with api:
-            runs = _kept(api, [id_.lower()] if is_trace else _members(api, id_))
+            runs = kept(api, [id_.lower()] if is_trace else _members(api, id_))
         if runs is None:
             raise UserError(f"{id_}: its spans are no longer stored (store.keep_content, store.retention)")
     write_case(runs, id_, case or f"frozen-{id_[:32]}", description, config, output)
@@ -140,7 +140,7 @@ def failure_at_collector(group_id: str, api: ApiClient) -> tuple[dict[str, str],
     group = api.get(f"/incidents/{quote(group_id, safe='')}")
     for example in group["examples"]:
         session, last = example["session_id"], example["trace_id"]
-        runs = _kept(api, [last] if session is None else _up_to(_members(api, session), last))
+        runs = kept(api, [last] if session is None else _up_to(_members(api, session), last))
         if runs is not None:
             return {name: group[name] for name in ("metric", "label", "reason")}, runs
     raise UserError(
@@ -159,16 +159,22 @@ def write_case(
     absent: Mapping[str, str] | None = None,
 ) -> None:
     """Write a run's case without secrets. Raises ``UserError`` without captured content."""
-    named = resolve_config(config).config.redact
-    hide = hider(JudgeSettings("", secrets=True, pii=named.pii, custom=named.custom))
-    assert hide is not None
+    hide = hiding(config)
     try:
         hidden = {name: hide(text) for name, text in absent.items()} if absent else None
         made = freeze(runs, case, description=hide(description), absent=hidden, hide=hide)
     except ValueError as error:
         raise UserError(f"{id_}: {error}") from error
     with output_file(output) as target:
-        target.write(to_yaml([made]))
+        target.writelines(case_file([made]))
+
+
+def hiding(config: Path | None) -> Callable[[str], str]:
+    """Return the function that removes secrets and configured personal data from a text."""
+    named = resolve_config(config).config.redact
+    hide = hider(JudgeSettings("", secrets=True, pii=named.pii, custom=named.custom))
+    assert hide is not None
+    return hide
 
 
 def _described(files: Sequence[str], is_wanted: Callable[[Trace], bool]) -> Runs:
@@ -181,7 +187,7 @@ def _members(api: ApiClient, session_id: str) -> list[str]:
     return [member["trace_id"] for member in api.get(f"/sessions/{quote(session_id, safe='')}")["members"]]
 
 
-def _kept(api: ApiClient, trace_ids: Sequence[str]) -> Runs | None:
+def kept(api: ApiClient, trace_ids: Sequence[str]) -> Runs | None:
     runs = [api.get(f"/traces/{id_}")["understood"] for id_ in trace_ids]
     return None if None in runs else runs
 

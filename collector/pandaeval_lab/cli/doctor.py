@@ -125,7 +125,7 @@ def _inside(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
     row = connection.execute("SELECT value FROM meta WHERE key = 'clock'").fetchone()
     ahead = float(orjson.loads(row[0])["wall"]) - time.time() if row else 0.0
     if ahead > _BACK_S:
-        cure = "set it (NTP); docs/operate/troubleshooting.md#when-the-machines-clock-is-wrong"
+        cure = "set it (NTP); docs/operate/guarantees.md#clocks"
         yield Diagnosis("wrong", f"clock: {ahead:.0f} s behind the last write to the store", cure)
     dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]
     if dead:

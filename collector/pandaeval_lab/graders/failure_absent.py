@@ -46,6 +46,8 @@ def _wanted(trial: Trial) -> list[AbsentFinding]:
 
 
 def _before_asking(trial: Trial, context: TrialContext) -> Finding | None:
+    if _wanted(trial):
+        trial.check_calls()
     return None
 
 

@@ -37,6 +37,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     reported = [*_reported(trial)]
     if not reported:
         return None
+    trial.check_calls()
     for absent, finding in reported:
         if isinstance(finding, Score) and finding.label == absent.label:
             return Score(0.0, f"{absent.label} again: {finding.reason}", failed=True, span_ids=finding.span_ids)

@@ -17,6 +17,7 @@ from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.base.untrusted.user_files import read_given
 from pandaeval_collector.config import MetricNames
 from pandaeval_collector.labels.queue import about
+from pandaeval_collector.show.view.texts import csv_cell
 from pandaeval_collector.store.people import MOST_LABELS
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_COMMENT, HumanLabel, LabelError, verdict
@@ -174,7 +175,6 @@ def _told(row: Row, key: str) -> str:
 
 
 # Writes verdicts, and lists to be filled in, as they are read above.
-_BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def row_of(label: HumanLabel) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows([_cell(row.get(column)) for column in COLUMNS] for row in rows)
+    writer.writerows([csv_cell(row.get(column)) for column in COLUMNS] for row in rows)
     return text.getvalue()
 
 
@@ -216,8 +216,3 @@ def save(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _cell(value: Any) -> str:
-    text = "" if value is None else f"{value:.10g}" if isinstance(value, float) else str(value)
-    return f"'{text}" if text.startswith(_BEGINS_FORMULA) else text

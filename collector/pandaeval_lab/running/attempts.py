@@ -16,14 +16,18 @@ from typing import Any
 from opentelemetry import _logs, baggage, context, trace
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.trace import Span, Status, StatusCode
+from opentelemetry.trace import Span, SpanContext, Status, StatusCode
 
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.cases.trial import RUN_ERROR, RUN_SCOPE, SIMULATED, SIMULATOR_FAILED
-from pandaeval_lab.running.agent import Agent, AgentError, RunContext
+from pandaeval_lab.running.agent import AgentError, RunContext, Talk, TurnLog
 from pandaeval_lab.running.simulated import ENDED, SimulatedUser, Simulator
 from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_case, using_session
 from pandaeval_otel.base import semconv
+
+_MESSAGES_ONLY = "The record has the messages only. Tool calls of the agent are not recorded."
+_MOST_ANSWER = 4 << 20
+"""Characters of an answer."""
 
 
 class Tracing:
@@ -45,6 +49,35 @@ class Tracing:
         self._tracer = provider.get_tracer(RUN_SCOPE)
         self.flush = self._spans.force_flush
 
+    def record(self, turn: Turn, is_traced: bool) -> None:
+        """Send the messages of a turn as an agent's span, and the calls that the runner made.
+
+        ``is_traced``: these are all the agent's calls.
+        """
+        marks = {} if is_traced else {semconv.PANDAEVAL_UNTRACED: True, semconv.PANDAEVAL_KNOWLEDGE: [_MESSAGES_ONLY]}
+        messages = {semconv.INPUT_MESSAGES: _said("user", turn.message)}
+        messages[semconv.OUTPUT_MESSAGES] = _said("assistant", turn.answer)
+        status = {} if turn.log.status is None else {"http.response.status_code": turn.log.status}
+        told = {**messages, **status, **marks}
+        with self._span("invoke_agent", turn.place, turn.start_ns, told, turn.end_ns) as span:
+            for call in turn.log.calls:
+                told = {semconv.TOOL_NAME: call.name, semconv.TOOL_CALL_ID: call.id}
+                told[semconv.TOOL_ARGUMENTS] = _json(call.arguments)
+                told |= {semconv.ERROR_TYPE: call.error} if call.error else {semconv.TOOL_RESULT: _json(call.result)}
+                with self._span("execute_tool", span.get_span_context(), call.start_ns, told, call.end_ns) as tool:
+                    if call.error:
+                        tool.set_status(Status(StatusCode.ERROR, call.error))
+
+    @contextmanager
+    def _span(
+        self, operation: str, parent: SpanContext, start_ns: int, attributes: Mapping[str, Any], end_ns: int
+    ) -> Iterator[Span]:
+        within = trace.set_span_in_context(trace.NonRecordingSpan(parent))
+        marks = {semconv.OPERATION: operation, **attributes}
+        span = self._tracer.start_span(operation, within, attributes=marks, start_time=start_ns)
+        yield span
+        span.end(end_ns)
+
     @contextmanager
     def turn(self, about: RunContext, marks: Mapping[str, Any]) -> Iterator[Span]:
         """Open the current first span of a turn, which the caller ends."""
@@ -64,9 +97,18 @@ class Tracing:
 
 
 def fail(span: Span, message: str, why: str) -> None:
-    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": message}]}], ensure_ascii=False)
+    """Record on a turn's first span why the agent gave no answer. It becomes an agent span."""
+    said = _said("user", message)
     span.set_attributes({semconv.OPERATION: "invoke_agent", semconv.INPUT_MESSAGES: said, RUN_ERROR: why})
     span.set_status(Status(StatusCode.ERROR, why))
+
+
+def _said(role: str, text: str) -> str:
+    return _json([{"role": role, "parts": [{"type": "text", "content": text}]}])
+
+
+def _json(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _trace_id(span: Span) -> str:
@@ -97,16 +139,36 @@ def messages_of(case: Case) -> tuple[str, ...]:
     return () if case.task is None else (case.task,)
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An answered turn. ``place``: its first span; times in nanoseconds."""
+
+    place: SpanContext
+    message: str
+    answer: str
+    log: TurnLog
+    start_ns: int
+    end_ns: int
+
+    @property
+    def trace_id(self) -> str:
+        return f"{self.place.trace_id:032x}"
+
+
 @dataclass(slots=True)
 class Attempted:
-    """An attempt. ``error``: why the agent did not finish. ``spoilt``: failure of the user's side. ``how``: end by a
-    simulated user.
+    """An attempt. ``agent``: its name. ``trace_ids``: of its turns; ``turns``: the answered turns.
+
+    ``error``: why the agent did not finish. ``spoilt``: failure of the user's side, in trace ``spoilt_id``. ``how``:
+    how a simulated user ended it. ``has_ended``: before an interruption.
     """
 
     case: Case
     trial: str
     session: str
     trace_ids: list[str] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    agent: str = ""
     error: str = ""
     spoilt: str = ""
     spoilt_id: str = ""
@@ -129,10 +191,11 @@ async def unless_interrupted(work: Awaitable[object]) -> bool:
 class CaseAttempts:
     """Makes ``room`` attempts at a time, on an event loop.
 
-    ``turn_s``, ``case_s``: time limits in seconds; ``simulator``: plays users.
+    ``begin``: begins a conversation with the agent. ``turn_s``, ``case_s``: time limits in seconds; ``simulator``:
+    plays users.
     """
 
-    agent: Agent
+    begin: Callable[[Attempted], Talk]
     tracing: Tracing
     turn_s: float = 120.0
     case_s: float = 600.0
@@ -161,16 +224,12 @@ class CaseAttempts:
         while said is not None:
             messages.append({"role": "user", "content": said})
             about = RunContext(*names, len(attempt.trace_ids), tuple(messages), attempt.case.inputs)
-            left = max(0.0, end - time.monotonic())
             with self.tracing.turn(about, user.marks) as span:
                 attempt.trace_ids.append(_trace_id(span))
+                started = time.time_ns()
                 try:
-                    talk = talk or self.agent()
-                    answer = await asyncio.wait_for(talk(said, about), min(self.turn_s, left))
-                except TimeoutError:
-                    attempt.error = f"the turn took longer than {self.turn_s:g} s (--turn-timeout)"
-                    if left < self.turn_s:
-                        attempt.error = f"the attempt took longer than {self.case_s:g} s (--case-timeout)"
+                    talk = talk or self.begin(attempt)
+                    answer = await self._answer(talk, said, about, end - time.monotonic())
                 except Exception as error:  # noqa: BLE001 - its class is the user's code
                     attempt.error = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
                 ended = time.time_ns()
@@ -178,6 +237,7 @@ class CaseAttempts:
                     fail(span, said, attempt.error)
                     said = None
                 else:
+                    attempt.turns.append(Turn(span.get_span_context(), said, answer, about.log, started, ended))
                     messages.append({"role": "assistant", "content": answer})
                     said = await user.next(answer)
                 span.set_attributes(user.marks)
@@ -189,3 +249,16 @@ class CaseAttempts:
                 attempt.spoilt_id = _trace_id(span)
                 span.set_attributes({semconv.OPERATION: "invoke_agent", SIMULATOR_FAILED: user.spoilt})
                 span.end()
+
+    async def _answer(self, talk: Talk, message: str, about: RunContext, left: float) -> str:
+        """Ask the agent. ``left``: seconds of the attempt. Raises :class:`AgentError`."""
+        try:
+            answer = await asyncio.wait_for(talk(message, about), max(0.0, min(self.turn_s, left)))
+        except TimeoutError:
+            limit = f"the attempt took longer than {self.case_s:g} s (--case-timeout)"
+            if left >= self.turn_s:
+                limit = f"the turn took longer than {self.turn_s:g} s (--turn-timeout)"
+            raise AgentError(limit) from None
+        if len(answer) > _MOST_ANSWER:
+            raise AgentError(f"the answer has {len(answer):,} characters; the limit is {_MOST_ANSWER:,}")
+        return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,8 @@ from pandaeval_lab.cases.trial import MOCK_CALLS
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base.names import bounded
 
+_NO_TOOL = "no mock matches, and the runner has no tool of this name; add a result to mocks"
+
 
 class MockReplies:
     def __init__(self, cases: Sequence[Case], default: str = "") -> None:
@@ -22,6 +25,17 @@ class MockReplies:
         self._cases, self._default = {bounded(case.id): case for case in cases}, default
         self._attempts: dict[tuple[str, str], Mocks] = {}
         self._lock = threading.Lock()
+
+    def case(self, id_: str) -> Case | None:
+        return self._cases.get(bounded(id_))
+
+    async def answer(self, tool: str, given: Mapping[str, Any]) -> MockAnswer:
+        """Answer a call of a tool that is only mocked, after its delay."""
+        reply = await asyncio.to_thread(self.reply, tool, given)
+        if reply.kind == "passed":
+            reply = MockAnswer("refused", error=f"{tool}: {_NO_TOOL}")
+        await asyncio.sleep(reply.delay_s)
+        return reply
 
     def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> MockAnswer:
         named = bounded(str(baggage.get_baggage(semconv.PANDAEVAL_CASE_ID) or self._default))

@@ -64,10 +64,11 @@ class SpanReceiver:
         await self._calls.close()
         self._folder.cleanup()
 
-    async def is_complete(self, trace_ids: Collection[str], of_agent: bool) -> bool:
-        """Return whether every trace is closed, and all of ``trace_ids`` arrived."""
-        came = self.spoken(trace_ids) if of_agent else self.items().keys()  # before the state: what comes opens a trace
-        return bool((await self._calls.ask("state"))[2]) and came >= {*trace_ids}
+    async def is_complete(self, trace_ids: Collection[str], of_agent: Collection[str]) -> bool:
+        """Return whether every trace is closed, and all of ``trace_ids`` and :meth:`spoken` ``of_agent`` arrived."""
+        # Before the state: what comes opens a trace.
+        have_come = self.items().keys() >= {*trace_ids} and self.spoken(of_agent) >= {*of_agent}
+        return bool((await self._calls.ask("state"))[2]) and have_come
 
     def spoken(self, ids: Collection[str]) -> set[str]:
         for trace_id, chunks, _, items in traces_by_start(reads := StoreReader(self._data)):

@@ -28,9 +28,9 @@ from pandaeval_collector.config import load  # noqa: E402
 from pandaeval_collector.runs.settings import evaluator  # noqa: E402
 from pandaeval_collector.show.report.detail import describe  # noqa: E402
 from pandaeval_lab.cases.files import (  # noqa: E402
+    case_file,
     freeze,
     read_suite,
-    to_yaml,
 )
 from pandaeval_lab.cases.grading import TrialGrader  # noqa: E402
 from pandaeval_lab.cases.trial import Trial, TrialMatcher  # noqa: E402
@@ -107,7 +107,7 @@ def compared(call: dict[str, Any]) -> dict[str, str]:
 def graded(
     traces: list[Trace], known: dict[str, Any], checks: bool, grader_of: Any, folder: Path
 ) -> tuple[bool | None, str]:
-    text = to_yaml([freeze([describe(trace) for trace in traces], "frozen")])
+    text = "".join(case_file([freeze([describe(trace) for trace in traces], "frozen")]))
     path = folder / "case.json"
     path.write_text(filled_in(text, known, checks), encoding="utf-8")
     suite = read_suite(path)
@@ -148,7 +148,7 @@ def planted(count: int = 200) -> int:
     for number in range(count):
         secret = make(draw, number)
         told = [describe(trace) for trace in runs[draw.choice(names)]]
-        text = to_yaml([freeze(plant(draw, told, secret, number), "frozen")])
+        text = "".join(case_file([freeze(plant(draw, told, secret, number), "frozen")]))
         found += secret.value in text
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -29,3 +30,17 @@ def test_no_word_of_any_help_is_cut() -> None:
         assert "╭" in page, path
         assert max(map(len, page.splitlines())) <= 80, path
         assert "…" not in page, (path, [line for line in page.splitlines() if "…" in line])
+
+
+@pytest.mark.parametrize("mode", ["rich", None])
+def test_help_begins_with_the_commands_that_most_people_need(mode: Any) -> None:
+    built = _app._build()
+    built.rich_markup_mode = mode
+    page = CliRunner().invoke(built, ["--help"], env={"COLUMNS": "80", "NO_COLOR": "1"}).output
+    sections = ["Start", "Find failures", "Measure and test", "Operate", "Further commands"]
+    places = [page.index(section) for section in sections]
+    assert places == sorted(places)
+    names = [line.strip("│ ").split(" ")[0] for line in page.splitlines()]
+    start, further = names.index("demo"), names.index("passk")
+    assert start < names.index("failures") < names.index("cases") < names.index("delete") < further
+    assert set(_app._overview()) <= set(names)

@@ -22,7 +22,7 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 from support.embedder import WordEmbedder
 from support.judged import trace
-from support.made_traces import Composer
+from support.made_traces import START_NS, Composer
 
 
 def _started(at: str) -> Trace:
@@ -178,8 +178,9 @@ def test_a_session_is_scored_by_those_of_its_traces_that_fit() -> None:
         r.unit.id: r.finding.metadata["total_traces_in_session"] for r in everything if r.unit.level == "session"
     }
     parted = 0
-    for service in {result.unit.service for result in everything}:
-        some, _ = _results(_parsed(f"service={service}"))
+    middle = datetime.fromtimestamp(START_NS // 10**9 + 30 * 7, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    for span in (f"..{middle}", f"{middle}.."):
+        some, _ = _results(_parsed(f"time={span}"))
         in_session: dict[str, set[str]] = {}
         for result in some:
             if result.unit.level == "trace" and result.unit.session_id:

@@ -32,6 +32,16 @@ SPLIT = (Reasoning(THOUGHT), Text(SAID))
         f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant<|channel|>final<|message|>{SAID}<|return|>",
         f"analysis{THOUGHT}assistantfinal{SAID}",
         f"<|START_THINKING|>{THOUGHT}<|END_THINKING|><|START_RESPONSE|>{SAID}<|END_RESPONSE|>",
+        f"<thought_process>{THOUGHT}</thought_process>\n{SAID}",
+        f"<inner_monologue>{THOUGHT}</inner_monologue>{SAID}",
+        f"<mm:think>{THOUGHT}</mm:think>{SAID}",
+        f"\ufeff<think>{THOUGHT}</think>{SAID}",
+        f"<think>{THOUGHT}</think><answer>{SAID}</answer>",
+        f"<reasoning>{THOUGHT}</reasoning>\n<output>\n{SAID}\n</output>",
+        f"<think>{THOUGHT}</think>\n<|begin_of_box|>{SAID}<|end_of_box|>",
+        f"<|begin_of_thought|>{THOUGHT}<|end_of_thought|><|begin_of_solution|>{SAID}<|end_of_solution|>",
+        f"<|channel>thought\n{THOUGHT}<channel|>{SAID}",
+        f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant<|channel|>commentary<|message|>{SAID}",
     ],
 )
 def test_the_answer_is_what_follows_the_thoughts(text: str) -> None:
@@ -70,6 +80,8 @@ def test_halves_and_rests(parts: tuple[Part, ...], found: tuple[Part, ...]) -> N
         "The tag </think> ends the thoughts of the model",
         "Models write\n<think> first.",
         "It is <b>49</b> EUR if 3 < 4.",
+        "<answer>It is 49 EUR.</answer>",
+        "The tag <output> holds 49.",
     ],
 )
 def test_an_answer_about_tags_stays_whole(text: str) -> None:

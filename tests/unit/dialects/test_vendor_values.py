@@ -21,6 +21,7 @@ from pandaeval_otel.model import (
     ToolRequest,
     ToolResponse,
 )
+from tests.unit.dialects.composed import seen
 
 ASK = Message("user", (Text("Weather in Oslo?"),))
 ANSWER = Message("assistant", (Text("4 degrees."),))
@@ -241,3 +242,19 @@ def test_the_words_before_a_task_come_off() -> None:
     given = (Message("system", (Text("s"),)), Message("user", (Text("New task:\nWeather in Oslo?"),)))
     assert without_task_mark(given) == (given[0], ASK)
     assert without_task_mark((ASK,)) == (ASK,)
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"prompt_tokens": 5, "completion_tokens": 2},
+        {"promptTokens": 5, "completionTokens": 2},
+        {"type": "json", "value": {"promptTokens": 5, "completionTokens": 2}},
+        {"type": "json", "value": {"prompt_tokens": 5, "completion_tokens": 2}},
+        {"type": "json", "value": {"promptTokens": 5, "completionTokens": 2, "cost": 0.1}},
+    ],
+)
+def test_tokens_of_langwatch(metrics: dict[str, Any]) -> None:
+    usage = seen({"langwatch.span.type": "llm", "langwatch.metrics": json.dumps(metrics)}).usage
+    assert usage is not None
+    assert (usage.input, usage.output) == (5, 2)

@@ -79,7 +79,17 @@ def test_two_calls_side_by_side_stay_two() -> None:
     assert len(called(spans)) == 2
 
 
-@pytest.mark.parametrize(("one", "other"), [("item", "get_items"), ("getitem", "crm_get_item"), ("", "crm")])
+@pytest.mark.parametrize(
+    "name", ["get_item@crm", "get_item_mcp_crm", "mcp.crm.get_item", "crm::get_item", "CRM_get_item"]
+)
+def test_the_name_of_the_server_before_or_behind_the_tool(name: str) -> None:
+    assert same_served(name, "get_item")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("item", "get_items"), ("getitem", "crm_get_item"), ("", "crm"), ("get_item", "get_item_details")],
+)
 def test_other_names(one: str, other: str) -> None:
     assert not same_served(one, other)
 

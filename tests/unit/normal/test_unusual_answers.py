@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from pandaeval_otel.model import Kind, Message, Span, Text, Trace
+from pandaeval_otel.model import Kind, Message, Reasoning, Span, Text, Trace
 from pandaeval_otel.model.raw import RawSpan
 from pandaeval_otel.normal.evidence import Evidence
 from pandaeval_otel.normal.speech import answered
+from pandaeval_otel.normal.tool_calls import tool_calls
 from pandaeval_otel.normal.trace import Closing, build_trace, trace_of
 from pandaeval_otel.normal.tree import Tree
 from pandaeval_otel.normal.turns import turns
@@ -88,6 +89,7 @@ def test_the_tool_that_carried_the_answer_is_no_call() -> None:
         (user("How much?"),),
         (Message("system", (Text("Be brief."),)), user("How much?")),
         (Message("tool", (Text("49"),)),),
+        (Message("assistant", (Reasoning("Class B?"),)),),
         None,
     ],
 )
@@ -96,6 +98,37 @@ def test_an_agent_without_words_of_its_own_answers_in_its_last_model_call(output
     agent = spans.agent(input=(user("How much?"),), output=output)
     spans.llm(agent, [user("How much?")], "49 EUR.")
     assert turns(Tree(spans())).turns[-1].assistant == "49 EUR."
+
+
+@pytest.mark.parametrize("key", ["final_output", "response", "answer", "final_answer", "generation", "result"])
+def test_an_answer_beside_messages_that_repeat_the_question(key: str) -> None:
+    span = seen(chain(messages=[{"role": "user", "content": "How much?"}], **{key: "49 EUR."}))
+    assert answered(span.output).text == "49 EUR."
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("finish", {"message": "49 EUR."}),
+        ("attempt_completion", {"result": "49 EUR.", "command": "open a.html"}),
+        ("complete_task", {"result": "49 EUR."}),
+        ("task_complete", {"summary": "49 EUR."}),
+        ("submit_final_answer", {"answer": "49 EUR.", "confidence": 0.9}),
+        ("respond_to_user", {"message": "49 EUR."}),
+    ],
+)
+def test_a_tool_that_hands_over_the_answer(name: str, arguments: dict[str, Any]) -> None:
+    spans = Spans()
+    spans.llm(spans.agent(), [user("How much?")], says(asks(name, arguments)))
+    assert turns(Tree(spans())).turns[-1].assistant == "49 EUR."
+    assert tool_calls(Tree(spans())) == ()
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("complete_task", {"id": 7}), ("submit_answer", {"answer": "49"})])
+def test_a_tool_with_another_purpose(name: str, arguments: dict[str, Any]) -> None:
+    spans = Spans()
+    spans.llm(spans.agent(), [user("How much?")], says(asks(name, arguments)))
+    assert [call.name for call in tool_calls(Tree(spans()))] == [name]
 
 
 def test_an_empty_answer_is_the_agents_own() -> None:

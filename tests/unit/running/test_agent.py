@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -14,7 +15,10 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_lab.running.agent import AgentError, RunContext, http_agent, python_agent
+from pandaeval_lab.cases.model import Suite
+from pandaeval_lab.running.agent import Agent, AgentError, RunContext
+from pandaeval_lab.running.kinds import entry_of, start
+from pandaeval_lab.running.mock_replies import MockReplies
 
 AGENTS = """
 def text(message, context):
@@ -50,6 +54,7 @@ def nothing():
 number = 1
 """
 SAID = ({"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "hi"})
+REFUND = {"id": "refund", "mocks": {"refund_order": {"results": ["pending", {"refunded": 40}]}}}
 CONTEXT = RunContext("refund", "1", "refund/1", 1, SAID, {"order": 17})
 
 
@@ -70,13 +75,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_functions_coroutines_and_objects_answer(folder: Path, name: str, answer: str) -> None:
-    agent = python_agent(f"./agents.py:{name}")
+    agent = _started(f"./agents.py:{name}")
     assert asyncio.run(_said(agent())) == answer
     assert asyncio.run(_said(agent())) == answer, "a class has an object for each trial"
 
 
 def test_an_object_is_one_for_all_trials(folder: Path) -> None:
-    agent = python_agent("./agents.py:desk")
+    agent = _started("./agents.py:desk")
     assert [asyncio.run(_said(agent())) for _ in range(2)] == ["1", "2"]
 
 
@@ -90,7 +95,7 @@ def test_an_object_is_one_for_all_trials(folder: Path) -> None:
 )
 def test_an_agent_that_gives_no_text_says_why(folder: Path, name: str, why: str) -> None:
     with pytest.raises(AgentError, match=why):
-        asyncio.run(_said(python_agent(f"./agents.py:{name}")()))
+        asyncio.run(_said(_started(f"./agents.py:{name}")()))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +111,12 @@ def test_an_agent_that_gives_no_text_says_why(folder: Path, name: str, why: str)
 )
 def test_a_name_that_is_no_agent_ends_the_command(folder: Path, spec: str, why: str) -> None:
     with pytest.raises(UserError, match=why):
-        python_agent(spec)
+        _started(spec)
+
+
+def _started(agent: Any, held: AsyncExitStack | None = None) -> Agent:
+    suite = Suite.model_validate({"agents": {"shop": agent}, "cases": [REFUND]})
+    return start(entry_of("shop", suite), held or AsyncExitStack(), MockReplies(suite.cases, default="refund"))
 
 
 async def _said(talk: Any) -> str:
@@ -115,7 +125,7 @@ async def _said(talk: Any) -> str:
 
 
 class _Server(HTTPServer):
-    replies: list[tuple[int, bytes]]
+    replies: list[tuple[int, bytes] | tuple[int, bytes, str]]
     got: list[tuple[dict[str, str], dict[str, Any]]]
 
 
@@ -125,8 +135,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.got.append(({key.lower(): value for key, value in self.headers.items()}, body))
-        status, reply = self.server.replies.pop(0)
+        status, reply, *kind = self.server.replies.pop(0)
         self.send_response(status)
+        self.send_header("content-type", *(kind or ["application/json"]))
         self.send_header("content-length", str(len(reply)))
         self.end_headers()
         self.wfile.write(reply)
@@ -147,11 +158,12 @@ def server() -> Iterator[_Server]:
     made.server_close()
 
 
-def _asked(server: _Server, path: str) -> str:
+def _asked(server: _Server, path: str, **given: Any) -> str:
+    entry = {**given, "openai" if "model" in given else "url": f"http://127.0.0.1:{server.server_port}{path}"}
+
     async def ask() -> str:
         async with AsyncExitStack() as held:
-            agent = http_agent(f"http://127.0.0.1:{server.server_port}{path}", held)
-            return await _said(agent())
+            return await _said(_started(entry, held)())
 
     return asyncio.run(ask())
 
@@ -186,3 +198,98 @@ def test_another_answer_is_told_with_what_to_answer(server: _Server, status: int
     with pytest.raises(AgentError) as raised:
         _asked(server, "/talk")
     assert why in str(raised.value)
+
+
+STREAM = "text/event-stream"
+PIECES = [{"id": "c1", "function": {"name": "refund_order", "arguments": ""}}, {"function": {"arguments": "{}"}}]
+
+
+def _stream(*events: Any) -> bytes:
+    return "".join(f"data: {each if isinstance(each, str) else json.dumps(each)}\n\n" for each in events).encode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "reply", "answer"),
+    [
+        (STREAM, _stream({"answer": "ye"}, {"answer": "s"}, "[DONE]"), "yes"),
+        (STREAM, _stream(*({"choices": [{"delta": {"content": text}}]} for text in ("ye", "s"))), "yes"),
+        (STREAM, b": hi\r\n\r\nevent: text\r\ndata: yes\r\ndata: sir\r\n\r\n", "yes\nsir"),
+        ("text/plain; charset=utf-8", b"yes", "yes"),
+    ],
+)
+def test_streams_and_plain_texts_are_answers(server: _Server, kind: str, reply: bytes, answer: str) -> None:
+    server.replies.append((200, reply, kind))
+    assert _asked(server, "/talk") == answer
+
+
+def test_the_body_and_the_place_of_the_answer_can_be_chosen(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "s3cret")
+    server.replies.append((200, b'{"data": [{"text": "yes"}]}'))
+    body = {"q": "{message}", "all": ["begin", "{messages}"], "note": "turn {turn} of {case} {other}", "n": 1}
+    headers = {"authorization": "Bearer ${KEY}"}
+    assert _asked(server, "/talk", body=body, headers=headers, answer="data.0.text") == "yes"
+    (head, sent), *_ = server.got
+    assert sent == {"q": "hi", "all": ["begin", *SAID], "note": "turn 1 of refund {other}", "n": 1}
+    assert head["authorization"] == "Bearer s3cret"
+
+
+def test_an_unset_variable_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    with pytest.raises(UserError, match="agent shop, headers, x: the environment variable NO_SUCH_KEY is not set"):
+        _started({"url": "http://127.0.0.1:1", "headers": {"x": "${NO_SUCH_KEY}"}})
+
+
+def test_the_runner_makes_the_calls_that_the_agent_asks_for(server: _Server) -> None:
+    call = {"id": "c1", "function": {"name": "refund_order", "arguments": '{"order": 17}'}}
+    wrong = {"id": "c2", "name": "refund_order", "arguments": "17"}
+    server.replies += [(200, json.dumps({"tool_calls": each}).encode()) for each in ([call, wrong], [call])]
+    server.replies.append((200, b'{"answer": "yes"}'))
+    assert _asked(server, "/talk") == "yes"
+    messages = server.got[-1][1]["messages"]
+    assert messages[:3] == list(SAID)
+    assert [each["role"] for each in messages[3:]] == ["assistant", "tool", "tool", "assistant", "tool"]
+    first, refused, last = [each["content"] for each in messages if each["role"] == "tool"]
+    assert (first, last) == ("pending", '{"refunded": 40}')
+    assert "the arguments are no JSON object" in refused
+
+
+def test_results_of_tools_stay_before_the_answer_of_their_turn(server: _Server) -> None:
+    asks = b'{"tool_calls": [{"name": "refund_order", "arguments": {}}]}'
+    server.replies += [(200, asks), (200, b'{"answer": "yes"}'), (200, b'{"answer": "bye"}')]
+
+    async def talk() -> None:
+        async with AsyncExitStack() as held:
+            said = _started({"url": f"http://127.0.0.1:{server.server_port}"}, held)()
+            first = {"role": "user", "content": "hi"}
+            assert await said("hi", RunContext("refund", "1", "s", 0, (first,))) == "yes"
+            told = (first, {"role": "assistant", "content": "yes"}, {"role": "user", "content": "bye"})
+            assert await said("bye", RunContext("refund", "1", "s", 1, told)) == "bye"
+
+    asyncio.run(talk())
+    roles = [each["role"] for each in server.got[-1][1]["messages"]]
+    assert roles == ["user", "assistant", "tool", "assistant", "user"]
+
+
+def test_a_model_gets_the_tools_of_the_case(server: _Server) -> None:
+    deltas = [{"choices": [{"delta": {"tool_calls": [{"index": 0, **each}]}}]} for each in PIECES]
+    server.replies += [(200, _stream(*deltas, "[DONE]"), STREAM)]
+    server.replies += [(200, b'{"choices": [{"message": {"content": "yes"}}]}')]
+    assert _asked(server, "/v1", model="m", body={"temperature": 0}) == "yes"
+    sent = server.got[0][1]
+    assert (sent["model"], sent["temperature"], sent["messages"]) == ("m", 0, list(SAID))
+    (tool,) = sent["tools"]
+    assert (tool["type"], tool["function"]["name"]) == ("function", "refund_order")
+    assert server.got[1][1]["messages"][-1] == {"role": "tool", "tool_call_id": "c1", "content": "pending"}
+
+
+def test_an_agent_that_leaves_the_process_ends_its_attempt_alone(folder: Path) -> None:
+    (folder / "leaver.py").write_text("import os\ndef leaves(message):\n    os._exit(0)\n")
+    leave = os._exit
+
+    async def talk() -> None:
+        async with AsyncExitStack() as held:
+            with pytest.raises(AgentError, match="SystemExit: 0"):
+                await _said(_started("./leaver.py:leaves", held)())
+
+    asyncio.run(talk())
+    assert os._exit is leave

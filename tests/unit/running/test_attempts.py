@@ -36,7 +36,7 @@ def _attempted(case: dict[str, Any], trial: str = "1") -> Attempted:
 
 
 def _run(attempts: list[Attempted], talk: Talk, *limits: float, room: int = 4) -> bool:
-    made = CaseAttempts(lambda: talk, Tracing("nowhere:1", here=False), *(limits or (60.0, 60.0)), room)
+    made = CaseAttempts(lambda _: talk, Tracing("nowhere:1", here=False), *(limits or (60.0, 60.0)), room)
     return asyncio.run(made.run(attempts))
 
 
@@ -135,7 +135,7 @@ def test_an_interrupted_run_keeps_what_has_ended(exported: InMemorySpanExporter)
         return "fine"
 
     async def interrupted() -> bool:
-        made = CaseAttempts(lambda: talk, Tracing("nowhere:1", here=False))
+        made = CaseAttempts(lambda _: talk, Tracing("nowhere:1", here=False))
         task = asyncio.create_task(made.run(attempts))
         await waits.wait()
         while not attempts[0].has_ended:  # noqa: ASYNC110
@@ -179,7 +179,7 @@ def test_what_the_simulated_user_spoilt_is_said_by_a_trace_of_its_own(
 
     attempt = _attempted({"id": "played", "scenario": {"goal": "the money"}})
     simulator = Simulator(_Plays(*replies), "m", "m, seed 0")
-    made = CaseAttempts(lambda: talk, Tracing("nowhere:1", here=False), simulator=simulator)
+    made = CaseAttempts(lambda _: talk, Tracing("nowhere:1", here=False), simulator=simulator)
     assert asyncio.run(made.run([attempt]))
     assert attempt.how == how
     turn, *others = exported.get_finished_spans()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from pandaeval_lab.cases.model import Case
-from pandaeval_lab.cli._case_run import _owners
+from pandaeval_lab.running.arrivals import owners_of
 from pandaeval_lab.running.attempts import Attempted
 from pandaeval_lab.running.receiver import SpanReceiver
 
@@ -30,7 +30,7 @@ def _attempt(session: str, *trace_ids: str) -> Attempted:
 def test_a_trace_is_of_the_attempt_whose_turn_it_is_or_whose_session_it_names() -> None:
     attempts = [_attempt("a/1/ff", "11", "12"), _attempt("b/a/1/ff")]
     came = {"11": b"", "21": b"session b/a/1/ff", "31": b"session a/1/ff", "41": b"session a/1/ee", "51": b""}
-    owners = _owners(_Came(came), attempts)
+    owners = owners_of(_Came(came), attempts)
     assert {id_: owner.session for id_, owner in owners.items() if id_ in came} == {
         "11": "a/1/ff",
         "21": "b/a/1/ff",

@@ -141,6 +141,7 @@ class _Answers(_Rule):
             "asked_again": facts.asked_again,
             "asked": frozenset(facts.asked.split()),
             "changed": bool(facts.done),
+            "tried": facts.tried,
         }
         trace = remembered(member, unit)
         return self._evaluator.with_others(self.metric, trace, unit, texts, earlier=earlier, **asking)

@@ -40,8 +40,9 @@ class TraceFacts:
     ``responses``, ``continues``: see :class:`pandaeval_otel.model.Trace`. ``chained``: the session follows from
     responses. ``pending``: ended in a tool call or guardrail. ``done``: changing tools, and answered calls of other
     traces. ``rootless``: the root did not end. ``held``: size of the grounding data. ``unsettled``: metrics evaluated
-    with earlier traces. ``asked``: content words of the question. ``utility``: utility call without session.
-    ``services``: known services of the spans, if other than ``service``. ``links``: traces that the spans link to.
+    with earlier traces. ``tried``: a call failed. ``asked``: content words of the question. ``utility``: utility call
+    without session. ``services``: known services of the spans, if other than ``service``. ``links``: traces that the
+    spans link to.
     """
 
     agent: str
@@ -69,6 +70,7 @@ class TraceFacts:
     rootless: bool = False
     held: _Number = 0
     unsettled: tuple[str, ...] = ()
+    tried: bool = False
     asked_again: bool = False
     asked: str = ""
     utility: bool = False

@@ -12,7 +12,7 @@ import numpy as np
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.embedding.text import plain
 from pandaeval_collector.analysis.rules.asked_again import asked_words, asks_again
-from pandaeval_collector.analysis.rules.response_recovery import answered_by, changed_by
+from pandaeval_collector.analysis.rules.response_recovery import answered_by, changed_by, wrong_calls
 from pandaeval_collector.analysis.stats.similarity import Direction
 from pandaeval_collector.base.result import Unit
 from pandaeval_collector.base.untrusted.silence import says_something
@@ -129,6 +129,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
         judged=is_judged,
         rootless=not trace.complete,
         held=len(held),
+        tried=any(wrong_calls(trace)),
         asked_again=asks_again(trace),
         asked=asked_words(trace),
         utility=bool(trace.utility),

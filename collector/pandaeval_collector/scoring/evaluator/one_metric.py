@@ -6,15 +6,26 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pandaeval_collector.base.result import keep_little
-from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.base.score import Assumed, Finding, NotCapturedError, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.base.untrusted.foreign import explained
 from pandaeval_collector.scoring.metric import Metric, Texts
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
+from pandaeval_otel.base.semconv import PANDAEVAL_UNTRACED
 from pandaeval_otel.model import Trace
 
 T = TypeVar("T")
 _FINDINGS = (Score, Assumed, Unscored)
+_OF_CALLS = frozenset(
+    (
+        *("trace.grounding", "trace.tool_loop", "trace.tool_correctness", "trace.argument_correctness"),
+        *("trace.step_efficiency", "trace.confidence", "trace.plan_quality", "trace.plan_adherence"),
+        *("trace.task_completion", "trace.correctness", "turn.faithfulness", "turn.agent_behavior_failure"),
+        "turn.tool_call_behavior_failure",
+    )
+)
+"""Metrics that read tool calls."""
+_UNTRACED = Unscored(Why.NO_CONTENT, "the agent sent no spans, so its tool calls are not known")
 _FRAGMENT = Unscored(Why.INCOMPLETE_TRACE, "only a part of a trace over several services came here")
 
 
@@ -23,6 +34,8 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
 
     Exceptions become ``metric_error``; no time left is ``timeout``.
     """
+    if metric.key in _OF_CALLS and is_untraced(getattr(subject, "trace", subject)):
+        return _UNTRACED
     try:
         if LIMIT.is_over:
             raise OverTimeError
@@ -34,6 +47,8 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
             keep_little(finding)
     except OverTimeError:
         finding = Unscored(Why.TIMEOUT, LIMIT.reason)
+    except NotCapturedError as error:
+        finding = Unscored(Why.NO_CONTENT, str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a metric's bug must cost one result
         texts: Texts | None = getattr(context, "texts", None)
         if not (texts is not None and error is texts.lost):
@@ -49,6 +64,11 @@ def attempt(metric: Metric[Any, Any], call: Callable[[Any], T], subject: Any, ot
     except Exception as error:  # noqa: BLE001 - the user's own code may raise anything
         ERRORS.note(METRIC, metric.key, error)
         return otherwise
+
+
+def is_untraced(trace: Trace) -> bool:
+    """Return whether the trace has only the messages, because the agent sent no spans."""
+    return not trace.tool_calls and any(PANDAEVAL_UNTRACED in span.attributes for span in trace.spans)
 
 
 def refusal(trace: Trace) -> Unscored | None:

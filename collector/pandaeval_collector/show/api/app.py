@@ -15,6 +15,7 @@ from pandaeval_collector.runs.manager import EvaluationRuns
 from pandaeval_collector.show.api.comparing import comparing_routes
 from pandaeval_collector.show.api.costs import cost_routes
 from pandaeval_collector.show.api.deleting import deleting_routes
+from pandaeval_collector.show.api.exporting import export_routes
 from pandaeval_collector.show.api.incidents import incident_routes
 from pandaeval_collector.show.api.labelling import dismissing, labelling
 from pandaeval_collector.show.api.lists import list_routes
@@ -59,6 +60,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
     labelling(app, reads, work)
     dismissing(app, reads, work)
     deleting_routes(app, reads, work)
+    export_routes(app, reads, names)
     question_routes(app, reads)
     stored = RunTable(reads.finder.connection)
     run_reads_routes(app, reads, stored, names)

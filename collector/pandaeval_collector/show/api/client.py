@@ -60,6 +60,13 @@ class Asker:
         """Return the answer's JSON, without parameters that are ``None``. Raises :class:`AskError`."""
         return await self._asked("GET", path, params={k: v for k, v in parameters.items() if v is not None})
 
+    async def file(self, path: str) -> bytes:
+        """Return the bytes of the answer, empty if there is no such object. Raises :class:`AskError`."""
+        answer = await self._client.get(path)
+        if answer.status_code not in (200, 404):
+            raise AskError(self._refused(answer))
+        return answer.content if answer.is_success else b""
+
     async def post(self, path: str, body: Any = None) -> Any:
         return await self._asked("POST", path, json=body or {}, timeout=_LONG_S)
 

@@ -14,15 +14,17 @@ from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.report.detail import ROOM, content, stored_trace
+from pandaeval_collector.show.report.detail import ROOM, content, outline, stored_trace
 from pandaeval_collector.show.report.index import LiveIndex
 from pandaeval_collector.show.report.text import plain
 from pandaeval_collector.show.view.rows import Cursor, Order
 from pandaeval_collector.store.finding import Finder
 
 _MOST_TRACES = 300
+_PART = 30
 Of = Annotated[Literal["sessions", "traces"], Query(description="What a row of the list is.")]
 SessionId = Annotated[str, Query(max_length=10_000, description="Id of the session.")]
+Start = Annotated[int, Query(ge=0, le=2000, description="Position of the first trace, from 0.")]
 PageContent = Annotated[
     dict[str, Any],
     Field(
@@ -56,6 +58,16 @@ class PageTrace(BaseModel):
 
     index: PageContent
     detail: PageContent
+
+
+class PageConversation(BaseModel):
+    """Turns and steps of at most 30 traces of a session, in order.
+
+    ``traces``: by position. A trace without spans has only its ``id``. ``next``: start of the next part.
+    """
+
+    traces: list[PageContent]
+    next: int | None
 
 
 class PageReads:
@@ -96,6 +108,15 @@ class PageReads:
         index.unit(*found)
         return PageSession(index=self._made(index))
 
+    def conversation(self, id: SessionId, start: Start = 0) -> PageConversation:
+        members = self._finder.members(self._names.session(id))
+        end = start + _PART
+        traces = []
+        for trace_id in members[start:end]:
+            trace = stored_trace(self._finder.contents(bytes.fromhex(trace_id)))
+            traces.append(plain({"id": trace_id} if trace is None else outline(trace, ROOM // _PART)))
+        return PageConversation(traces=traces, next=end if end < len(members) else None)
+
     def trace(self, trace_id: str) -> PageTrace:
         id_ = self._names.trace(trace_id)
         row = self._finder.trace(id_)
@@ -117,4 +138,5 @@ def page_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     read = PageReads(reads.finder, names, work)
     reads.operation(app, "/page/index", "Sessions or traces of a window, as the page lists them")(read.index)
     reads.operation(app, "/page/session", "A session, as the page shows it")(read.session)
+    reads.operation(app, "/page/conversation", "What a session's users and agents said", large=True)(read.conversation)
     reads.operation(app, "/page/traces/{trace_id}", "A trace, as the page shows it", large=True)(read.trace)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from pandaeval_collector.base.prices import usd_of
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
 from pandaeval_collector.show.report.text import TextPool, written
@@ -24,6 +25,7 @@ from pandaeval_otel.model import (
     Trace,
 )
 
+_OUTLINE = ("id", "up", "kind", "name", "tool", "agent", "error", "at", "us", "tokens", "usd")
 _OF_CALL = ("id", "name", "arguments", "result", "error", "span_id", "agent")
 ROOM = 400_000
 """Characters for all texts of a stored trace together."""
@@ -98,8 +100,8 @@ def detail(trace: Trace, room: int) -> dict[str, Any]:
     ``room``: characters of all texts.
 
     ``spans``: rows with ``id``, ``up`` (parent's row, -1 for none), ``depth``, ``kind``, ``name``, ``at`` and ``us``
-    (relative start and duration in microseconds). Texts are positions in ``texts``. ``turns``: input, answer and
-    answering span. ``calls``: span ids of tool calls in order.
+    (relative start and duration in microseconds), ``usd`` (list price). Texts are positions in ``texts``. ``turns``:
+    input, answer and answering span. ``calls``: span ids of tool calls in order.
     """
     texts = TextPool(room)
     turns = [
@@ -124,6 +126,15 @@ def detail(trace: Trace, room: int) -> dict[str, Any]:
             for each in trace.evaluations
         ],
     }
+
+
+def outline(trace: Trace, room: int) -> dict[str, Any]:
+    """Return a trace's turns, and its steps without their texts. ``room``: characters of all texts."""
+    whole = detail(trace, room)
+    steps = [{name: row[name] for name in _OUTLINE if name in row} for row in whole["spans"]]
+    spoken = max((at for turn in whole["turns"] for at in turn[:2] if at is not None), default=-1)
+    kept = {name: whole[name] for name in ("turns", "more_turns", "left_out", "ends_in_tool_call", "calls")}
+    return {"id": trace.trace_id, **kept, "spans": steps, "texts": whole["texts"][: spoken + 1]}
 
 
 def _rows(trace: Trace, texts: TextPool) -> list[Row]:
@@ -176,6 +187,8 @@ def _row(span: Span, start_ns: int, texts: TextPool) -> Row:
         row["model"] = excerpt(span.model, 80)
     if span.usage is not None:
         row["tokens"] = [span.usage.input, span.usage.output]
+        if (usd := usd_of(span.usage, span.response_model, span.request_model)) is not None:
+            row["usd"] = round(usd, 8)
     if span.system:
         row["system"] = texts.add(span.system)
     _add_messages(row, "in", span.input, texts)

@@ -10,6 +10,7 @@ from pandaeval_collector.judge.sanitize import neutral, one_line
 from pandaeval_collector.judge.shorten import elided
 
 _MARK = 60
+BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 NONE = "-"
 """Stands for a value that there is not."""
 MARGIN = 6000
@@ -63,3 +64,13 @@ def estimate(value: float | None, low: float | None, high: float | None, form: s
 def dollars(usd: float | None) -> str:
     """Return ``$0.0123``."""
     return "at an unknown price" if usd is None else f"${usd:.4f}"
+
+
+def csv_cell(value: object) -> str:
+    """Return a value as a cell of CSV; a text that a spreadsheet would take for a formula gets a leading ``'``."""
+    if value is None:
+        return ""
+    if isinstance(value, int | float):
+        return f"{value:.10g}" if isinstance(value, float) else str(value)
+    text = str(value)
+    return f"'{text}" if text.startswith(BEGINS_FORMULA) else text

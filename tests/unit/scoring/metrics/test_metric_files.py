@@ -203,6 +203,7 @@ class TestLoopDetection:
         [
             ({"asked_again": True}, "the user asked for it again"),
             ({"changed": True}, "it reports work done since then"),
+            ({"tried": True}, "it reports that a new try failed"),
             (
                 {
                     "asked": content_tokens("Where is my parcel P7?"),
@@ -225,7 +226,10 @@ class TestLoopDetection:
         near = self.SUMMARY.replace("The total is", "Altogether both of you pay tomorrow")
         found = self.again(near, self.SUMMARY, asked=asked, asked_then=then)
         assert 0.5 < found.metadata["max_hybrid"] < 0.9
-        assert (found.label, found.failed) == ("suspect", False)
+        assert (found.label, found.failed, found.metadata["excused"]) == ("excused", False, "in other words")
+        upgraded = self.SUMMARY.replace("The total", "Upgraded total")
+        found = self.again(upgraded, self.SUMMARY, asked=content_tokens("Is upgrading possible?"), asked_then=then)
+        assert found.metadata["excused"] == "it takes up words of the question: upgraded"
         asked, then = frozenset({"parcel", "oslo", "soon"}), frozenset({"parcel", "oslo", "today"})
         assert self.again(self.SUMMARY, self.SUMMARY, asked=asked, asked_then=then).label == "suspect"
         assert self.again(self.SUMMARY, self.SUMMARY).label == "suspect", (

@@ -17,5 +17,5 @@ def test_every_operation_and_parameter_is_listed_with_its_meaning() -> None:
             assert f"| `{method.upper()} {path}` | {operation['summary']} |" in page
             for parameter in operation.get("parameters", ()):
                 if parameter["in"] == "query":
-                    assert f"| `{parameter['name']}` |" in page
+                    assert f"- **`{parameter['name']}`**" in page
                     assert parameter["name"] == "order" or parameter["description"]

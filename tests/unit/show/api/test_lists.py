@@ -169,3 +169,11 @@ def test_a_since_within_the_window_of_the_page_is_kept(asked: Asked, window: str
         given = {} if since is None else {"since": since}
         found = asked.get("/page/index", window=window, of="traces", **given)
         assert (found["traces"], found["failed"], found["newest"]) == (traces, failed, 5)
+
+
+def test_a_conversation_has_the_traces_of_its_session_in_order(asked: Asked) -> None:
+    found = asked.get("/page/conversation", id="s/1")
+    assert [int(trace["id"], 16) for trace in found["traces"]] == [1, 2, 3]
+    assert found["next"] is None
+    assert asked.get("/page/conversation", id="s/1", start=2) == {"traces": [{"id": _id(3).hex()}], "next": None}
+    assert asked.client.get("/api/v1/page/conversation", params={"id": "s/2"}).status_code == 404

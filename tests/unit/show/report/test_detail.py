@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pandaeval_collector.show.report.detail import MAX_SPANS, detail
-from pandaeval_otel.model import Captured, Kind, OtherPart, Trace, Usage
+from pandaeval_collector.show.report.detail import MAX_SPANS, detail, outline
+from pandaeval_otel.model import Captured, Kind, OtherPart, Trace, Turn, Usage
 from support.builders import Spans, asks, gives, says, user
 
 
@@ -95,3 +95,19 @@ def test_what_no_json_can_hold_is_shown_as_text() -> None:
     assert str(1 << 80) in found["texts"][row["args"]]
     assert found["texts"][row["result"]] == r"\ud800"
     assert row["tool"] == r"t\u202e"
+
+
+def test_an_outline_has_turns_and_steps_without_the_texts_of_steps() -> None:
+    spans = Spans()
+    root = spans.agent()
+    spans.tool(root, arguments={"q": "secret"}, result="long")
+    spans.llm(root, [user("where?")], "There.", usage=Usage(3, 4))
+    found = outline(_trace(spans, turns=(Turn("where?", "There.", root),)), 10_000)
+    assert found["texts"] == ["where?", "There."]
+    assert found["turns"] == [[0, 1, root]]
+    assert [(row["kind"], row["up"], row.get("tool"), row.get("tokens")) for row in found["spans"]] == [
+        ("agent", -1, None, None),
+        ("tool", 0, "search", None),
+        ("llm", 0, None, [3, 4]),
+    ]
+    assert all(not {"args", "result", "in", "out"} & row.keys() for row in found["spans"])

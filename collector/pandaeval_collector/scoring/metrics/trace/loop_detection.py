@@ -4,9 +4,10 @@ The metric compares the answer with the three previous answers of the same sessi
 the highest similarity (cosine × Jaccard). It does not detect a loop inside a trace; ``tool_loop`` does.
 
 A repeated answer is ``excused`` (``metadata.excused``) if the user requested it again, extended or challenged it, or
-repeated the question. The same holds for hold messages, new values and reports of new work. The same answer (similarity
-.9 or more) to another question (below .5) fails with the label ``loop``. Other scores below the threshold are
-``suspect`` and fail no run. With ``session.loop_signal: raw``, the session reads every score.
+repeated the question. The same holds for hold messages, new values, words of the question, reports of new or failed
+work, and other words (similarity below .9). The same answer (.9 or more) to another question (below .5) fails with the
+label ``loop``. Other answers that are the same are ``suspect`` and fail no run. With ``session.loop_signal: raw``, the
+session reads every score.
 
 Source: PandaProbe, trace metrics, *Loop Detection*.
 """
@@ -26,13 +27,15 @@ from pandaeval_collector.analysis.stats.topic import STOPWORDS_VERSION, content_
 from pandaeval_collector.base.result import EXCUSED, SUSPECT, TOLERANCE
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
-from pandaeval_collector.scoring.metric import EarlierOutput, SessionReads, TraceContext, TraceMetric
+from pandaeval_collector.scoring.metric import SessionReads, TraceContext, TraceMetric
 from pandaeval_otel.model import Trace
 
 _LISTED = 10
 LOOP = "loop"
 _SAME_ANSWER, _OTHER_QUESTION = 0.9, 0.5
 """Two answers are the same from here on, and two questions are different below."""
+_STEM = 5
+"""Letters that forms of a word share: upgrading, upgraded."""
 _SAME_QUESTION = 0.75
 """Two questions that share so much of their content words are one."""
 _ID = re.compile(r"\b(?=[0-9-]{0,40}[A-Z])[A-Z0-9][A-Z0-9-]{4,40}\b")
@@ -85,7 +88,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     close = sorted(
         (each for each in found.comparisons if each.hybrid_score > limit), key=lambda each: -each.hybrid_score
     )
-    excuses = [_excuse(trace, context, context.earlier[each.index], here[1]) for each in close]
+    excuses = [_excuse(trace, context, each, here[1]) for each in close]
     loops = [each for each, excuse in zip(close, excuses, strict=True) if not excuse]
     if not close or loops:
         sure = [each for each in loops if _is_sure(context, each)]
@@ -103,8 +106,8 @@ def _is_sure(context: TraceContext, comparison: OutputComparison) -> bool:
     return jaccard(context.asked, earlier.asked) < _OTHER_QUESTION
 
 
-def _excuse(trace: Trace, context: TraceContext, earlier: EarlierOutput, words: frozenset[str]) -> str:
-    output = trace.output or ""
+def _excuse(trace: Trace, context: TraceContext, comparison: OutputComparison, words: frozenset[str]) -> str:
+    earlier, output = context.earlier[comparison.index], trace.output or ""
     if context.asked_again:
         return "the user asked for it again"
     if context.asked and jaccard(context.asked, earlier.asked) >= _SAME_QUESTION:
@@ -113,10 +116,18 @@ def _excuse(trace: Trace, context: TraceContext, earlier: EarlierOutput, words: 
         return "the user is still on hold"
     if context.changed:
         return "it reports work done since then"
+    if context.tried:
+        return "it reports that a new try failed"
     new = {word for word in words - earlier.tokens if any(map(str.isdigit, word))}
     new |= {each.casefold() for each in _ID.findall(output[:_LONGEST]) if not content_tokens(each) <= earlier.tokens}
     listed = sorted(new)[:_LISTED]
-    return f"it brings new values: {', '.join(listed)}" if listed else ""
+    if listed:
+        return f"it brings new values: {', '.join(listed)}"
+    stems = {word[:_STEM] for word in context.asked}
+    taken_up = sorted(word for word in words - earlier.tokens if word[:_STEM] in stems)
+    if taken_up:
+        return f"it takes up words of the question: {', '.join(taken_up[:_LISTED])}"
+    return "in other words" if comparison.hybrid_score < _SAME_ANSWER else ""
 
 
 def _reason(context: TraceContext, worst: OutputComparison, excuse: str, sure: bool) -> str:
@@ -134,7 +145,7 @@ def _reason(context: TraceContext, worst: OutputComparison, excuse: str, sure: b
 METRIC = TraceMetric(
     name="loop_detection",
     kind="embedding",
-    version="10",
+    version="11",
     threshold=0.5,
     question="Does the agent repeat an earlier answer in the session?",
     needs="answer text and a session ID",

@@ -75,6 +75,6 @@ function crashed(trace) {
 function strip(states, size, bad) {
   const most = 48;
   const squares = states.slice(0, most).map((state) => el("i", { class: `square ${typeof state === "number" ? `heat-${heat(state)}` : state}` }));
-  return el("span", { class: "strip", role: "img", "aria-label": `${many(size, "trace")}, ${number(bad)} with a failure` },
+  return el("span", { class: `strip ${squares.length > 16 ? "many" : ""}`, role: "img", "aria-label": `${many(size, "trace")}, ${number(bad)} with a failure` },
     squares, size > squares.length && el("span", { class: "muted" }, `+${number(size - squares.length)}`));
 }

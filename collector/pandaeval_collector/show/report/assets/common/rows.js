@@ -16,8 +16,10 @@ function failingOf({ session, rows }) {
   return session && session.failing !== undefined ? session.failing : rows.filter((row) => row.state === "bad").length;
 }
 
+// If a judge finds that the job was not done, a trace without a finding is grey: nothing shows that it is good.
 function statesOf({ session, rows }) {
-  return session && session.states ? session.states : rows.map((row) => row.state);
+  const states = session && session.states ? session.states : rows.map((row) => row.state), verdict = session && verdictOn({ session });
+  return verdict && !verdict.success ? states.map((state) => (state === "bad" || state < 0.5 ? state : "none")) : states;
 }
 
 // The answered runs of a batch; else the trace is its only run.
@@ -106,15 +108,16 @@ function later(run) {
   return (event) => { clearTimeout(waiting); waiting = setTimeout(() => run(event), 150); };
 }
 
-function traceRow(trace, position) {
+// `isBare`: without its question and answer, which are shown below it.
+function traceRow(trace, position, isBare) {
   const tokens = sum(trace.tokens), has = (name) => isColumn("traces", name);
   const facts = { agent: trace.agent, service: trace.service, user: trace.user && `user ${trace.user}`, when: when(trace.at), took: duration(trace.us), llm: trace.llm && many(trace.llm, "model call"), tools: trace.tools && many(trace.tools, "tool call"),
     tokens: tokens && `${number(tokens)} tokens`, cost: costOf(trace.usd, trace.unpriced), id: el("span", { class: "id" }, trace.id) };
-  return tickable(el("a", { class: `row trace ${trace.state} ${position === undefined ? "" : "numbered"}`, href: traceHref(trace.id) },
+  return tickable(el("a", { class: `row trace ${trace.state} ${isBare ? "bare" : ""} ${position === undefined ? "" : "numbered"}`, href: traceHref(trace.id) },
     position !== undefined && el("span", { class: "position" }, String(position)),
-    el("span", { class: "said" }, runsOf(trace).map((run) => [
+    !isBare && el("span", { class: "said" }, runsOf(trace).map((run) => [
       el("span", { class: "q", dir: "auto" }, run.in === undefined ? el("i", {}, "input not captured") : run.in || el("i", {}, "empty input")),
       el("span", { class: "a", dir: "auto" }, run.out === undefined ? el("i", {}, "no answer captured") : run.out || el("i", {}, "empty answer"))])),
     el("span", { class: "facts muted" }, Object.entries(facts).filter(([name, fact]) => fact && has(name)).map(([, fact], at) => [at ? " · " : "", fact])),
-    has("scores") && el("span", { class: "scores" }, crashed(trace), chips(trace.results))), trace.id);
+    has("scores") && el("span", { class: "scores" }, crashed(trace), chips(isBare ? trace.results.filter((result) => result.success !== false) : trace.results))), trace.id);
 }

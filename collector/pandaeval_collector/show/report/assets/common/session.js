@@ -1,26 +1,53 @@
 // One session: what its scores say, the risk of each trace, and the traces in order.
 
-function sessionPage(session) {
+async function sessionPage(session) {
   const rows = session.rows;
   const agents = [...new Set(rows.map((row) => row.agent).filter(Boolean))];
-  const list = el("div", { class: "rows" });
-  const more = paged(rows, 50, (row, at) => traceRow(row, at + 1), list);
   const last = rows.at(-1);
   const title = rows.map((row) => row.in).find(Boolean);
-  const opened = el("div", { class: "opened" });
-  const verdicts = session.results.filter((result) => isVerdict(result.metric));
+  const { nodes } = await conversation(session, notesOf(session));
   return [
     el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: home() }, "Overview"), " / session"),
     el("h1", { class: "asked", dir: "auto" }, el("span", {}, title || session.id)),
-    el("p", { class: "lead" }, [agents.join(", "), many(sizeOf({ session, rows }), "trace"), sizeOf({ session, rows }) > rows.length && `the worst ${number(rows.length)} are shown`, rows.length && `${moment(rows[0].at)} UTC`,
+    el("p", { class: "lead" }, [agents.join(", "), many(sizeOf({ session, rows }), "trace"), sizeOf({ session, rows }) > rows.length && `scores of the worst ${number(rows.length)} are shown`, rows.length && `${moment(rows[0].at)} UTC`,
       rows.length && `over ${duration(1000 * (last.at - rows[0].at) + last.us)}`].filter(Boolean).join(" · "), title ? [" · ", el("span", { class: "id" }, session.id)] : null),
     el("div", { class: "ways" }, again(session), asCase("trace", session.id)),
-    verdicts.length ? el("section", { class: "score-strip card", "aria-label": "Verdict" }, verdicts.map((result) => verdictOf(result, result, openingInto(opened, null), null, (step) => stepHref(session, result, step))), opened) : null,
-    el("h2", {}, "Scores"),
-    el("div", { class: "cards two" }, session.results.filter((result) => !isVerdict(result.metric)).map(verdicts.length ? besideVerdict : (result) => result).map((result) => el("section", { class: "card" }, resultItem(result, result))), risks(session), othersOf(rows)),
-    el("h2", {}, "Traces in order"),
-    list, more,
+    sessionScores(session),
+    el("div", { class: "cards two" }, risks(session), othersOf(rows)),
+    el("h2", {}, "Conversation"), nodes,
   ];
+}
+
+// The verdict, then what else failed, with a reason of its own; all else as chips that open.
+function sessionScores(session) {
+  const verdicts = session.results.filter((result) => isVerdict(result.metric)), reasons = new Set(verdicts.map(({ reason }) => reason));
+  const others = session.results.filter((result) => !isVerdict(result.metric)).map(verdicts.length ? besideVerdict : (result) => result);
+  const opened = el("div", { class: "opened" }), opening = openingInto(opened, null);
+  const own = (result) => (reasons.has(result.reason) ? { ...result, reason: "for the same reason" } : result.spelled ? { ...result, reason: result.spelled } : result);
+  const isLine = (result) => result.success === false || (result.spelled && !verdicts.length);
+  const line = (result) => el("div", { class: `finding result ${standing(result)}` }, el("div", { class: "line-head" }, opening(result.success === false ? failedChip(result) : chip(result), result, result), el("span", { class: "reason", dir: "auto" }, own(result).reason || ""), beside(result)));
+  const fine = others.filter((result) => !isLine(result));
+  return session.results.length || session.rows.some((row) => row.failed.length) ? el("section", { class: "score-strip card", "aria-label": "Scores" }, el("h2", { class: "unseen" }, "Scores"),
+    verdicts.map((result) => verdictOf(result, result, opening, null, (step) => stepHref(session, result, step))),
+    others.filter(isLine).map(line), foundIn(session.rows, session.members),
+    fine.length ? el("div", { class: "chips all" }, fine.map((result) => opening(chip(result), result, result))) : null, opened) : null;
+}
+
+// By trace id, what a verdict names there: requests that were not done, false statements, broken rules, the first wrong step.
+function notesOf(session) {
+  const notes = new Map();
+  for (const result of session.results.filter(({ metric: key }) => isVerdict(key))) {
+    const held = result.metadata || {}, list = (name) => (Array.isArray(held[name]) ? held[name] : []);
+    const note = (step, name, text) => {
+      const place = step && stepPlace(session, result, step);
+      if (place) notes.set(place.id, [...(notes.get(place.id) || []), el("p", { class: "finding" }, el("span", { class: "chip fail" }, el("span", { class: "mark", "aria-hidden": "true" }, "✗"), el("span", { class: "name" }, name)), " ", el("span", { dir: "auto" }, text))]);
+    };
+    for (const each of list("things")) if ((BECAME[each.became] || [])[1] === "fail") note(each.shown_by, `Request: ${each.became}`, each.thing);
+    for (const each of list("broken_rules")) note(each.step, "Broken rule", each.rule);
+    for (const each of list("misstatements")) if (each.grave) note(each.step, "False statement", each.statement);
+    if (result.success === false) note(held.first_wrong_step, "First wrong step", held.first_wrong_step);
+  }
+  return notes;
 }
 
 // Results of other evaluators on the traces of a session.
@@ -36,21 +63,25 @@ function besideVerdict(result) {
 }
 
 // Where a step of a conversation is that a judge names: the first wrong one is known by its span; another by counting the
-// calls, or the turns where each trace is one, which holds where all traces are at hand: else the page of the session does it.
-function stepHref(session, result, step) {
+// calls, or the turns where each trace is one, which holds where all traces are at hand.
+function stepPlace(session, result, step) {
   const held = result.metadata || {}, blame = held.blame || {};
-  if (blame.step === step && traceHref(blame.trace_id)) return `${traceHref(blame.trace_id)}?span=${blame.span_id}`;
+  if (blame.step === step && traceHref(blame.trace_id)) return { id: blame.trace_id, at: `span=${blame.span_id}` };
   const [kind, at] = step.split(" ");
-  const found = (id, place) => traceHref(id) && `${traceHref(id)}?step=${kind}%20${place}`;
-  if (kind === "turn") return held.turns === session.members.length ? found(session.members[at - 1], 1) : null;
-  if (!session.rows.length) return `${sessionHref(session)}?step=${kind}%20${at}`; // its page knows how many calls each trace has
+  if (kind === "turn") return held.turns === session.members.length && session.members[at - 1] ? { id: session.members[at - 1], at: "step=turn%201" } : null;
   if (sizeOf({ session, rows: session.rows }) !== session.rows.length) return null;
   let left = Number(at);
   for (const row of session.rows) {
-    if (left <= row.tools) return found(row.id, left);
+    if (left <= row.tools) return { id: row.id, at: `step=${kind}%20${left}` };
     left -= row.tools;
   }
   return null;
+}
+
+function stepHref(session, result, step) {
+  if (step.startsWith("call") && !session.rows.length) return `${sessionHref(session)}?step=${step.replace(" ", "%20")}`; // its page knows how many calls each trace has
+  const place = stepPlace(session, result, step);
+  return place && traceHref(place.id) && `${traceHref(place.id)}?${place.at}`;
 }
 
 // Risk by trace, as agent_reliability adds it up.

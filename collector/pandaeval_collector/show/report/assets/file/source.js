@@ -50,6 +50,12 @@ async function details(trace) {
   return (await blocks.get(trace.block))[trace.at_];
 }
 
+async function spokenIn(session, start) {
+  const rows = session.rows.slice(start, start + PART);
+  const traces = await Promise.all(rows.map(async (row) => ({ ...(await details(row)), id: row.id })));
+  return { traces, next: start + PART < session.rows.length ? start + PART : null };
+}
+
 // Where a trace is shown; null for one that is not in this report.
 function traceHref(id) {
   return positions.has(id) ? `#/t/${positions.get(id)}` : null;

@@ -146,7 +146,7 @@ async function filters(of, query, fault = null) {
     field("Verdict", "failed", verdicts),
     el("details", { class: "more-filters", open: more.some((name) => query.get(name)) }, el("summary", {}, "More"), el("span", {},
       typed("User", "user", { placeholder: "ID", size: 16, list: "users" }), el("datalist", { id: "users" }, users.map((value) => el("option", { value }))), typed("Label", "label", { placeholder: "loop, false_success", size: 16 }), typed("Incident", "incident", { placeholder: "ID", size: 16 }), typed("Attribute", "attribute", { value: other, placeholder: "tenant=acme", pattern: "[^=\\s]+=.*", title: "key=value", onchange: pairChanged(other, (picked) => picked) }),
-      typed("Took at least (s)", "min_seconds", { type: "number", min: 0, step: "any" }), typed("Cost at least ($)", "min_usd", { type: "number", min: 0, step: "any" }))), COLUMNS[of] && columns(of), views(), el("a", { class: "ahead", href: comparisonHref(query) }, "Compare")));
+      typed("Took at least (s)", "min_seconds", { type: "number", min: 0, step: "any" }), typed("Cost at least ($)", "min_usd", { type: "number", min: 0, step: "any" }))), COLUMNS[of] && columns(of), views(), exporting(of, query), el("a", { class: "ahead", href: comparisonHref(query) }, "Compare")));
 }
 
 // Which columns a list has: this browser keeps what differs from what is shown else.
@@ -162,6 +162,20 @@ function columns(list) {
       document.querySelector(".columns").open = true;
       document.getElementById(target.id).focus();
     } }), ` ${text}`))));
+}
+
+// Ways to export the rows of the view, as files or by a command.
+function exporting(of, query) {
+  const rows = { sessions: "sessions", traces: "traces", failures: "incidents" }[of], asked = asking(query);
+  if (!rows) return null;
+  const file = (format) => {
+    const to = new URLSearchParams([["of", rows], ["format", format], ...asked]);
+    return el("a", { href: `${location.origin}${location.pathname}api/v1/export?${to}`, download: "" }, { json: "JSON lines", csv: "CSV", otlp: "Spans (OTLP)" }[format]);
+  };
+  const span = isZoomed(query) ? `${asked.get("since") || ""}..${asked.get("until") || ""}` : asked.get("window") === "all" ? "" : `${asked.get("window")}..`;
+  const where = [...[...asked].filter(([name]) => !["window", "since", "until"].includes(name)), ...(span ? [["time", span]] : [])].map(([name, value]) => `${name}=${value}`).join(",");
+  return el("details", { class: "more-filters exporting" }, el("summary", {}, "Export"), el("span", {}, (rows === "incidents" ? ["json", "csv"] : ["json", "csv", "otlp"]).map(file)),
+    rows === "incidents" ? null : el("p", { class: "muted" }, "As a case file, for your test suite:"), rows === "incidents" ? null : copied(`pandaeval export --url ${location.origin} --of ${rows}${where ? ` --where ${shellWord(where)}` : ""} --format case --output cases.yaml`, true));
 }
 
 // Views that this browser keeps, by name; a click shows one, and the address is what is kept.

@@ -89,6 +89,11 @@ async function sessionOf(id, query) {
   return sessionPage(session);
 }
 
+// What was said in at most 30 traces of a session, from a position on.
+async function spokenIn(session, start) {
+  return (await ask(`/page/conversation?id=${session.href}&start=${start}`)).body;
+}
+
 async function details(trace) {
   return trace.found;
 }

@@ -1,0 +1,106 @@
+"""``pandaeval export``: the rows of a filter as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+import typer
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._options import config_option, output_option
+from pandaeval_collector.cli._output import binary_file, many
+from pandaeval_collector.cli._run_place import ApiClient, Place, placed
+from pandaeval_collector.cli._where_text import api_filters
+from pandaeval_collector.show.report.export import WRITERS, Subject
+from pandaeval_lab.cases.files import case_file, freeze
+from pandaeval_lab.cli.cases import hiding, kept
+
+_WHERE = "Export matching rows, such as failed=true,agent=NAME or time=7d..; default: all."
+_OF = "Subject of each row; incidents are failures by cause."
+_Config = Annotated[Path | None, config_option("Configuration file (YAML), for redact in cases.")]
+
+
+@placed
+def export(
+    where: Annotated[str, typer.Option(metavar="KEY=VALUE,..", show_default=False, help=_WHERE)] = "",
+    of: Annotated[Subject, typer.Option(help=_OF)] = "traces",
+    format_: Annotated[
+        Literal["json", "csv", "otlp", "case"],
+        typer.Option("--format", help="JSON lines, CSV, spans as OTLP, or a case for each run."),
+    ] = "json",
+    output: Annotated[Path, output_option("Write to this file; default: standard output.")] = Path("-"),
+    config: _Config = None,
+    *,
+    place: Place,
+) -> None:
+    """Export traces, sessions, results or incidents of a filter.
+
+    Traces and results are newest first. Runs whose spans are gone are left out of OTLP and cases.
+    """
+    if format_ in ("otlp", "case") and of not in ("traces", "sessions"):
+        raise UserError(f"--format {format_} exports runs: use --of traces or --of sessions")
+    asked = api_filters(where)
+    write: dict[str, Callable[[ApiClient], Iterable[bytes]]] = {
+        "otlp": lambda api: _spans(api, of, asked),
+        "case": lambda api: _cases(api, of, asked, config),
+    }
+    with place.looking() as api, binary_file(output) as file:
+        pieces = write[format_](api) if format_ in write else WRITERS[format_](of, _rows(api, of, asked))
+        for piece in pieces:
+            file.write(piece)
+
+
+def _rows(api: ApiClient, of: Subject, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if of == "incidents":
+        return iter(api.get("/incidents", **asked, limit=500)["incidents"])
+    order = {"order": "newest"} if of == "traces" else {}
+    query: dict[str, Any] = {**asked, **order, "limit": 200}
+    return api.pages(f"/{of}", **query)
+
+
+def _runs(api: ApiClient, of: Subject, asked: dict[str, Any]) -> Iterator[list[str]]:
+    """Yield the trace IDs of each run: of a trace, or of a whole session in order."""
+    for row in _rows(api, of, asked):
+        if of == "traces":
+            yield [row["trace_id"]]
+        elif row["session_id"] is None:
+            yield [row["worst"]["trace_id"]] if row["worst"] else []
+        else:
+            session = api.get(f"/sessions/{quote(row['session_id'], safe='')}")
+            yield [member["trace_id"] for member in session["members"]]
+
+
+def _spans(api: ApiClient, of: Subject, asked: dict[str, Any]) -> Iterator[bytes]:
+    done = gone = 0
+    for trace_id in (id_ for run in _runs(api, of, asked) for id_ in run):
+        data = api.file(f"/spans/{trace_id}")
+        done, gone = done + bool(data), gone + (not data)
+        yield data
+    _tell(done, gone, "trace")
+
+
+def _cases(api: ApiClient, of: Subject, asked: dict[str, Any], config: Path | None) -> Iterator[bytes]:
+    hide, counts = hiding(config), [0, 0]
+
+    def cases() -> Iterator[dict[str, Any]]:
+        for ids in _runs(api, of, asked):
+            runs = kept(api, ids)
+            try:
+                made = freeze(runs, f"frozen-{ids[0]}", hide=hide) if runs else None
+            except ValueError:  # nothing was captured
+                made = None
+            counts[made is None] += 1
+            if made is not None:
+                yield made
+
+    for text in case_file(cases()):
+        yield text.encode()
+    _tell(counts[0], counts[1], "case")
+
+
+def _tell(done: int, gone: int, noun: str) -> None:
+    left_out = f"; {many(gone, 'run')} left out: content or spans are not stored" if gone else ""
+    typer.echo(f"{many(done, noun)}{left_out}", err=True)

@@ -1,0 +1,88 @@
+"""Waits for the spans of a run. For agents that send no spans, sends the messages and the calls that are known."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping, Sequence
+
+import typer
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._output import many, safe
+from pandaeval_lab.cases.graders import reads_answers
+from pandaeval_lab.cases.model import AgentEntry
+from pandaeval_lab.running.attempts import Attempted, Tracing
+from pandaeval_lab.running.receiver import SpanReceiver
+
+_FLUSH_MS, _POLL_S = 30_000, 0.2
+
+
+class Arrivals:
+    """The spans of the attempts that ended. ``agents``: by name; ``wait_s``: the longest wait."""
+
+    def __init__(
+        self,
+        receiver: SpanReceiver,
+        tracing: Tracing,
+        agents: Mapping[str, AgentEntry],
+        attempts: Sequence[Attempted],
+        wait_s: float,
+    ) -> None:
+        self._receiver, self._tracing, self._agents, self._attempts = receiver, tracing, agents, attempts
+        self._wait_s = wait_s
+        self._good = [each for each in attempts if each.has_ended and not (each.error or each.spoilt)]
+        self._asked_us = {each.agent for each in attempts if any(turn.log.calls for turn in each.turns)}
+
+    async def wait(self) -> None:
+        """Raise ``UserError`` if no attempt can be graded because spans are missing."""
+        deadline = time.monotonic() + self._wait_s
+        due = [each for each in self._good if not (self._is_known(each) or not self._agents[each.agent].spans)]
+        await self._send([each for each in self._good if each not in due])
+        remote = {id_ for each in due if self._agents[each.agent].is_remote for id_ in each.trace_ids}
+        await self._arrived(remote, deadline)
+        owners = owners_of(self._receiver, self._attempts)
+        spoken = self._receiver.spoken(owners)
+        with_spans = {owners[id_].session for id_ in spoken}
+        silent = [each for each in due if each.session not in with_spans]
+        if not silent or (not remote and self._receiver.items().keys() - owners.keys()):
+            return
+        self._tell(silent)
+        await self._send(silent, spoken)
+        await self._arrived((), deadline)
+
+    def _is_known(self, attempt: Attempted) -> bool:
+        """Return whether the runner makes all calls of the agent."""
+        return attempt.agent in self._asked_us or self._agents[attempt.agent].kind == "openai"
+
+    async def _send(self, attempts: Sequence[Attempted], traced: Collection[str] = ()) -> None:
+        for attempt in attempts:
+            for turn in attempt.turns:
+                if turn.trace_id not in traced:
+                    self._tracing.record(turn, self._is_known(attempt))
+        await asyncio.to_thread(self._tracing.flush, _FLUSH_MS)
+
+    async def _arrived(self, remote: Collection[str], deadline: float) -> None:
+        # The first span of each trace is ours, and mocks send theirs at once. An agent elsewhere may send late.
+        ids = [id_ for each in self._good for id_ in each.trace_ids]
+        while not await self._receiver.is_complete(ids, remote) and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL_S)
+
+    def _tell(self, silent: Sequence[Attempted]) -> None:
+        cure = "instrument it (docs/start/python.md); its module sets the global TracerProvider when it is loaded"
+        if any(self._agents[each.agent].is_remote for each in silent):
+            addresses = f"{self._receiver.grpc} (gRPC) or http://{self._receiver.http}"
+            cure = f"have it send OTLP to {addresses}, within the trace of traceparent"
+        problem = f"no spans of the agent arrived for {len(silent)} of {many(len(self._good), 'attempt')}"
+        if len(silent) == len(self._good) and not any(reads_answers(each.case) for each in silent):
+            raise UserError(f"{problem}: {cure}")
+        known = "graders of the answer run, graders of tool calls have no score"
+        typer.echo(f"notice: {safe(f'{problem}: {known}. To change this, {cure}')}", err=True)
+
+
+def owners_of(receiver: SpanReceiver, attempts: Sequence[Attempted]) -> dict[str, Attempted]:
+    """Return the attempts of the arrived traces, without spans of earlier runs."""
+    turns = {id_: attempt for attempt in attempts for id_ in attempt.trace_ids}
+    sessions = {attempt.session: attempt for attempt in attempts}
+    named = receiver.naming(sessions, receiver.items().keys() - turns.keys())
+    return {**turns, **{id_: sessions[session] for id_, session in named.items()}}

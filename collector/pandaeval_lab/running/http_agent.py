@@ -1,0 +1,113 @@
+"""An agent at an HTTP address, with an own body and headers if it needs them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from pandaeval_collector.base.untrusted.printable import excerpt
+from pandaeval_lab.cases.model import AgentEntry
+from pandaeval_lab.running.agent import Agent, AgentError, RunContext
+from pandaeval_lab.running.agent_replies import AgentReply, read_reply
+from pandaeval_lab.running.mock_replies import MockReplies
+from pandaeval_lab.running.tool_loop import Message, ToolLoop
+
+COMPLETIONS = "/chat/completions"
+MOST_BYTES = 4 << 20
+"""The longest response."""
+_DONE = b"data: [DONE]"
+_FIELD = re.compile(r"\{(\w+)\}")
+_ABOUT = ("session", "case", "trial", "turn", "inputs")
+
+
+def http_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) -> Agent:
+    """Return an agent that gets a POST per turn, with ``traceparent`` and ``baggage``, while ``held`` is open.
+
+    Without ``body``, an address ending in ``/chat/completions`` gets OpenAI's request; others get ``{"message",
+    "messages", "session", "case", "trial", "turn", "inputs"}``. The reply is ``{"answer": text}`` or OpenAI's, as JSON
+    or as server-sent events, or asks for tools (``tool_calls``).
+    """
+    url = entry.url or ""
+    client = client_for(url, held)
+    own: Any = entry.body or {name: f"{{{name}}}" for name in ("message", *_ABOUT, "messages")}
+    if not entry.body and urlsplit(url).path.endswith(COMPLETIONS):
+        own = {"model": "agent", "messages": "{messages}"}
+
+    async def ask(message: str, messages: Sequence[Message], context: RunContext) -> AgentReply:
+        about = {name: getattr(context, name) for name in _ABOUT}
+        return await posted(
+            client, url, filled(own, {**about, "message": message, "messages": messages}), entry, context
+        )
+
+    return lambda: ToolLoop(ask, replies)
+
+
+def client_for(url: str, held: AsyncExitStack) -> httpx.AsyncClient:
+    """Return a client without a time limit, which is the caller's, while ``held`` is open."""
+    # A proxy for the internet knows no agent on this machine.
+    trusts = urlsplit(url).hostname not in ("localhost", "127.0.0.1")
+    client = httpx.AsyncClient(timeout=None, trust_env=trusts)  # noqa: S113
+    held.push_async_callback(client.aclose)
+    return client
+
+
+async def posted(client: httpx.AsyncClient, url: str, body: Any, entry: AgentEntry, context: RunContext) -> AgentReply:
+    """Post a request and read the reply. Raises :class:`AgentError`."""
+    headers: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(headers)
+    W3CBaggagePropagator().inject(headers)
+    try:
+        async with client.stream("POST", url, json=body, headers={**headers, **entry.headers}) as response:
+            context.log.status = response.status_code
+            said = await _body(response, url)
+    except httpx.HTTPError as error:
+        raise AgentError(f"{url} cannot be reached: {type(error).__name__}: {error}") from error
+    if not response.is_error:
+        reply = read_reply(said, response.headers.get("content-type", ""), entry.answer)
+        if reply.text is not None or reply.calls:
+            return reply
+    shown = f"{url} answered {response.status_code}: {excerpt(said, 200)}"
+    place = f"the answer under {entry.answer}" if entry.answer else '{"answer": text}, or as OpenAI chat completions do'
+    raise AgentError(f"{shown}; answer {place}")
+
+
+async def _body(response: httpx.Response, url: str) -> str:
+    body = bytearray()
+    async for piece in response.aiter_bytes():
+        body += piece
+        if len(body) > MOST_BYTES:
+            raise AgentError(f"{url} sent more than {MOST_BYTES >> 20} MiB")
+        if _DONE in body[-len(piece) - len(_DONE) :]:
+            break  # some servers leave the stream open
+    return body.decode(errors="replace")
+
+
+def filled(template: Any, values: Mapping[str, Any]) -> Any:
+    """Fill ``{name}`` in the texts of a JSON value. A text that is only ``{name}`` becomes the value.
+
+    In a list, a list of messages adds its items:
+
+    >>> filled(["system", "{messages}", "turn {turn}"], {"messages": ["hi", "ho"], "turn": 1})
+    ['system', 'hi', 'ho', 'turn 1']
+    """
+    if isinstance(template, str):
+        whole = _FIELD.fullmatch(template)
+        if whole is not None and whole[1] in values:
+            return values[whole[1]]
+        return _FIELD.sub(lambda found: str(values.get(found[1], found[0])), template)
+    if isinstance(template, Mapping):
+        return {name: filled(each, values) for name, each in template.items()}
+    if not isinstance(template, list):
+        return template
+    items: list[Any] = []
+    for each in template:
+        value = filled(each, values)
+        items += value if each == "{messages}" else [value]
+    return items

@@ -1,0 +1,52 @@
+"""The kinds of agents, each in its module."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_lab.cases.model import AgentEntry, Suite
+from pandaeval_lab.running.agent import Agent
+from pandaeval_lab.running.http_agent import http_agent
+from pandaeval_lab.running.mock_replies import MockReplies
+from pandaeval_lab.running.openai_agent import openai_agent
+from pandaeval_lab.running.python_agent import python_agent
+
+KINDS: Mapping[str, Callable[[AgentEntry, AsyncExitStack, MockReplies], Agent]] = {
+    "python": python_agent,
+    "url": http_agent,
+    "openai": openai_agent,
+}
+"""By the key of :class:`AgentEntry` that is set."""
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+def entry_of(name: str, suite: Suite) -> AgentEntry:
+    """Return the agent of this name in the case file, else the agent at this address or of this function.
+
+    Raises ``UserError`` for a missing variable.
+    """
+    entry = suite.agents.get(name) or AgentEntry.model_validate(name)
+    return AgentEntry.model_validate(_with_variables(entry.model_dump(exclude_defaults=True), f"agent {name}"))
+
+
+def start(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) -> Agent:
+    """Return the agent, which lives while ``held`` is open. Raises ``UserError``."""
+    return KINDS[entry.kind](entry, held, replies)
+
+
+def _with_variables(value: Any, place: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_variables(each, f"{place}, {name}") for name, each in value.items()}
+    if isinstance(value, list):
+        return [_with_variables(each, place) for each in value]
+    if not isinstance(value, str):
+        return value
+    missing = [name for name in _VARIABLE.findall(value) if name not in os.environ]
+    if missing:
+        raise UserError(f"{place}: the environment variable {missing[0]} is not set; set it")
+    return _VARIABLE.sub(lambda found: os.environ[found[1]], value)

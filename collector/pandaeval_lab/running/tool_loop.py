@@ -1,0 +1,54 @@
+"""Makes the tool calls that an agent's replies ask for, with the mocks of the case."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from pandaeval_lab.running.agent import AgentError, MadeCall, RunContext
+from pandaeval_lab.running.agent_replies import AgentReply, ToolRequest
+from pandaeval_lab.running.mock_replies import MockReplies
+
+MOST_ROUNDS = 20
+"""Replies of a turn that ask for tools."""
+Message = Mapping[str, Any]
+Ask = Callable[[str, Sequence[Message], RunContext], Awaitable[AgentReply]]
+
+
+class ToolLoop:
+    """A conversation with an agent. The replies of its tools stay in the messages of later turns."""
+
+    def __init__(self, ask: Ask, replies: MockReplies) -> None:
+        self._ask, self._replies = ask, replies
+        self._between: dict[int, list[Message]] = {}
+        """Messages of tools before a message of the conversation, by its place."""
+
+    async def __call__(self, message: str, context: RunContext) -> str:
+        tools = self._between.setdefault(len(context.messages), [])
+        for _ in range(MOST_ROUNDS + 1):
+            reply = await self._ask(message, self._messages(context), context)
+            if not reply.calls:
+                return reply.text or ""
+            tools.append({"role": "assistant", "content": reply.text, "tool_calls": [c.to_dict() for c in reply.calls]})
+            for call in reply.calls:
+                content = await self._made(call, context)
+                tools.append({"role": "tool", "tool_call_id": call.id, "content": content})
+        raise AgentError(f"more than {MOST_ROUNDS} replies of a turn asked for tools: is a result missing in mocks?")
+
+    def _messages(self, context: RunContext) -> list[Message]:
+        said = enumerate([*context.messages, None])
+        return [each for at, own in said for each in (*self._between.get(at, ()), own) if each is not None]
+
+    async def _made(self, call: ToolRequest, context: RunContext) -> str:
+        start = time.time_ns()
+        if isinstance(call.arguments, Mapping):
+            answer = await self._replies.answer(call.name, call.arguments)
+            result, error = answer.result, answer.error
+        else:
+            result, error = None, f"{call.name}: the arguments are no JSON object: {call.arguments!r:.200}"
+        made = MadeCall(call.id, call.name, call.arguments, result, error, start, time.time_ns())
+        context.log.calls.append(made)
+        told = {"error": error} if error else result
+        return told if isinstance(told, str) else json.dumps(told, ensure_ascii=False, default=str)

@@ -1,0 +1,163 @@
+"""Exports of a filter: what a list shows, as JSON lines, CSV, OTLP or cases, a page at a time."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from typer.testing import CliRunner
+
+from pandaeval_collector.cli import app
+from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.show.report.export import COLUMNS, csv_lines, in_blocks, stored_rows
+from pandaeval_collector.show.view.texts import csv_cell
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.listed import Wanted
+from support.api import Lookouts, asking, served
+from support.versions import GROUPS, LOOPS, RUNS, WRONG, fill
+
+LOOPING = {"attribute": "service.version=2", "metric": "trace.tool_loop", "success": "false"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("versions")
+    store = fill(folder)
+    yield folder
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[TestClient]:
+    lookouts = Lookouts(folder, Work())
+    yield TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
+    lookouts.close()
+
+
+def exported(client: TestClient, **asked: str) -> bytes:
+    answer = client.get("/api/v1/export", params=asked)
+    assert answer.status_code == 200, answer.text
+    assert "attachment" in answer.headers["content-disposition"]
+    return answer.content
+
+
+def lines(data: bytes) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in data.splitlines()]
+
+
+def command(*words: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, ["export", *words])
+    assert done.exit_code == code, done.output
+    return done.stdout if code == 0 else done.output
+
+
+def test_an_export_has_the_rows_of_the_list(client: TestClient) -> None:
+    rows = lines(exported(client, **LOOPING))
+    page = client.get("/api/v1/traces", params={**LOOPING, "order": "newest", "limit": 500}).json()
+    assert rows == page["items"]
+    assert len(rows) == LOOPS["2"]
+    sessions = lines(exported(client, of="sessions", metric="session.correctness", success="false"))
+    assert len(sessions) == sum(WRONG.values())
+    results = lines(exported(client, of="results", metric="trace.tool_loop"))
+    assert len(results) == sum(RUNS.values())
+    incidents = lines(exported(client, of="incidents"))
+    assert {row["id"] for row in incidents} == {*GROUPS.values()}
+
+
+def test_more_rows_than_a_page_come_each_once(client: TestClient) -> None:
+    rows = lines(exported(client, of="results"))
+    assert len({row["id"] for row in rows}) == len(rows) == 4 * sum(RUNS.values()) > 200
+
+
+def test_csv_has_a_head_and_no_formula(client: TestClient) -> None:
+    head, *rows = csv.reader(io.StringIO(exported(client, format="csv", **LOOPING).decode()))
+    assert tuple(head) == COLUMNS["traces"]
+    assert len(rows) == LOOPS["2"]
+    row = dict(zip(head, rows[0], strict=True))
+    assert (row["input"], row["output"]) == ("'=2+3", f"answer {LOOPS['2'] - 1}")
+    assert (row["failed"], row["failures"], row["environment"]) == ("true", "1", "env-2")
+    assert orjson.loads(row["results"])[0]["metric"] == "tool_loop"
+    results = [*csv.DictReader(io.StringIO(exported(client, of="results", format="csv").decode()))]
+    assert {row["reason"][:2] for row in results} == {"'-"}
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r"])
+def test_a_cell_that_begins_like_a_formula_is_defused(begin: str) -> None:
+    assert csv_cell(f"{begin}cmd|'/C calc'!A0") == f"'{begin}cmd|'/C calc'!A0"
+    assert csv_cell(f"a{begin}") == f"a{begin}"
+    assert csv_cell(-1.5) == "-1.5"
+
+
+def test_csv_without_rows_is_its_head() -> None:
+    assert b"".join(csv_lines("results", [])).decode().strip() == ",".join(COLUMNS["results"])
+
+
+def test_one_page_is_read_ahead_and_no_more(folder: Path) -> None:
+    """The export of any number of rows holds one page of them."""
+    finder, pages = Finder(folder), 0
+    page = finder.results
+
+    def counted(*given: Any, **options: Any) -> Any:
+        nonlocal pages
+        pages += 1
+        return page(*given, **options)
+
+    finder.results = counted  # type: ignore[method-assign]
+    rows = stored_rows(finder, "results", Wanted())
+    for _ in range(200):
+        next(rows)
+    assert pages == 1
+    assert sum(1 for _ in rows) == 4 * sum(RUNS.values()) - 200
+    assert pages == 3
+    finder.close()
+
+
+def test_blocks_are_handed_on_before_the_next_row_is_read() -> None:
+    read = 0
+
+    def rows() -> Iterator[dict[str, Any]]:
+        nonlocal read
+        while read < 100_000:
+            read += 1
+            yield {"id": "x" * 1000}
+
+    blocks = in_blocks(csv_lines("results", rows()))
+    sizes = [len(next(blocks)) for _ in range(3)]
+    assert max(sizes) < 70_000
+    assert read < 200
+
+
+def test_what_cannot_be_exported_is_refused(client: TestClient) -> None:
+    assert client.get("/api/v1/export", params={"of": "results", "format": "otlp"}).status_code == 422
+    answer = client.get("/api/v1/export", params={"agent": "dusk"})
+    assert (answer.status_code, answer.json()["detail"]) == (422, "agent: there is no dusk; did you mean desk?")
+    assert client.get(f"/api/v1/spans/{'0' * 32}").status_code == 404
+
+
+async def test_an_export_needs_the_token(tmp_path: Path) -> None:
+    with served(tmp_path, token="a long and secret token") as locked:
+        async with asking(locked) as client:
+            for path in ("export", "export?of=incidents&format=csv", f"spans/{'0' * 32}"):
+                assert (await client.get(f"/api/v1/{path}")).status_code == 401
+            told = {"authorization": "Bearer a long and secret token"}
+            assert (await client.get("/api/v1/export", headers=told)).status_code == 200
+
+
+def test_the_command_writes_what_the_api_answers(folder: Path, client: TestClient, tmp_path: Path) -> None:
+    store, where = ("--store", str(folder)), ("--where", ",".join(f"{key}={value}" for key, value in LOOPING.items()))
+    for format_ in ("json", "csv"):
+        expected = exported(client, format=format_, **LOOPING)
+        assert command(*store, *where, "--format", format_).encode() == expected
+        written = tmp_path / format_
+        command(*store, *where, "--format", format_, "--output", str(written))
+        assert written.read_bytes() == expected
+    assert command(*store, "--of", "incidents").count("\n") == len(GROUPS)
+    assert "--of traces" in command(*store, "--of", "results", "--format", "case", code=2)
+    assert "no folder" not in command(*store, "--output", str(tmp_path / "no" / "file"), code=2)
