@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import lzma
 import re
+import time
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from typer.testing import CliRunner
 
 from lab.demo_verdicts import messages_of_users
 from pandaeval_collector.cli import app
-from pandaeval_lab.cli._recordings import VERDICTS, recorded_judge
+from pandaeval_lab.cli._recordings import VERDICTS, recorded_judge, requests
 from pandaeval_lab.cli._summary import Summary
 
 
@@ -30,6 +32,20 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
     found = outcome.output.partition("finding")[2].splitlines()
     assert sum(" handled correctly: " in line for line in found) == 4, "one has a finding, which is shown"
     return [json.loads(line) for line in kept.read_text().splitlines()]
+
+
+def test_the_sessions_are_of_the_last_hour_in_their_order() -> None:
+    now, begun = time.time_ns(), {}
+    for request in requests():
+        if request.logs:
+            continue
+        for resource in ExportTraceServiceRequest.FromString(request.data).resource_spans:
+            for span in (span for scope in resource.scope_spans for span in scope.spans):
+                assert now - 3600 * 10**9 < span.start_time_unix_nano <= span.end_time_unix_nano < now
+                begun.setdefault(span.trace_id, span.start_time_unix_nano)
+    assert len(begun) == 30
+    assert [*begun.values()] == sorted(begun.values())
+    assert max(begun.values()) - min(begun.values()) > 30 * 60 * 10**9
 
 
 def test_bad_sessions_rank_below_good_ones(lines: list[dict[str, object]]) -> None:
@@ -87,4 +103,7 @@ def test_stored_recordings_score_the_same(lines: list[dict[str, object]], tmp_pa
     outcome = CliRunner().invoke(app, ["evaluate", str(recording), "--config", str(config), "--format", "json"])
     assert outcome.exit_code == 0, outcome.output
     again = [json.loads(line) for line in outcome.stdout.splitlines()]
-    assert {(r["id"], r["score"], r["why"]) for r in again} == {(r["id"], r["score"], r["why"]) for r in lines}
+    same = ("level", "metric", "trace_id", "span_id", "session_id", "score", "why")
+    assert {tuple(line[name] for name in same) for line in again} == {
+        tuple(line[name] for name in same) for line in lines
+    }

@@ -30,7 +30,7 @@ _LEVELS = {
 _COMMON = {"metric_error", "incomplete_trace", "no_content", "judge_failed", "timeout", "invalid_verdict"}
 _COMMON |= {"injection_suspected", "over_budget", "not_sampled", "simulator_failed", "insufficient_evidence"}
 """Reasons explained in docs/reference/statuses.md."""
-_MOST_WORDS = 37
+_MOST_WORDS = 40
 """Maximum words of a description, in whole sentences."""
 _SCALE = re.compile(r"^Scale: (.*?)\.?(?=\s+Source: |\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _SOURCES = re.compile(r"^(?:Scale|Source): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)

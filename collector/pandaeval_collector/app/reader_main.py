@@ -126,6 +126,7 @@ def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
         store,
         component_errors=lambda: front.ask("component_errors"),
         dismiss=partial(front.ask, "dismiss"),
+        sinks_down=lambda: front.ask("sinks_down"),
         metrics=lambda: [(each, scorer().threshold(each)) for each in registry(config.metrics.modules).values()],
         modules=config.metrics.modules,
         judge=config.judge.model,

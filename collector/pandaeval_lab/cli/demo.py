@@ -105,7 +105,7 @@ def _collector(folder: Path, results: Path) -> Collector:
 
 async def _serve(folder: Path, results: Path, out: Console) -> None:
     collector = _collector(folder, results)
-    page = f"http://{(await collector.start()).http}/#/failures?window=all"
+    page = f"http://{(await collector.start()).http}/#/failures"
     try:
         out.print(f"Failures: {page}\nPress Ctrl-C to stop.")
         await asyncio.Event().wait()

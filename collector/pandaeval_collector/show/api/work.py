@@ -25,12 +25,16 @@ async def _no_errors() -> Mapping[tuple[str, str], int]:
     return {}
 
 
+async def _none_down() -> Sequence[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """A running collector.
 
     ``store``: ``None`` without a collector. ``component_errors``: by kind and name. ``modules``: custom metrics.
-    ``judge``: model. ``daily_usd``: limit. ``dismiss``: takes a finding out of all counts.
+    ``judge``: model. ``daily_usd``: limit. ``dismiss``: takes a finding out of all counts. ``sinks_down``: exporters.
     """
 
     store: StoreAccess | None = None
@@ -41,3 +45,4 @@ class Work:
     daily_usd: float | None = None
     page: PageWork | None = None
     dismiss: Callable[[Dismissal], Coroutine[Any, Any, None]] | None = None
+    sinks_down: Callable[[], Coroutine[Any, Any, Sequence[str]]] = _none_down
