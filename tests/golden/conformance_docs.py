@@ -196,8 +196,9 @@ input, output, calls, arguments, results, tools, parameters, model, tokens, sess
 recordings are in `tests/golden/captures`.
 
 The column *not in the spans* lists facts that the instrumentation does not record. PandaEval reads the facts in the
-last column incorrectly or not at all. "Tools 11/12" means that PandaEval reads the tools correctly in 11 of the 12 sessions whose
-spans contain them. PandaEval reads all other facts correctly in every session.
+last column incorrectly or not at all. "Tools 11/12" means that PandaEval reads the tools correctly in 11 of the 12
+sessions whose spans contain tools. PandaEval reads all other facts
+correctly in every session.
 """
 
 _TAIL = """
