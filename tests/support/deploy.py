@@ -72,7 +72,7 @@ def program(name: str) -> str:
     found = os.environ.get(variable) or shutil.which(name, path=beside) or shutil.which(name, path=str(_HOME / "bin"))
     if not found:
         pytest.skip(
-            f"there is no {name} here; {variable} may name one (docs/operate/deploy.md#checking-the-deployment-files)"
+            f"there is no {name} here; {variable} may name one (docs/operate/deploy.md)"
         )
     return found
 

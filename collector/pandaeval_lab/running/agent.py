@@ -1,4 +1,4 @@
-"""The agent under test, whatever its kind: what it is given, what it returns, and what is known of its work."""
+"""The agent under test: its input, its output, and the facts about its work."""
 
 from __future__ import annotations
 
