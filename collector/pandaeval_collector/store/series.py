@@ -10,7 +10,7 @@ from typing import NamedTuple
 import orjson
 
 from pandaeval_collector.base.instrument import MAX_SERIES, Attributes, Instrument, instruments
-from pandaeval_collector.base.result import OPEN, Result
+from pandaeval_collector.base.result import DISMISSED, OPEN, Result
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.rows import ListedRow, SeriesRow
 from pandaeval_otel.base.names import bounded
@@ -258,6 +258,8 @@ def increments(
     """
     batch = _Batch(labels)
     for result in results:
+        if result.label == DISMISSED:
+            continue
         batch.count(result)
         is_new = result.id not in counted
         if is_new and result.is_rated and result.outcome == "scored" and result.score is not None:
@@ -266,7 +268,8 @@ def increments(
             batch.failure(result)
         if result.revision > 1 and result.id not in first:
             batch.revision(result)
-        if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
+        is_answer = result.evaluator.kind == "llm" and not result.finding.metadata.get("undisputed")
+        if is_answer and (result.tokens or result.duration_ms):
             batch.judge(result)
     return [increment for increment in batch.found.values() if increment.count]
 
