@@ -1,4 +1,4 @@
-"""The agent under test: its input, its output, and the facts about its work."""
+"""The agent under test, of any kind: its context, its answer, and the log of its turns."""
 
 from __future__ import annotations
 
