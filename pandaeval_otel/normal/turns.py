@@ -33,13 +33,11 @@ class Turns:
 
 def turns(tree: Tree) -> Turns:
     """Return a trace's turns. Sequential agents are separate turns, unless handed over."""
-    exchanges: list[_Exchange] = []
-    for root in tree.roots:
-        if root.kind in RUNS:
-            exchanges += _of_run(root, tree)
-    if not exchanges:
-        calls = own_calls([root for root in tree.roots if root.kind is _LLM])
-        exchanges = [_of_calls(group) for group in by_user_message(calls)]
+    exchanges = [each for root in tree.roots if root.kind in RUNS for each in _of_run(root, tree)]
+    if all(exchange.question == exchange.answer == NOTHING for exchange in exchanges):
+        # There is no run, or streaming lost the parents of its model calls.
+        calls = own_calls([span for span in tree.spans if span.kind is _LLM and tree.above(span) is None])
+        exchanges = [_of_calls(group) for group in by_user_message(calls)] or exchanges
     exchanges = _without_handovers(exchanges)
     notes = dict.fromkeys(note for exchange in exchanges for note in exchange.notes)
     pending = bool(exchanges) and exchanges[-1].answer.pending
