@@ -98,7 +98,7 @@ async function incidentPage(id, query) {
       found.trace_id && away({ trace_id: found.trace_id, session_id: found.session_id || "", agent: found.agents[0] || "", service: "", start_ms: String(found.first_at), end_ms: String(found.last_at) })), triageOf(found), historyOf(found), found.trace_id && asCase("failure", found.id)),
     zoomable({ ...found, runs: found.all, incident: true }, query),
     parts.length ? el("div", { class: "cards three" }, parts) : null,
-    el("h2", {}, "Examples ", el("small", {}, "newest first, equal runs grouped"), found.metric ? el("a", { href: tracesOf(found, query) }, "all runs") : null), rows, more];
+    el("h2", {}, "Examples ", el("small", {}, `${found.runs > found.examples.length ? `newest ${number(found.examples.length)} of ${number(found.runs)}` : "newest first"}, equal runs grouped`), found.metric ? el("a", { href: tracesOf(found, query) }, "all runs") : null), rows, more];
 }
 
 // What people say of it, and the means to say something else: a click on a state keeps it with the note beside.
