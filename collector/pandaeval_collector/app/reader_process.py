@@ -23,7 +23,6 @@ from pandaeval_collector.show.api.refusals import refusal
 from pandaeval_collector.show.api.writing import READING
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.access import READER_TABLES, writing
-from pandaeval_collector.store.runs import RunBatch
 
 MODULE = "pandaeval_collector.app.reader_main"
 _PATIENCE_S, _LONG_S = 60.0, 660.0
@@ -42,19 +41,23 @@ class ReaderProcess:
         environ: Mapping[str, str],
         telemetry: Telemetry,
         store: Store,
-        emitted: Callable[[bytes, RunBatch], Any],
+        decide: Mapping[str, Callable[..., Any]],
         judge: Calls | None = None,
     ) -> None:
-        """``emitted``: files a batch of an exported run."""
+        """``decide``: decisions that the process may ask for, by name."""
         self._store = store
 
         async def component_errors(_: Any) -> Mapping[tuple[str, str], int]:
             return telemetry.component_errors()
 
+        async def sinks_down(_: Any) -> list[str]:
+            return telemetry.sinks_down()
+
         handlers: dict[str, Callable[..., Any]] = {
             "write": writing(store, READER_TABLES),
-            "emitted": lambda _, sent, batch: emitted(sent, batch),
+            **decide,
             "component_errors": component_errors,
+            "sinks_down": sinks_down,
             "measured": partial(telemetry.take_in, "reader"),
         }
         if judge is not None:
