@@ -9,6 +9,7 @@ from typing import Any, Unpack
 from opentelemetry.context import Context
 from opentelemetry.sdk._logs import LogRecordProcessor
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.trace import TraceFlags
 
 from pandaeval_otel.processor._scope import BAGGAGE, SCOPE, current, stamp
 from pandaeval_otel.processor.forwarder import Forwarder, Lease
@@ -46,6 +47,8 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
     and :meth:`shutdown` block, and none raises. Under overload it drops and counts whole traces. Missing arguments come
     from the environment (docs/start/python.md). The constructor raises :class:`ValueError` for wrong arguments.
 
+    Unsampled spans are not sent, as in the SDK's processors.
+
     >>> from opentelemetry.sdk.trace import TracerProvider
     >>> provider = TracerProvider()
     >>> provider.add_span_processor(PandaEvalSpanProcessor(endpoint="localhost:4317"))
@@ -59,6 +62,8 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
             # Not the span: it would live until the worker has seen it, which costs more than all of this. Nor the
             # public property, which costs more than the append.
             item: Any = span._context
+            if not item.trace_flags.sampled:
+                return
             if context and (SCOPE in context or BAGGAGE in context):
                 scope = stamp(span, context)
                 if scope is not None:
@@ -73,6 +78,8 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
 
     def on_end(self, span: ReadableSpan) -> None:
         """Queue the ended ``span``, on the ending thread."""
+        if not (span.context and span.context.trace_flags.sampled):
+            return
         inbox = self._inbox
         if len(inbox) < inbox.room:
             inbox.append(span)
@@ -82,7 +89,7 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
 
 class PandaEvalLogProcessor(Handover, LogRecordProcessor):
     """Sends log events with the spans of their trace: records with an event name, structured body or ``gen_ai.*``
-    attributes.
+    attributes, in sampled traces.
 
     Pass the arguments of :class:`pandaeval_otel.PandaEvalSpanProcessor`, so that both share a thread and traces arrive
     whole.
@@ -92,7 +99,7 @@ class PandaEvalLogProcessor(Handover, LogRecordProcessor):
         """Queue an event within a trace, on the logging thread."""
         try:
             record = log_record.log_record
-            if record.trace_id and _is_event(record):
+            if record.trace_id and record.trace_flags and record.trace_flags & TraceFlags.SAMPLED and _is_event(record):
                 inbox = self._inbox
                 (inbox.append if len(inbox) < inbox.room else inbox.full)(_let_go(log_record))
         except Exception:  # noqa: BLE001, S110 - no content of a record may disturb the application
