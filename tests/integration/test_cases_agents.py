@@ -304,6 +304,44 @@ def test_each_kind_of_agent_has_its_exit_code(tmp_path: Path, kind: Kind) -> Non
         assert "the agent sent no spans, so its tool calls are not known" in correct["reason"]
 
 
+def test_without_spans_and_without_a_grader_of_answers_the_command_exits_with_2(tmp_path: Path) -> None:
+    with _served(_plain, "") as url:
+        case = {**CASE, **CALLS, "output_format": None}
+        suite = {"agents": {"shop": {"url": url, "spans": False}}, "cases": [case]}
+        (tmp_path / "suite.json").write_text(json.dumps(suite))
+        (tmp_path / "pandaeval.yaml").write_text("{}")
+        done = _run(tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert "no spans of the agent arrived for 1 of 1 attempt" in done.stderr
+
+
+def _said_by(number: int) -> Respond:
+    return lambda handler, body: handler.reply({"answer": f"{number}: {body['messages'][-1]['content']}"})
+
+
+@pytest.mark.parametrize(
+    ("options", "answers"),
+    [((), ["1: hi", "1: hi", "2: hi"]), (("--agent", "second"), ["2: hi", "2: hi", "2: hi"])],
+)
+def test_cases_name_their_agents_and_the_option_overrides_them(
+    tmp_path: Path, options: tuple[str, ...], answers: list[str]
+) -> None:
+    with _served(_said_by(1), "") as first, _served(_said_by(2), "") as second:
+        agents = {name: {"url": url, "spans": False} for name, url in (("first", first), ("second", second))}
+        cases = [
+            {"id": f"case-{at}", **named, "inputs": {"task": "hi"}, "graders": ["./own.py:says"]}
+            for at, named in enumerate(({}, {"agent": "first"}, {"agent": "second"}))
+        ]
+        (tmp_path / "own.py").write_text("def says(trial): return True, trial.answer")
+        (tmp_path / "suite.json").write_text(json.dumps({"agents": agents, "cases": cases}))
+        (tmp_path / "pandaeval.yaml").write_text("{}")
+        done = _run(tmp_path, *options)
+    assert done.returncode == 0, done.stderr
+    results = [*result_lines(tmp_path / "pandaeval-run" / "results.jsonl")]
+    said = {each["metadata"]["case"]: each["reason"] for each in results if each["metric"] == "says"}
+    assert [said[name] for name in sorted(said)] == answers
+
+
 def _run(folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environ = {key: value for key, value in os.environ.items() if not key.startswith(("PANDAEVAL", "OTEL_", "GITHUB"))}
     command = "from pandaeval_collector.cli import main; main()"

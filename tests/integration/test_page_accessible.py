@@ -18,7 +18,7 @@ from support.ungrounded import booking, post, silent
 
 PROGRAM = chromium()
 _AXE = "axe-core@4.14.1"
-_PAGES = ("", "failures", "sessions", "traces", "agents", "runs", "trust", "session/table-for-four")
+_PAGES = ("", "failures", "sessions", "traces", "agents", "comparison", "runs", "trust", "session/table-for-four")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(PROGRAM is None or shutil.which("npm") is None, reason="needs Chromium and npm"),

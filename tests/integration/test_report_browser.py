@@ -434,3 +434,42 @@ def test_a_session_is_a_conversation_with_its_findings_at_their_turns(page: Page
     assert all(other.endswith("as in trace 2") for other in others), "equal reasons are shown once"
     assert page.text(".score-strip .found").split() == ["✗", "Loop", "in", "3", "traces:", "2", "3", "4"]
     assert page.text(".score-strip").count("The status was looked up and answered.") <= 1
+
+
+def test_a_graph_shows_agents_hand_offs_and_tools_with_what_failed(page: Page, tmp_path: Path) -> None:
+    spans = Spans()
+    whole = spans.add(Kind.WORKFLOW)
+    triage = spans.agent(whole, name="triage")
+    spans.tool(triage, name="look_up", result=1)
+    billing = spans.agent(whole, name="billing")
+    for error in ("no such invoice", "no such invoice", None):
+        broken = spans.tool(billing, name="refund", error=error)
+    expert = spans.agent(billing, name="expert")
+    spans.llm(expert, [user("pay?")], "Paid.")
+    made = Trace(whole.trace_id, tuple(spans()), whole.span_id, turns=(Turn("pay?", "Paid.", whole.span_id),))
+    page.open(report([made], [result(made, "response", 1.0)]).save(tmp_path), "#/t/0")
+    assert page.count(".graph[open]") == 1, "it has more than one agent"
+    names = page.run("[...document.querySelectorAll('.graph a.node')].map((each) => each.getAttribute('aria-label'))")
+    assert [name.split(" · ")[0] for name in names] == [
+        "agent triage: 1 run",
+        "tool look_up: 1 call",
+        "agent billing: 1 run",
+        "tool refund: 3 calls",
+        "agent expert: 1 run",
+    ]
+    edges = page.run("[...document.querySelectorAll('.graph .edge title')].map((each) => each.textContent)")
+    assert edges == [
+        "user → triage: 1 time",
+        "triage → look_up: 1 time",
+        "triage → billing: 1 time",
+        "billing → refund: 3 times, 2 failed",
+        "billing → expert: 1 time",
+    ]
+    [bad] = page.run("[...document.querySelectorAll('.graph .node.bad')].map((each) => each.textContent)")
+    assert "✗ 2 failed" in bad, "readable without colour"
+    page.run("document.querySelector('.graph .node.bad').focus()")
+    page.press("Enter")
+    page.wait("location.hash.includes('?span=')")
+    first = next(span for span in made.spans if span.error)
+    assert page.run("location.hash").endswith(f"?span={first.span_id}")
+    assert first.span_id != broken.span_id

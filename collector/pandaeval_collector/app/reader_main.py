@@ -125,6 +125,7 @@ def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
     return Work(
         store,
         component_errors=lambda: front.ask("component_errors"),
+        sinks_down=lambda: front.ask("sinks_down"),
         metrics=lambda: [(each, scorer().threshold(each)) for each in registry(config.metrics.modules).values()],
         modules=config.metrics.modules,
         judge=config.judge.model,

@@ -51,10 +51,14 @@ class ReaderProcess:
         async def component_errors(_: Any) -> Mapping[tuple[str, str], int]:
             return telemetry.component_errors()
 
+        async def sinks_down(_: Any) -> list[str]:
+            return telemetry.sinks_down()
+
         handlers: dict[str, Callable[..., Any]] = {
             "write": writing(store, READER_TABLES),
             "emitted": lambda _, sent, batch: emitted(sent, batch),
             "component_errors": component_errors,
+            "sinks_down": sinks_down,
             "measured": partial(telemetry.take_in, "reader"),
         }
         if judge is not None:

@@ -13,6 +13,7 @@ from pandaeval_collector.base.instrument import Attributes, Instrument, attribut
 from pandaeval_otel.base.component_errors import ERRORS, Component
 
 _COMPONENT_ERRORS = "pandaeval.component.errors"
+EXPORTER_STATE = "pandaeval.exporter.state"
 _TABLE = """
 pandaeval.spans counter {span} Number of decoded spans by outcome
 pandaeval.logs counter {record} Number of decoded log records by outcome
@@ -137,6 +138,11 @@ class Telemetry:
     def component_errors(self) -> Counter[Component]:
         """Return exceptions per component (kind and name), in this process and its children. Any thread."""
         return ERRORS.counts() - self._raised_before
+
+    def sinks_down(self) -> list[str]:
+        """Return the exporters that cannot deliver now. On the event loop."""
+        states = ((dict(pairs), read) for (name, pairs), read in self._gauges.items() if name == EXPORTER_STATE)
+        return sorted({about["pandaeval.exporter"] for about, read in states if read() == 0})
 
     def total(self, name: str, *outcomes: str) -> int:
         counts = self.counts().items()

@@ -28,7 +28,7 @@ _WIDE, _MOST_REASON = 100_000, 300
 _SHORT = 24
 """Cells of at most so many characters without a space are on one line: ids, times, numbers."""
 _NAMES = ("agent", "service", "metric", "name")
-"""Columns that lose their ends where a line has no room; others do only where they are long."""
+"""Columns that are folded first where a line has no room."""
 
 
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
@@ -47,7 +47,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Conso
     kept = [at for at in range(len(columns)) if not held or any(row[at].plain not in ("", NONE) for row in held)]
     for at in kept:
         is_short = all(len(row[at]) <= _SHORT and " " not in row[at].plain for row in held)
-        made.add_column(columns[at], no_wrap=is_short and columns[at] not in _NAMES)
+        made.add_column(columns[at], no_wrap=is_short and columns[at] not in _NAMES, overflow="fold")
     for row in held:
         made.add_row(*(row[at] for at in kept))
     return made
@@ -84,8 +84,8 @@ def print_list(
 
 
 def reason_room(on: Console | None = None) -> int:
-    """Return the characters of a reason that fit a line, at most 300."""
-    return min(_MOST_REASON, (console() if on is None else on).width - 4)
+    """Return the characters of a reason that fit three lines, at most 300."""
+    return min(_MOST_REASON, 3 * ((console() if on is None else on).width - 4))
 
 
 def safe(text: str) -> str:

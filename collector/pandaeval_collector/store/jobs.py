@@ -64,6 +64,11 @@ class Jobs(StoreTable):
     def waiting(self) -> int:
         return int(self._row("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')")[0])
 
+    def last_error(self) -> str | None:
+        """Return an error of the waiting jobs whose last try failed, else ``None``."""
+        query = "SELECT max(error) FROM jobs WHERE state IN ('due', 'leased')"
+        return self._row(query)[0] or None
+
     def pending_in(self, session_ids: Iterable[str]) -> set[str]:
         """Return the sessions with unjudged traces, in any collector."""
         query = """SELECT session_id FROM sessions WHERE session_id IN ({marks}) AND (EXISTS

@@ -219,6 +219,13 @@ def matched(
     return sorted(found)
 
 
+def within(allowed: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> tuple[ExpectedCall, ...]:
+    """Return for each call the most similar allowed call of the same tool, if there is one."""
+    same_tool = ([each for each in allowed if each.tool_name == call.name] for call in calls)
+    pairs = ((call, several) for call, several in zip(calls, same_tool, strict=True) if several)
+    return tuple(max(several, key=lambda each: agreement(each, call)) for call, several in pairs)
+
+
 def tool_parts(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], in_order: bool) -> dict[str, float]:
     """Compute the parts, each 1 if no call is expected and none made. ``in_order``: the sequence matters."""
     called, longest = [call.name for call in calls], max(len(expected), len(calls))

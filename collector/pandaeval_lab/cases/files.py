@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,6 +28,7 @@ from pandaeval_collector.base.untrusted.yaml_text import (
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
 from pandaeval_lab.cases import model as shapes
 from pandaeval_lab.cases.graders import CaseFault, complete, known_graders, out_of_reach
+from pandaeval_lab.cases.personas import with_users
 
 # Sentences on what is wrong with a case file: what stands there, and what to write instead.
 _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
@@ -37,6 +40,7 @@ _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
     "counted_calls": ("counted_calls", shapes.CountedCalls, "{tools: changing}"),
     "recorded": ("recorded", shapes.Recorded, "{messages: [...]}"),
     "mocks": ("a mock", shapes.Mock, "{result: done}"),
+    "personas": ("a persona", shapes.Persona, "{profile: In a hurry}"),
     "scenario": ("scenario", shapes.Scenario, "{goal: Get the money for order 17 back}"),
 }
 """The name, model and an example of each part, by the field that holds it."""
@@ -55,6 +59,10 @@ _LISTS = {
 _FORMS = ("tuple[", "dict[", "literal[")
 """How pydantic marks, within an error's place, the form of a field."""
 _MOST_BYTES = 64 << 20
+_SUFFIXES = (".yaml", ".yml", ".json")
+_CASES = re.compile(r"""^(?:cases|\{?[ ]{0,8}"cases"):""", re.MULTILINE)
+_OF_A_FILE = {"name", "graders_from", "cases"}
+"""Fields that may differ between the files of a run."""
 _CURE = "write a list of them, such as - id: refund-3, or a map with the key cases"
 _OTLP = ("resourceSpans", "resource_spans", "resourceLogs")
 _MOST_CALLS = 500
@@ -152,6 +160,50 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
     return _suite(text, path, known, modules)
 
 
+def case_files(patterns: Iterable[str]) -> list[Path]:
+    """Return the files of paths, folders and patterns. Raises ``UserError`` for a pattern without a file."""
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        path = Path(pattern)
+        if path.is_dir():
+            files = sorted(each for each in path.rglob("*") if holds_cases(each))
+        else:
+            is_pattern = has_magic(pattern) and not path.exists()
+            files = sorted(map(Path, glob(pattern, recursive=True))) if is_pattern else [path]
+        if not files:
+            raise CaseFileError(f"{pattern}: has no case file")
+        found.update(dict.fromkeys(files))
+    return [*found]
+
+
+def holds_cases(path: Path) -> bool:
+    """Return whether a file of a folder is a case file: YAML or JSON with ``cases`` at the top level."""
+    if path.suffix not in _SUFFIXES or not path.is_file():
+        return False
+    try:
+        content = read_given(path, _MOST_BYTES).decode("utf-8-sig")
+    except (OSError, TooLongError, UnicodeDecodeError):
+        return False
+    return _CASES.search(content) is not None
+
+
+def read_suites(paths: Sequence[Path], modules: tuple[str, ...] = ()) -> shapes.Suite:
+    """Read case files as one suite. Raises :class:`CaseFileError`."""
+    suites = [read_suite(path, modules) for path in paths]
+    first, cases, places = suites[0], list[shapes.Case](), dict[str, Path]()
+    for path, suite in zip(paths, suites, strict=True):
+        for name in shapes.Suite.model_fields.keys() - _OF_A_FILE:
+            if getattr(suite, name) != getattr(first, name):
+                raise CaseFileError(f"{path}: {name} differs from {paths[0]}; run these files separately")
+        for case in suite.cases:
+            if case.id in places:
+                raise CaseFileError(f"{path}: the id {case.id} is in {places[case.id]} already; rename one")
+            places[case.id] = path
+            cases.append(case)
+    names = {suite.name for suite in suites}
+    return first.model_copy(update={"name": ", ".join(sorted(names - {""})), "cases": tuple(cases)})
+
+
 def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ...]) -> shapes.Suite:
     if any(f'"{key}"' in text[:200] for key in _OTLP):
         raise CaseFileError(f"{path}: holds traces and no cases; cases go to --cases, and traces beside evaluate")
@@ -171,7 +223,11 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
     if not isinstance(given, dict):
         raise CaseFileError(f"{path}: holds no cases; {_CURE}")
     try:
+        if isinstance(named := given.get("personas"), str):
+            given["personas"] = _personas(path.parent / named)
         suite, faults = complete(shapes.Suite.model_validate(given), known)
+        suite, unknown = with_users(suite)
+        faults += unknown
         faults += out_of_reach(suite, modules)
     except ValidationError as error:
         problems = as_told(error.errors(include_url=False))
@@ -180,6 +236,13 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
     if faults:
         raise CaseFileError(_placed(path, faults, lines, inside))
     return suite
+
+
+def _personas(path: Path) -> Any:
+    try:
+        return parse(read_given(path, _MOST_BYTES).decode("utf-8-sig")).value
+    except (OSError, TooLongError, UnicodeDecodeError, BadTextError) as error:
+        raise CaseFileError(f"{path}: cannot be read: {error}; personas names a YAML file of personas") from error
 
 
 def read_json(text: str) -> YamlText:

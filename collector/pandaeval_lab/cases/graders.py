@@ -11,7 +11,7 @@ from pandaeval_collector.base.score import Finding, ends
 from pandaeval_collector.config import Config, MetricsSection, check_metrics
 from pandaeval_collector.scoring.metric import JudgedTrialMetric, TraceMetric, TrialMetric
 from pandaeval_collector.scoring.registry import GRADERS, registry
-from pandaeval_lab.cases.mocks import Mocks, plain_function
+from pandaeval_lab.cases.mocks import Mocks
 from pandaeval_lab.cases.model import AbsentFinding, Case, Suite
 from pandaeval_lab.cases.trial import Trial, TrialContext, finding, function, source_of
 
@@ -142,18 +142,18 @@ def _case_faults(case: Case, known: Collection[str]) -> Iterator[CaseFault]:
             yield ("graders", index), fault
     for name in sorted(set(case.thresholds) - set(known) - by_short.keys()):
         yield ("thresholds", name), _unknown(name, known)
-    for place, load, name in _functions(case):
-        if fault := _load_fault(load, name):
+    for place, name in _functions(case):
+        if fault := _load_fault(function, name):
             yield place, fault
 
 
-def _functions(case: Case) -> Iterator[tuple[Place, Callable[[str], object], str]]:
+def _functions(case: Case) -> Iterator[tuple[Place, str]]:
     if case.end_state_from is not None:
-        yield ("end_state_from",), function, case.end_state_from
+        yield ("end_state_from",), case.end_state_from
     for tool, mocks in case.mocks.items():
         for index, mock in enumerate(mocks):
             if mock.function is not None:
-                yield ("mocks", tool, index, "function"), plain_function, mock.function
+                yield ("mocks", tool, index, "function"), mock.function
 
 
 def short(name: str) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from copy import deepcopy
-from dataclasses import dataclass
-from inspect import iscoroutinefunction
+from dataclasses import dataclass, replace
+from inspect import isawaitable, signature
 from typing import Any, Literal
 
 from pydantic_core import to_jsonable_python
@@ -38,11 +41,15 @@ class MockAnswer:
         return {"tool": tool, "arguments": _cut(arguments), "kind": self.kind} | ({} if self.kind == "passed" else said)
 
 
-def plain_function(name: str) -> Callable[..., Any]:
-    """Load a mock's function. Raises :class:`ModuleLoadError`, and ``ValueError`` for a coroutine."""
-    if iscoroutinefunction(found := function(name)):
-        raise ValueError("is a coroutine function; write a plain one")
-    return found
+@dataclass(frozen=True, slots=True)
+class MockContext:
+    """The place of a call. ``turn`` and ``call``, the number of earlier calls of the tool in the attempt, from 0."""
+
+    case: str
+    trial: str = ""
+    session: str = ""
+    turn: int = 0
+    call: int = 0
 
 
 class Mocks:
@@ -64,9 +71,19 @@ class Mocks:
             mock = Mock.model_validate({**said, "when": when, "times": times})
             self.by_tool.setdefault(call.tool_name, []).append((mock, is_known))
         self._used: Counter[int] = Counter()
+        self._calls: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> MockAnswer:
+    def reply(
+        self,
+        tool: str,
+        given: Mapping[str, Any],
+        defaults: Mapping[str, Any] | None = None,
+        place: MockContext | None = None,
+    ) -> MockAnswer:
+        with self._lock:
+            call = self._calls[tool]
+            self._calls[tool] += 1
         if (found := self._fitting(tool, _plain({**(defaults or {}), **given}), _plain(defaults or {}))) is None:
             if self._case.unmocked == "pass":
                 return MockAnswer("passed")
@@ -78,7 +95,8 @@ class Mocks:
         result = mock.results[min(before, len(mock.results) - 1)] if mock.results else mock.result
         if mock.function is not None:
             try:
-                result = plain_function(mock.function)(**given)
+                context = replace(place or MockContext(self._case.id), call=call)
+                result = _called(function(mock.function), given, context)
             except Exception as error:  # noqa: BLE001 - the user's code; what it raises is what the agent is told
                 return MockAnswer("error", error=f"{type(error).__name__}: {error}", delay_s=mock.delay)
         return MockAnswer("result", deepcopy(result), delay_s=mock.delay)  # which the agent may change
@@ -95,6 +113,20 @@ class Mocks:
                     self._used[id(mock)] += 1
                     return mock, before
         return None
+
+
+def _called(mock: Callable[..., Any], given: Mapping[str, Any], context: MockContext) -> Any:
+    """Call a mock's function, with ``context`` if it has this parameter. Wait for a coroutine on a thread."""
+    has_context = "context" in signature(mock).parameters and "context" not in given
+    result = mock(**given, **({"context": context} if has_context else {}))
+    if not isawaitable(result):
+        return result
+
+    async def wait() -> Any:
+        return await result
+
+    with ThreadPoolExecutor(1) as thread:  # this thread may run an event loop
+        return thread.submit(copy_context().run, asyncio.run, wait()).result()
 
 
 def offered(case: Case) -> list[RecordedTool]:

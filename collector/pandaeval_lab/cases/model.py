@@ -40,6 +40,13 @@ def _checked_pattern(pattern: str) -> str:
     return pattern
 
 
+def _has_goal(prompt: str) -> str:
+    if "{goal}" not in prompt:
+        raise ValueError("has no {goal}: the simulated user needs to know it")
+    return prompt
+
+
+UserPrompt = Annotated[str, AfterValidator(_has_goal)]
 JsonSchema = Annotated[dict[str, Any], AfterValidator(_checked_schema)]
 Pattern = Annotated[str, AfterValidator(_checked_pattern)]
 
@@ -163,10 +170,23 @@ class Recorded(_Part):
     answer: str | None = None
 
 
+class Persona(_Part):
+    """A kind of user. A text is a profile."""
+
+    profile: str = Field(description="Who the user is, and how the user talks.")
+    knowledge: tuple[Name, ...] = Field(default=(), description="Facts that the user can tell the agent.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shorthand(cls, given: Any) -> Any:
+        return {"profile": given} if isinstance(given, str) else given
+
+
 class Scenario(_Part):
     """A user whom a model plays (``pandaeval cases run --simulate``)."""
 
     goal: Name = Field(description="Goal of the user; the conversation ends when it is met or given up.")
+    persona: Name | None = Field(default=None, description="Persona of the user, by its name in personas.")
     profile: str = Field(default="", description="Who the user is, and how the user talks.")
     knowledge: tuple[Name, ...] = Field(default=(), description="All that the user can tell the agent, fact by fact.")
     first_message: Name | None = Field(default=None, description="First user message; null: the model writes it.")
@@ -182,6 +202,8 @@ class Scenario(_Part):
     fail_on_error_severity: Literal["low", "medium", "high", "critical"] | None = Field(
         default=None, description="Least severity of a group of failures in its conversations that fails it."
     )
+
+    user_prompt: UserPrompt | None = Field(default=None, description="As user_prompt of the file.")
 
     @property
     def has_gates(self) -> bool:
@@ -215,6 +237,10 @@ class Case(_Part):
         default=None, description="The calls to make, in order; []: none at all."
     )
     counted_calls: CountedCalls = CountedCalls()
+    tool_match: Literal["all", "within"] = Field(
+        default="all",
+        description="all: make exactly the expected calls. within: make no other calls; none is required.",
+    )
     tool_sequence_matters: bool = True
     tool_weights: dict[Literal["selection", "parameters", "sequence", "utilization"], Annotated[float, Field(ge=0)]] = (
         Field(default={}, description="Weights of the four parts of tool_correctness; 0.25 each, and their sum is 1.")
@@ -370,6 +396,14 @@ class Suite(_Part):
     """A file of cases."""
 
     name: str = ""
+    personas: dict[Name, Persona] | Name = Field(
+        default={}, description="Personas of simulated users by name, or the YAML file that has them."
+    )
+    user_prompt: UserPrompt | None = Field(
+        default=None,
+        description="Prompt of the simulated user, in place of ours. {goal}, {profile}, {knowledge} and {conversation} "
+        "are filled in. The form of the reply is added.",
+    )
     agents: dict[Name, AgentEntry] = Field(
         default={}, description="Agents by name, for --agent and for agent of cases; the first is the default."
     )

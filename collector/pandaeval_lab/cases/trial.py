@@ -17,7 +17,7 @@ from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_modul
 from pandaeval_collector.base.score import Assumed, Finding, NotCapturedError, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.trace_attributes import stated
 from pandaeval_collector.scoring.evaluator.one_metric import is_untraced
-from pandaeval_lab.cases.arguments import in_best_order
+from pandaeval_lab.cases.arguments import in_best_order, within
 from pandaeval_lab.cases.model import Case, CountedCalls, ExpectedCall, Suite
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base.names import bounded
@@ -32,6 +32,8 @@ END_STATE, EXIT_CODE, PLAN = "pandaeval.end_state", "pandaeval.exit_code", "pand
 RUN_ERROR, SIMULATED, SIMULATOR_FAILED = "pandaeval.run.error", "pandaeval.simulated", "pandaeval.simulator.failed"
 """Attributes by which ``pandaeval cases run`` says that the agent failed or took too long; that a model played the
 user; and why that user spoilt the conversation."""
+TURN = "pandaeval.turn"
+"""Baggage: the number of the turn, from 0."""
 RUN_SCOPE, MOCK_SCOPE, MOCK_CALLS = "pandaeval_lab", "pandaeval_lab.mocks", "pandaeval.mock.calls"
 """Scope of the command's spans; attribute with the calls, as JSON, that mocks answered while the span was current."""
 _NO_EXPECTATION = {"description", "source", "recorded", "mocks", "unmocked", "scenario"}
@@ -159,13 +161,17 @@ class Trial:
 
     @cached_property
     def expected(self) -> tuple[ExpectedCall, ...] | None:
-        return self.counted_expected(self.case.expected)
+        return self.counted_expected(self.case.expected, self.calls if self.case.tool_match == "within" else ())
 
-    def counted_expected(self, expected: Sequence[ExpectedCall] | None) -> tuple[ExpectedCall, ...] | None:
+    def counted_expected(
+        self, expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall]
+    ) -> tuple[ExpectedCall, ...] | None:
+        """Return the expected calls that count; of allowed calls, those that were made (``calls``)."""
         if expected is None:
             return None
         how, hints = self.case.counted_calls, self._hints
-        return tuple(each for each in expected if counts(each.tool_name, how, hints.get(each.tool_name)))
+        counted = tuple(each for each in expected if counts(each.tool_name, how, hints.get(each.tool_name)))
+        return within(counted, calls) if self.case.tool_match == "within" else counted
 
     def expected_names(self, actual: Sequence[str]) -> list[str]:
         return in_best_order(self.expected or (), actual)

@@ -127,7 +127,7 @@ class _Answers:
     def __init__(self, suite: Path, case: str | None) -> None:
         self.cases = {each.id: each for each in read_suite(suite).cases}
         if case is not None and case not in self.cases:
-            raise no_case("--case", case, suite, [*self.cases])
+            raise no_case("--case", case, str(suite), [*self.cases])
         self._replies = MockReplies([*self.cases.values()], case or "")
         provider = TracerProvider(sampler=ParentBased(ALWAYS_OFF))
         provider.add_span_processor(PandaEvalSpanProcessor())

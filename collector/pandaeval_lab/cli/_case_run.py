@@ -7,53 +7,63 @@ import os
 import secrets
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.section import parse_duration
-from pandaeval_collector.cli._options import config_option, declared, file_argument, file_option
+from pandaeval_collector.cli._options import config_option, declared, file_option
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.config import Config
-from pandaeval_lab.cases.files import read_suite
+from pandaeval_lab.cases.files import case_files, read_suites
 from pandaeval_lab.cases.graders import unanswered
-from pandaeval_lab.cases.model import AgentEntry, Case, Suite
+from pandaeval_lab.cases.model import Case, Suite
+from pandaeval_lab.cli._case_agents import compare_agents, named_agents
 from pandaeval_lab.cli._case_gates import CaseGates
+from pandaeval_lab.cli._case_results import CollectedResults, Transcripts
 from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.cli._formats import HtmlReport, SavedResults
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._reachable import unreachable
+from pandaeval_lab.cli._watch import watch
 from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation
+from pandaeval_lab.running.agent import Agent
 from pandaeval_lab.running.arrivals import Arrivals, owners_of
 from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of, unless_interrupted
 from pandaeval_lab.running.kinds import entry_of, start
 from pandaeval_lab.running.mock_replies import MockReplies
 from pandaeval_lab.running.mocked import use_mocks
+from pandaeval_lab.running.python_agent import object_agent
 from pandaeval_lab.running.receiver import SpanReceiver
 from pandaeval_lab.running.simulated import Simulator
 
-_AGENT = "Function (module:function), HTTP address or name. Default: the agent of the case."
+_FILES = "Case files (YAML or JSON), folders of them, or patterns such as 'cases/**/*.yaml'."
+_AGENT = "Function (module:function), address or name. Default: agent of the case. Repeat to compare."
 _SIMULATE = "Model that plays the user in cases with a scenario, in litellm format. The judge.* settings apply."
 _OUTPUT = "Write traces.pb, results.jsonl, report.html and cases.xml to this folder."
 _BASELINE = "results.jsonl of an earlier run; exit with 1 if trials do worse."
+_VERBOSE = "Print the conversations, with tool calls."
+_WATCH = "Run again when a file below the working directory changes."
 _NO_FAIL = "Report failing cases and scenarios, but do not fail for them."
 _TEMPERATURE = 0.7
 """Of the simulated user, unless judge.parameters sets another."""
 _INTERRUPTED = 130
+_OBJECT = "the given object"
+"""Name of an agent that is a Python object."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseRunOptions:
-    suite: Annotated[Path, file_argument("Case file (YAML or JSON).")]
-    agent: Annotated[str | None, typer.Option(help=_AGENT, metavar="AGENT")] = None
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help=_FILES)]
+    agent: Annotated[list[str] | None, typer.Option(help=_AGENT, metavar="AGENT")] = None
     trials: Annotated[int, typer.Option(min=1, help="Number of attempts at each case.")] = 1
     simulate: Annotated[str | None, typer.Option(metavar="MODEL", help=_SIMULATE)] = None
     seed: Annotated[int, typer.Option(help="Random seed of the simulated conversations.")] = 0
@@ -69,6 +79,8 @@ class CaseRunOptions:
     model: Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")] = None
     baseline: Annotated[Path | None, file_option(_BASELINE)] = None
     no_fail: Annotated[bool, typer.Option("--no-fail", help=_NO_FAIL)] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help=_VERBOSE)] = False
+    watch: Annotated[bool, typer.Option("--watch", help=_WATCH)] = False
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help=_OUTPUT)] = Path("pandaeval-run")
 
     def seconds(self, option: str) -> float:
@@ -94,50 +106,100 @@ def run(options: CaseRunOptions) -> None:
     Exit code 1: a regression case or a scenario fails most of its trials, a gate fails, or no attempt finishes. Exit
     code 2: no attempt can be graded.
     """
-    config = config_with_trials(options.config, {"judge.detail": "all"})
-    suite = _chosen(read_suite(options.suite, config.metrics.modules), options)
-    limits = options.seconds("turn_timeout"), options.seconds("case_timeout"), options.seconds("wait")
-    entries = {name: entry_of(name, suite) for name in (_agent(options, suite, case) for case in suite.cases)}
-    for name, entry in entries.items():
-        if (address := entry.url or entry.openai) and (why := unreachable(address)):
-            raise UserError(f"--agent {name} cannot be reached ({why}): start it first")
-    folder, simulation = options.output, None
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()  # said now, not when all attempts are made
-    except OSError as error:
-        raise UserError(f"--output {folder}: {error.strerror}; name a writable folder") from error
-    run_id = secrets.token_hex(4)
-    attempts = [
-        Attempted(case, str(trial), f"{case.id}/{trial}/{run_id}", agent=_agent(options, suite, case))
-        for case in suite.cases
-        for trial in range(1, max(options.trials, case.scenario.conversations if case.scenario else 1) + 1)
-    ]
-    graded = {name: getattr(options, name) for name in ("config", "metrics", "model", "baseline")}
-    traces = [str(folder / "traces.pb")]
-    evaluation = Evaluation(
-        EvaluateOptions(traces, cases=options.suite, cases_report=folder / "cases.xml", **graded),
-        suite,
-        outputs=(SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html")),
-        case_gates=CaseGates(attempts, options.no_fail),
-    )
-    if options.simulate is not None:
-        parameters = {"temperature": _TEMPERATURE, **config.judge.parameters, "seed": options.seed}
-        simulation = settings_of(options.config, options.simulate, {"judge.parameters": parameters})
+    if options.watch:
+        watch(options.files, options.output)
+        return
+    agents, suite = named_agents(options.agent), suite_of_run(options)
+    several = len(agents) > 1
+    runs = {
+        name: CaseRun(options, agent, suite, options.output / name if several else options.output)
+        for name, agent in agents.items()
+    }
     for line in unanswered(suite):
         typer.echo(f"notice: {safe(line)}", err=True)
-    is_whole = asyncio.run(_run(options, config, simulation, entries, attempts, limits))
-    ended = [attempt for attempt in attempts if attempt.has_ended]
-    if not is_whole:
-        typer.echo(f"notice: interrupted; {len(ended)} of {many(len(attempts), 'attempt')} had finished", err=True)
-    _tell("the agent failed in", [(each, each.error) for each in ended if each.error])
-    _tell("the simulated user broke (no score; spoilt.pb)", [(each, each.spoilt) for each in ended if each.spoilt])
-    try:
-        if ended:
-            evaluation.run()
-    finally:
-        if not is_whole:
+    code = 0
+    for name, each in runs.items():
+        if several:
+            typer.echo(f"\nagent {name}")
+        if each.attempt():
+            code = max(code, each.grade())
+        if not each.is_whole:
             raise typer.Exit(_INTERRUPTED)
+    if several:
+        compare_agents({name: each.results.documents for name, each in runs.items()}, options.output)
+    if code:
+        raise typer.Exit(code)
+
+
+def suite_of_run(options: CaseRunOptions) -> Suite:
+    """Read the chosen cases of a run. Raises ``UserError``."""
+    config = config_with_trials(options.config)
+    return _chosen(read_suites(case_files(options.files), config.metrics.modules), options)
+
+
+class CaseRun:
+    """The attempts of an agent at the cases of a suite, and their grades. Raises ``UserError`` for wrong options."""
+
+    def __init__(
+        self, options: CaseRunOptions, agent: Any, suite: Suite, folder: Path, summary: Path | None = None
+    ) -> None:
+        """``agent``: as ``--agent``, or a Python object; ``summary``: file of the tables; default: standard output."""
+        self.options, self.folder, self._target = options, folder, agent
+        self.config = config_with_trials(options.config, {"judge.detail": "all"})
+        self.limits = options.seconds("turn_timeout"), options.seconds("case_timeout"), options.seconds("wait")
+        name = agent if agent is None or isinstance(agent, str) else _OBJECT
+        names = {case.id: _agent(name, suite, case) for case in suite.cases}
+        self.entries = {each: entry_of(each, suite) for each in names.values()}
+        for each, entry in self.entries.items():
+            if (address := entry.url or entry.openai) and (why := unreachable(address)):
+                raise UserError(f"--agent {each} cannot be reached ({why}): start it first")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()  # said now, not when all attempts are made
+        except OSError as error:
+            raise UserError(f"--output {folder}: {error.strerror}; name a writable folder") from error
+        run_id = secrets.token_hex(4)
+        self.attempts = [
+            Attempted(case, str(trial), f"{case.id}/{trial}/{run_id}", agent=names[case.id])
+            for case in suite.cases
+            for trial in range(1, max(options.trials, case.scenario.conversations if case.scenario else 1) + 1)
+        ]
+        self.is_whole = True
+        self.results, self.transcripts = CollectedResults(), Transcripts(suite, options.verbose)
+        graded = {each: getattr(options, each) for each in ("config", "metrics", "model", "baseline")}
+        graded |= {"cases": Path(options.files[0]), "cases_report": folder / "cases.xml", "output": summary}
+        saved = SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html")
+        self._evaluation = Evaluation(
+            EvaluateOptions([str(folder / "traces.pb")], **graded),
+            suite,
+            outputs=(*saved, self.transcripts, self.results),
+            case_gates=CaseGates(self.attempts, options.no_fail),
+        )
+        self.simulation: Config | None = None
+        if options.simulate is not None:
+            parameters = {"temperature": _TEMPERATURE, **self.config.judge.parameters, "seed": options.seed}
+            self.simulation = settings_of(options.config, options.simulate, {"judge.parameters": parameters})
+
+    def start(self, name: str, held: AsyncExitStack, replies: MockReplies) -> Agent:
+        """Return an agent, which lives while ``held`` is open. Raises ``UserError``."""
+        if name == _OBJECT:
+            return object_agent(self._target, _OBJECT, held, replies)
+        return start(self.entries[name], held, replies)
+
+    def attempt(self) -> bool:
+        """Make the attempts. Returns whether any ended."""
+        self.is_whole = asyncio.run(_run(self))
+        ended = [attempt for attempt in self.attempts if attempt.has_ended]
+        if not self.is_whole:
+            finished = f"{len(ended)} of {many(len(self.attempts), 'attempt')}"
+            typer.echo(f"notice: interrupted; {finished} had finished", err=True)
+        _tell("the agent failed in", [(each, each.error) for each in ended if each.error])
+        _tell("the simulated user broke (no score; spoilt.pb)", [(each, each.spoilt) for each in ended if each.spoilt])
+        return bool(ended)
+
+    def grade(self) -> int:
+        """Grade the attempts, and return the exit code."""
+        return self._evaluation.exit_code()
 
 
 def _tell(what: str, attempts: Sequence[tuple[Attempted, str]]) -> None:
@@ -147,26 +209,22 @@ def _tell(what: str, attempts: Sequence[tuple[Attempted, str]]) -> None:
         typer.echo(f"notice: {safe(told)}", err=True)
 
 
-async def _run(
-    options: CaseRunOptions,
-    config: Config,
-    simulation: Config | None,
-    entries: Mapping[str, AgentEntry],
-    attempts: Sequence[Attempted],
-    limits: tuple[float, float, float],
-) -> bool:
-    turn_s, case_s, wait_s = limits
+async def _run(run: CaseRun) -> bool:
+    options, attempts, entries = run.options, run.attempts, run.entries
+    turn_s, case_s, wait_s = run.limits
     async with AsyncExitStack() as held:
         is_remote = any(entry.is_remote for entry in entries.values())
         is_here = any(entry.python for entry in entries.values())
-        receiver = await held.enter_async_context(SpanReceiver(config if is_remote else None))
+        receiver = await held.enter_async_context(SpanReceiver(run.config if is_remote else None))
         os.environ["PANDAEVAL_ENDPOINT"] = receiver.grpc  # for a processor that the agent's module makes
         replies = MockReplies([attempt.case for attempt in attempts])
         if is_here and any(attempt.case.is_mocked for attempt in attempts):
             use_mocks(replies)
-        agents = {name: start(entry, held, replies) for name, entry in entries.items()}
+            held.callback(use_mocks, None)
+        agents = {name: run.start(name, held, replies) for name in entries}
         tracing = Tracing(receiver.grpc, here=is_here)
-        simulator = await _simulator(options, simulation, held)
+        held.callback(tracing.close)
+        simulator = await _simulator(options, run.simulation, held)
         case_attempts = CaseAttempts(
             lambda attempt: agents[attempt.agent](), tracing, turn_s, case_s, options.concurrency, simulator
         )
@@ -179,7 +237,7 @@ async def _run(
         arrivals = Arrivals(receiver, tracing, entries, attempts, wait_s)
         # Spans that came are graded even if the user interrupts the wait.
         is_whole &= await unless_interrupted(arrivals.wait())
-        _write_spans(receiver, attempts, options, is_remote)
+        _write_spans(receiver, run, is_remote)
         return is_whole
 
 
@@ -199,11 +257,9 @@ def _tell_conversations(simulator: Simulator, attempts: Sequence[Attempted]) -> 
     typer.echo(f"simulated user: {simulator.told()}; conversations: {counts}", err=True)
 
 
-def _write_spans(
-    receiver: SpanReceiver, attempts: Sequence[Attempted], options: CaseRunOptions, is_remote: bool
-) -> None:
-    owners = owners_of(receiver, attempts)
-    kept, spoilt = {attempt.spoilt_id for attempt in attempts}, set[str]()
+def _write_spans(receiver: SpanReceiver, run: CaseRun, is_remote: bool) -> None:
+    owners = owners_of(receiver, run.attempts)
+    kept, spoilt = {attempt.spoilt_id for attempt in run.attempts}, set[str]()
     for id_ in receiver.items():
         owner = owners.get(id_)
         if owner is None:
@@ -213,8 +269,8 @@ def _write_spans(
             spoilt.add(id_)
         elif owner.has_ended:
             kept.add(id_)
-    receiver.write(options.output / "traces.pb", kept)
-    receiver.write(options.output / "spoilt.pb", spoilt - kept)
+    receiver.write(run.folder / "traces.pb", kept)
+    receiver.write(run.folder / "spoilt.pb", spoilt - kept)
 
 
 def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
@@ -237,17 +293,17 @@ def _only(ids: Sequence[str], options: CaseRunOptions) -> Sequence[str]:
     for pattern in options.only:
         matching = [id_ for id_ in ids if fnmatchcase(id_, pattern)]
         if not matching:
-            raise no_case("--only", pattern, options.suite, ids)
+            raise no_case("--only", pattern, " ".join(options.files), ids)
         wanted.update(matching)
     return [id_ for id_ in ids if id_ in wanted]
 
 
-def _agent(options: CaseRunOptions, suite: Suite, case: Case) -> str:
-    name = options.agent or case.agent or next(iter(suite.agents), None)
+def _agent(given: str | None, suite: Suite, case: Case) -> str:
+    name = given or case.agent or next(iter(suite.agents), None)
     if name is None:
         raise UserError("no agent is named: use --agent, as in --agent app:answer, or write agents in the case file")
     return name
 
 
 def _mute(options: CaseRunOptions, case: Case, cure: str) -> UserError:
-    return UserError(f"{options.suite}: case {case.id} has no user messages: {cure}")
+    return UserError(f"{' '.join(options.files)}: case {case.id} has no user messages: {cure}")

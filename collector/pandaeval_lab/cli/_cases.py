@@ -29,7 +29,7 @@ from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_lab.report.layers import LAYERS, LayerReport, junit_suites
+from pandaeval_lab.report.layers import LAYERS, LayerReport, TrialCount, junit_suites
 
 if TYPE_CHECKING:
     from pandaeval_lab.replay.judge import ReplayJudge
@@ -80,6 +80,10 @@ class CaseStage(Stage):
 
     def gates(self, summary: Summary) -> Iterable[GateOutcome]:
         return [] if self._gates is None else [*self._gates.outcomes(self._report)]
+
+    def counts(self) -> Mapping[str, TrialCount]:
+        """Return the trial counts by case."""
+        return self._report.cases()
 
     def about(self) -> Mapping[str, Any]:
         return {"cases": self._report.brief()}
@@ -141,7 +145,7 @@ def case_table(cases: Iterable[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     return [_COLUMNS, *rows[:_MAX_ROWS]] if rows else []
 
 
-def no_case(option: str, name: str, suite: Path, ids: Sequence[str]) -> UserError:
+def no_case(option: str, name: str, suite: str, ids: Sequence[str]) -> UserError:
     nearest = closest(name, ids)
     known = f"the nearest is {nearest}" if nearest else f"it has {some(ids)}"
     return UserError(f"{option} {name}: {suite} has no such case; {known}")

@@ -149,6 +149,11 @@ class Evaluation:
 
     def run(self) -> None:
         """Raise ``typer.Exit``: 1 if a gate fails, 2 if an input is unusable."""
+        if code := self.exit_code():
+            raise typer.Exit(code)
+
+    def exit_code(self) -> int:
+        """Evaluate, and return 1 if a gate fails. Raises ``typer.Exit`` if an input is unusable."""
         scorer = evaluator(self._config)
         with ExitStack() as held:
             on_judged = held.enter_context(progress(console(stderr=True)))
@@ -174,8 +179,7 @@ class Evaluation:
         self._inputs.leave_if_unusable()
         if self._options.model is not None and self._summary.silence:
             raise UserError(f"--model {self._options.model}: {self._summary.silence}")
-        if not all(gate.passed for gate in outcome.gates):
-            raise typer.Exit(1)
+        return int(not all(gate.passed for gate in outcome.gates))
 
     def _judge(
         self, files: TraceFiles, scorer: Evaluator, on_judged: Callable[[int, int], None]

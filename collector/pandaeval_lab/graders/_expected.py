@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -75,7 +76,8 @@ def weighed(
     trial: Trial, context: TrialContext, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]
 ) -> Weighed:
     """Weigh the parts of tool correctness, from counted ``expected`` and ``calls``."""
-    parts: dict[str, float | None] = {**tool_parts(expected, calls, trial.case.tool_sequence_matters)}
+    in_order = trial.case.tool_sequence_matters and trial.case.tool_match == "all"
+    parts: dict[str, float | None] = {**tool_parts(expected, calls, in_order)}
     if arguments_missing(expected, calls):
         parts["parameters"] = None
     parts["utilization"] = _utilization(trial, context)
@@ -89,8 +91,8 @@ def weighed_tools(
     trial: Trial, context: TrialContext, expected: Interaction, actual: Interacted | None
 ) -> Weighed | None:
     """Weigh an interaction's tools; ``None`` if there is no call and no expectation."""
-    wanted = trial.counted_expected(expected.expected_tools)
-    calls = actual.calls if actual is not None else ()
+    calls = actual.calls if actual is not None and expected.expected_tools is not None else ()
+    wanted = trial.counted_expected(expected.expected_tools, calls)
     if wanted is None or (not wanted and not calls):
         return None
     found = weighed(trial, context, wanted, calls)
@@ -113,6 +115,15 @@ def _utilization(trial: Trial, context: TrialContext) -> float | None:
 def names(calls: list[str] | tuple[str, ...]) -> str:
     shown = ", ".join(calls[:12]) or "none"
     return f"{shown}, … ({len(calls)} in all)" if len(calls) > 12 else shown
+
+
+def placed(
+    trial: Trial, actual: Sequence[str], expected: Sequence[str], score: Callable[[Sequence[str], Sequence[str]], float]
+) -> float:
+    """Score an order. If the order does not matter, return the share of expected names in ``actual``."""
+    if trial.case.tool_sequence_matters:
+        return score(actual, expected)
+    return (Counter(actual) & Counter(expected)).total() / len(expected)
 
 
 def compared(trial: Trial, actual: list[str] | tuple[str, ...]) -> str:

@@ -1,8 +1,9 @@
 """Does the plan contain the expected tools in the expected order?
 
-The score is the share of expected tools that the plan contains in order (longest common subsequence). Without a
-declared plan (see ``plan_adherence``), the agent's calls are the plan. It does not judge arguments. Extra tools do not
-lower the score; ``metadata.extra_steps`` lists them. If no call is expected, 1.0 is assumed.
+The score is the share of expected tools that the plan contains in order (longest common subsequence). The order is
+ignored if ``tool_sequence_matters`` is false. Without a declared plan (see ``plan_adherence``), the agent's calls are
+the plan. It does not judge arguments. Extra tools do not lower the score; ``metadata.extra_steps`` lists them. If no
+call is expected, 1.0 is assumed.
 
 Scale: 0..1, the share of expected tools in the right order.
 Source: Agent Evaluation Framework, layer 1, *Plan quality* (the sentence, not the listing).
@@ -14,7 +15,7 @@ from pandaeval_collector.analysis.stats.tools import common_order, plan_order
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_lab.cases.states import planned_tools
 from pandaeval_lab.cases.trial import Trial, TrialContext
-from pandaeval_lab.graders._expected import COUNTED, NOTHING_EXPECTED, compared, trial_metric
+from pandaeval_lab.graders._expected import COUNTED, NOTHING_EXPECTED, compared, placed, trial_metric
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -28,7 +29,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     extra = len(actual) - common_order(actual, expected)
     basis = "calls" if plan is None else "plan"
     metadata = {"expected": expected, "actual": actual, "extra_steps": extra, "basis": basis}
-    return Score(plan_order(actual, expected), compared(trial, actual), metadata)
+    return Score(placed(trial, actual, expected, plan_order), compared(trial, actual), metadata)
 
 
-METRIC = trial_metric(_evaluate, threshold=0.5, needs=COUNTED, layer="reasoning")
+METRIC = trial_metric(_evaluate, version="2", threshold=0.5, needs=COUNTED, layer="reasoning")

@@ -63,7 +63,7 @@ def _of_conversation(trial: Trial, context: TrialContext) -> Finding | None:
             continue
         scores[str(number)] = found.least
         if found.most < context.threshold - TOLERANCE:
-            expected = trial.counted_expected(each.expected_tools) or ()
+            expected = trial.counted_expected(each.expected_tools, actual.calls) or ()
             wrong = wrong or f"interaction {number}: {differences(expected, actual.calls)}"
         elif found.value is None:
             unknown = _NOT_CAPTURED if found.parts["parameters"] is None else _NOT_JUDGED

@@ -1,7 +1,8 @@
 """Was each call made to the tool that is expected at its place?
 
-The metric compares actual calls with expected tools, position by position. An extra call shifts all later calls. To
-ignore positions, use ``tool_selection_f1``. If no call is expected, 1.0 is assumed. It does not judge arguments.
+The metric compares actual calls with expected tools, position by position. An extra call shifts all later calls. If
+``tool_sequence_matters`` is false, positions are ignored. If no call is expected, 1.0 is assumed. It does not judge
+arguments.
 
 Scale: 0..1, the share of expected places with the right tool.
 Source: Agent Evaluation Framework, layer 2, *Tool routing accuracy*.
@@ -12,7 +13,7 @@ from __future__ import annotations
 from pandaeval_collector.analysis.stats.tools import tool_routing_accuracy
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_lab.cases.trial import Trial, TrialContext
-from pandaeval_lab.graders._expected import COUNTED, NOTHING_EXPECTED, compared, trial_metric
+from pandaeval_lab.graders._expected import COUNTED, NOTHING_EXPECTED, compared, placed, trial_metric
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -22,7 +23,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     if not expected:
         return NOTHING_EXPECTED
     metadata = {"expected": expected, "actual": list(trial.called)}
-    return Score(tool_routing_accuracy(trial.called, expected), compared(trial, trial.called), metadata)
+    return Score(placed(trial, trial.called, expected, tool_routing_accuracy), compared(trial, trial.called), metadata)
 
 
-METRIC = trial_metric(_evaluate, threshold=0.5, needs=COUNTED, layer="action")
+METRIC = trial_metric(_evaluate, version="2", threshold=0.5, needs=COUNTED, layer="action")

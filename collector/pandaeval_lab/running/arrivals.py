@@ -38,16 +38,17 @@ class Arrivals:
         """Raise ``UserError`` if no attempt can be graded because spans are missing."""
         deadline = time.monotonic() + self._wait_s
         due = [each for each in self._good if not (self._is_known(each) or not self._agents[each.agent].spans)]
-        await self._send([each for each in self._good if each not in due])
+        undue = [each for each in self._good if each not in due]
+        await self._send(undue)
         remote = {id_ for each in due if self._agents[each.agent].is_remote for id_ in each.trace_ids}
         await self._arrived(remote, deadline)
         owners = owners_of(self._receiver, self._attempts)
         spoken = self._receiver.spoken(owners)
         with_spans = {owners[id_].session for id_ in spoken}
         silent = [each for each in due if each.session not in with_spans]
-        if not silent or (not remote and self._receiver.items().keys() - owners.keys()):
+        if not remote and self._receiver.items().keys() - owners.keys():
             return
-        self._tell(silent)
+        self._tell(silent, [each for each in undue if not self._is_known(each)])
         await self._send(silent, spoken)
         await self._arrived((), deadline)
 
@@ -68,16 +69,21 @@ class Arrivals:
         while not await self._receiver.is_complete(ids, remote) and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(_POLL_S)
 
-    def _tell(self, silent: Sequence[Attempted]) -> None:
+    def _tell(self, silent: Sequence[Attempted], declared: Sequence[Attempted]) -> None:
+        """Report agents without spans. ``declared``: attempts with ``spans: false``."""
+        without = [*silent, *declared]
+        if not without:
+            return
         cure = "instrument it (docs/start/python.md); its module sets the global TracerProvider when it is loaded"
         if any(self._agents[each.agent].is_remote for each in silent):
             addresses = f"{self._receiver.grpc} (gRPC) or http://{self._receiver.http}"
             cure = f"have it send OTLP to {addresses}, within the trace of traceparent"
-        problem = f"no spans of the agent arrived for {len(silent)} of {many(len(self._good), 'attempt')}"
-        if len(silent) == len(self._good) and not any(reads_answers(each.case) for each in silent):
+        problem = f"no spans of the agent arrived for {len(without)} of {many(len(self._good), 'attempt')}"
+        if len(without) == len(self._good) and not any(reads_answers(each.case) for each in without):
             raise UserError(f"{problem}: {cure}")
-        known = "graders of the answer run, graders of tool calls have no score"
-        typer.echo(f"notice: {safe(f'{problem}: {known}. To change this, {cure}')}", err=True)
+        if silent:
+            known = "graders of the answer run, graders of tool calls have no score"
+            typer.echo(f"notice: {safe(f'{problem}: {known}. To change this, {cure}')}", err=True)
 
 
 def owners_of(receiver: SpanReceiver, attempts: Sequence[Attempted]) -> dict[str, Attempted]:

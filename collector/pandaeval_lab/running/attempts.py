@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Span, SpanContext, Status, StatusCode
 
 from pandaeval_lab.cases.model import Case
-from pandaeval_lab.cases.trial import RUN_ERROR, RUN_SCOPE, SIMULATED, SIMULATOR_FAILED
+from pandaeval_lab.cases.trial import RUN_ERROR, RUN_SCOPE, SIMULATED, SIMULATOR_FAILED, TURN
 from pandaeval_lab.running.agent import AgentError, RunContext, Talk, TurnLog
 from pandaeval_lab.running.simulated import ENDED, SimulatedUser, Simulator
 from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_case, using_session
@@ -40,14 +40,22 @@ class Tracing:
             if here:
                 trace.set_tracer_provider(provider)
         provider.add_span_processor(self._spans)
+        self._logs = None
         if here:
             logs = _logs.get_logger_provider()
             if not isinstance(logs, LoggerProvider):
                 logs = LoggerProvider()
                 _logs.set_logger_provider(logs)
-            logs.add_log_record_processor(PandaEvalLogProcessor(endpoint=endpoint))
+            self._logs = PandaEvalLogProcessor(endpoint=endpoint)
+            logs.add_log_record_processor(self._logs)
         self._tracer = provider.get_tracer(RUN_SCOPE)
         self.flush = self._spans.force_flush
+
+    def close(self) -> None:
+        """Stop sending. Later spans of this process are dropped."""
+        self._spans.shutdown()
+        if self._logs is not None:
+            self._logs.shutdown()
 
     def record(self, turn: Turn, is_traced: bool) -> None:
         """Send the messages of a turn as an agent's span, and the calls that the runner made.
@@ -81,7 +89,7 @@ class Tracing:
     @contextmanager
     def turn(self, about: RunContext, marks: Mapping[str, Any]) -> Iterator[Span]:
         """Open the current first span of a turn, which the caller ends."""
-        carrying = context.get_current()
+        carrying = baggage.set_baggage(TURN, str(about.turn))
         for name in (semconv.PANDAEVAL_GOAL, SIMULATED):
             carrying = baggage.set_baggage(name, str(marks[name]), carrying) if name in marks else carrying
         token = context.attach(carrying)

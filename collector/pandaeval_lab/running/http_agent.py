@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,13 +16,13 @@ from pandaeval_lab.cases.model import AgentEntry
 from pandaeval_lab.running.agent import Agent, AgentError, RunContext
 from pandaeval_lab.running.agent_replies import AgentReply, read_reply
 from pandaeval_lab.running.mock_replies import MockReplies
+from pandaeval_lab.running.templates import filled
 from pandaeval_lab.running.tool_loop import Message, ToolLoop
 
 COMPLETIONS = "/chat/completions"
 MOST_BYTES = 4 << 20
 """The longest response."""
 _DONE = b"data: [DONE]"
-_FIELD = re.compile(r"\{(\w+)\}")
 _ABOUT = ("session", "case", "trial", "turn", "inputs")
 
 
@@ -87,27 +86,3 @@ async def _body(response: httpx.Response, url: str) -> str:
         if _DONE in body[-len(piece) - len(_DONE) :]:
             break  # some servers leave the stream open
     return body.decode(errors="replace")
-
-
-def filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """Fill ``{name}`` in the texts of a JSON value. A text that is only ``{name}`` becomes the value.
-
-    In a list, a list of messages adds its items:
-
-    >>> filled(["system", "{messages}", "turn {turn}"], {"messages": ["hi", "ho"], "turn": 1})
-    ['system', 'hi', 'ho', 'turn 1']
-    """
-    if isinstance(template, str):
-        whole = _FIELD.fullmatch(template)
-        if whole is not None and whole[1] in values:
-            return values[whole[1]]
-        return _FIELD.sub(lambda found: str(values.get(found[1], found[0])), template)
-    if isinstance(template, Mapping):
-        return {name: filled(each, values) for name, each in template.items()}
-    if not isinstance(template, list):
-        return template
-    items: list[Any] = []
-    for each in template:
-        value = filled(each, values)
-        items += value if each == "{messages}" else [value]
-    return items

@@ -10,9 +10,9 @@ from typing import Any
 
 from opentelemetry import baggage, trace
 
-from pandaeval_lab.cases.mocks import MockAnswer, Mocks
+from pandaeval_lab.cases.mocks import MockAnswer, MockContext, Mocks
 from pandaeval_lab.cases.model import Case
-from pandaeval_lab.cases.trial import MOCK_CALLS
+from pandaeval_lab.cases.trial import MOCK_CALLS, TURN
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base.names import bounded
 
@@ -48,7 +48,9 @@ class MockReplies:
             return MockAnswer("passed")
         else:
             mocks = self._attempts.get(attempt) or self._attempts.setdefault(attempt, Mocks(case))
-            reply = mocks.reply(tool, given, defaults)
+            trial, turn = (baggage.get_baggage(name) for name in (semconv.PANDAEVAL_TRIAL, TURN))
+            place = MockContext(case.id, str(trial or ""), attempt[1], int(str(turn or 0)))
+            reply = mocks.reply(tool, given, defaults, place)
         span = trace.get_current_span()
         with self._lock:  # calls at the same time may share a span
             before = (getattr(span, "attributes", None) or {}).get(MOCK_CALLS, ())

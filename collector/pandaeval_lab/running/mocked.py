@@ -66,7 +66,7 @@ def mocked(tool: Tool) -> Tool:
 
     @functools.wraps(tool)
     async def coroutine(*args: Any, **kwargs: Any) -> Any:
-        if (found := reply(args, kwargs)) is None:
+        if (found := await asyncio.to_thread(reply, args, kwargs)) is None:
             return await tool(*args, **kwargs)
         await asyncio.sleep(found.delay_s)
         return _result(found)

@@ -10,8 +10,9 @@ from pandaeval_lab.cases.mocks import offered
 from pandaeval_lab.cases.model import AgentEntry
 from pandaeval_lab.running.agent import Agent, RunContext
 from pandaeval_lab.running.agent_replies import AgentReply
-from pandaeval_lab.running.http_agent import COMPLETIONS, client_for, filled, posted
+from pandaeval_lab.running.http_agent import COMPLETIONS, client_for, posted
 from pandaeval_lab.running.mock_replies import MockReplies
+from pandaeval_lab.running.templates import filled
 from pandaeval_lab.running.tool_loop import Message, ToolLoop
 
 

@@ -24,7 +24,7 @@ from pandaeval_lab.running.tool_loop import Message, ToolLoop
 
 
 def python_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) -> Agent:
-    """Load ``module:name`` or ``./file.py:name``. A class gets an instance per trial. Raises ``UserError``."""
+    """Load ``module:name`` or ``./file.py:name``. Raises ``UserError``."""
     spec = entry.python or ""
     module, _, name = spec.rpartition(":")
     if not module:
@@ -34,7 +34,12 @@ def python_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) 
         target = getattr(load_module(module), name, None)
     except ModuleLoadError as error:
         raise UserError(f"--agent {spec}: {error}; write module:function, or an address with http://") from error
-    called: Any = getattr(target, "send", target)
+    return object_agent(target, spec, held, replies)
+
+
+def object_agent(target: Any, spec: str, held: AsyncExitStack, replies: MockReplies) -> Agent:
+    """Take a function or object; a class gets an instance per trial. Raises ``UserError``."""
+    name, called = spec.rpartition(":")[2], getattr(target, "send", target)
     if not callable(called) or not _positional(called):
         what = f"there is no {name}" if target is None else f"{name} is no agent"
         raise UserError(f"--agent {spec}: {what}; write def {name}(message, context) -> str, or an object with a send")

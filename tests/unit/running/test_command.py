@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,18 +12,30 @@ from pandaeval_collector.cli import app
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cli._case_run import CaseRunOptions, _chosen
 from pandaeval_lab.running.simulated import RULES
+from support.deploy import ROOT
 
 SUITE = """
 cases:
 - {id: refund-1, inputs: {task: Refund order 17}}
 - {id: refund-2, inputs: {task: Refund order 18}}
 """
+ENTRIES = {
+    "named": ("./app.py:answer", "lives"),
+    "unset": ("{url: 'http://127.0.0.1:9/x', headers: {x: '${NO_SUCH_KEY}'}}", "live"),
+    "several": ("{url: 'http://127.0.0.1:9/x', python: 'a:b'}", "live"),
+    "model": ("{openai: 'http://127.0.0.1:9/v1'}", "live"),
+    "key": ("{url: 'http://127.0.0.1:9/x', heders: {}}", "live"),
+}
+"""Entry of an agent, and the agent of the case, by the name of the file."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "suite.yaml").write_text(SUITE)
+    for name, (entry, agent) in ENTRIES.items():
+        text = f"agents: {{live: {entry}}}\ncases: [{{id: a, agent: {agent}, inputs: {{task: x}}}}]"
+        (tmp_path / f"{name}.yaml").write_text(text)
     (tmp_path / "mute.yaml").write_text("cases: [{id: mute}]")
     (tmp_path / "played.yaml").write_text("cases: [{id: played, scenario: {goal: Get it}}]")
     (tmp_path / "wrong.yaml").write_text("cases: [{id: played, scenario: {gaol: Get it}}]")
@@ -42,6 +55,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("suite.yaml --agent a:b --baseline nowhere.jsonl", "nowhere.jsonl cannot be read"),
         ("mute.yaml --agent a:b", "case mute has no user messages: give it inputs.task or interactions"),
         ("played.yaml --agent a:b", "case played has no user messages: name a model for its user with --simulate"),
+        ("suite.yaml", "no agent is named: use --agent, as in --agent app:answer, or write agents in the case file"),
+        ("named.yaml", "agents has no lives; it has live"),
+        ("unset.yaml", "agent live, headers, x: the environment variable NO_SUCH_KEY is not set"),
+        ("several.yaml", "agents.live: has python and url; write one of python, url and openai"),
+        ("model.yaml", "agents.live: openai needs model, such as model: gpt-4o-mini"),
+        ("key.yaml", "heders: is no field of an agent; did you mean headers?"),
         ("wrong.yaml --agent a:b", "gaol: is no field of scenario; did you mean goal?"),
         ("nowhere.yaml --agent a:b", "nowhere.yaml: cannot be read"),
     ],
@@ -68,5 +87,24 @@ def test_what_the_simulated_user_is_told_is_shown() -> None:
     ],
 )
 def test_some_cases_are_chosen(folder: Path, only: list[str] | None, chosen: list[str]) -> None:
-    options = CaseRunOptions(folder / "suite.yaml", "a:b", only=only)
+    options = CaseRunOptions([str(folder / "suite.yaml")], ["a:b"], only=only)
     assert [case.id for case in _chosen(read_suite(folder / "suite.yaml"), options).cases] == chosen
+
+
+def test_the_documented_agents_are_a_case_file(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "guides" / "case-agents.md").read_text()
+    (tmp_path / "suite.yaml").write_text(re.findall(r"```yaml\n(agents:.*?)```", text, re.DOTALL)[0])
+    suite = read_suite(tmp_path / "suite.yaml")
+    kinds = {name: (entry.kind, entry.is_remote) for name, entry in suite.agents.items()}
+    assert kinds == {"shop": ("python", False), "live": ("url", False), "model": ("openai", False)}
+    assert suite.cases[0].agent == "live"
+
+
+def test_the_documented_personas_are_a_case_file(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "guides" / "cases.md").read_text()
+    found = re.findall(r"```yaml\n((?:personas|hasty):.*?)```", text, re.DOTALL)
+    for name, content in zip(("suite.yaml", "personas.yaml"), found, strict=True):
+        (tmp_path / name).write_text(content)
+    (case,) = read_suite(tmp_path / "suite.yaml").cases
+    assert case.scenario is not None
+    assert case.scenario.profile == "Short of time, types in lower case"

@@ -25,6 +25,7 @@ from pandaeval_lab.cases.files import CaseFileError, read_suite
 from pandaeval_lab.cases.graders import unanswered
 from pandaeval_lab.cases.mocks import MockAnswer, Mocks
 from pandaeval_lab.cases.model import Case
+from pandaeval_lab.cases.trial import function
 from pandaeval_lab.running import mocked as module
 from pandaeval_lab.running.mock_replies import MockReplies
 from pandaeval_otel import using_case, using_session
@@ -226,7 +227,6 @@ def test_a_server_is_told_the_cases_by_its_environment(tmp_path: Path, monkeypat
         ("pay: {result: 1, delay: soon}", "cases[0].mocks.pay[0].delay: is not a duration; write 10s"),
         ("pay: {result: 1, times: 0}", "cases[0].mocks.pay[0].times: input should be greater than or equal to 1"),
         ("pay: {function: nowhere_at_all:f}", "pay[0].function: there is no module nowhere_at_all"),
-        ("pay: {function: 'asyncio:sleep'}", "asyncio:sleep: is a coroutine function; write a plain one"),
         ("pay: done", "cases[0].mocks.pay[0]: is no map, such as {key: value}, but 'done'"),
     ],
 )
@@ -314,5 +314,67 @@ def test_what_a_framework_fills_in_is_no_argument_of_a_call() -> None:
     try:
         with using_case("shop", 1, propagate=True):
             assert pay(17, {"messages": [object()]}, runtime=ToolRuntime()) == "closed"
+    finally:
+        module.use_mocks(None)
+
+
+WORLD = """
+async def status(order, context):
+    return [order, context.case, context.trial, context.session, context.turn, context.call]
+
+def echo(context):
+    return context
+
+async def closed():
+    raise ValueError("the shop is closed")
+"""
+
+
+def test_functions_of_mocks_may_be_coroutines_and_get_the_place_of_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "world.py").write_text(WORLD)
+    monkeypatch.chdir(tmp_path)
+    functions = {name: {"function": f"./world.py:{name}"} for name in ("status", "echo", "closed")}
+    replies = MockReplies([_case(**functions)])
+
+    async def ask() -> list[Any]:
+        with using_session("s", propagate=True), using_case("shop", "2", propagate=True):
+            token = context.attach(baggage.set_baggage("pandaeval.turn", "3"))
+            try:
+                first = replies.reply("status", {"order": 17})  # within an event loop
+                return [first.result, (await replies.answer("status", {"order": 18})).result]
+            finally:
+                context.detach(token)
+
+    assert asyncio.run(ask()) == [[17, "shop", "2", "s", 3, 0], [18, "shop", "2", "s", 3, 1]]
+    mocks = Mocks(_case(**functions))
+    assert _replies(mocks, "status", {"order": 1}) == [[1, "shop", "", "", 0, 0]]
+    assert _replies(mocks, "echo", {"context": "own"}) == ["own"], "an argument of the call goes first"
+    assert _replies(mocks, "closed", {}) == ["ValueError: the shop is closed"]
+
+
+def test_a_coroutine_tool_does_not_block_the_event_loop_while_its_mock_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import threading\nfree = threading.Event()\ndef find(q):\n    assert free.wait(30)\n    return q\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    module.use_mocks(MockReplies([_case(afind={"function": "./slow.py:find"})]))
+
+    @mocked
+    async def afind(q: str) -> str:
+        raise AssertionError(q)
+
+    async def both() -> str:
+        with using_case("shop", 1, propagate=True):
+            found = asyncio.create_task(afind("x"))
+            await asyncio.sleep(0)
+            function("./slow.py:find").__globals__["free"].set()  # runs although the mock waits
+            return await found
+
+    try:
+        assert asyncio.run(both()) == "x"
     finally:
         module.use_mocks(None)

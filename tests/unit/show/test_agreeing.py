@@ -24,6 +24,6 @@ def test_a_number_that_reads_otherwise_is_left_out(score: float, success: bool |
     assert ResultView("trace.grounding", "scored", score, score, success, label, reason="why").text(100) == text
 
 
-@pytest.mark.parametrize(("width", "room"), [(80, 76), (200, 196), (100_000, 300)])
-def test_a_reason_takes_the_width_of_the_terminal(width: int, room: int) -> None:
+@pytest.mark.parametrize(("width", "room"), [(80, 228), (200, 300), (100_000, 300)])
+def test_a_reason_takes_three_lines_of_the_terminal(width: int, room: int) -> None:
     assert reason_room(Console(width=width)) == room

@@ -267,6 +267,17 @@ class TestLeases:
         [job] = store.jobs.lease(now, 1).result()
         assert job.error == ""
 
+    def test_the_last_error_is_that_of_jobs_that_wait_for_another_try(self, store: Store) -> None:
+        _add(store, _job())
+        now = store.clock.running() + 1
+        assert store.jobs.last_error() is None
+        store.jobs.lease(now, 1).result()
+        store.jobs.put_back("a", 0.0, "connection refused").result()
+        assert store.jobs.last_error() == "connection refused"
+        store.jobs.lease(now, 1).result()
+        store.jobs.put_back("a", 0.0).result()
+        assert store.jobs.last_error() is None
+
     def test_only_a_lease_is_put_back(self, store: Store) -> None:
         _add(store, _job())
         due = store.jobs.next_due()

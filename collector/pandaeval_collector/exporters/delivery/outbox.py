@@ -13,7 +13,7 @@ import orjson
 
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.every import Backoff, Every
-from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.base.telemetry import EXPORTER_STATE, Telemetry
 from pandaeval_collector.base.untrusted.foreign import told
 from pandaeval_collector.exporters import Exporter, Repeating, RetryLaterError, Sent
 from pandaeval_collector.store import DamagedError, Store
@@ -34,7 +34,7 @@ class Outlet(ABC):
         self._sink, self._backoff, self._is_up = exporter, Backoff(), True
         self._rounds: Every | None = None
         way = exporter.name.partition(".")[0]
-        telemetry.gauge("pandaeval.exporter.state", lambda: self.state, exporter=way, signal=signal)
+        telemetry.gauge(EXPORTER_STATE, lambda: self.state, exporter=way, signal=signal)
 
     @property
     def state(self) -> int:

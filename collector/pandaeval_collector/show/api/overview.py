@@ -67,8 +67,10 @@ def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: C
 
     @app.get("/overview", response_model=Overview, summary="Rates by metric and agent, and pending work")
     async def whole(request: Request) -> Response:
-        raised = await work.component_errors()
-        return await reads.answer(request, lambda: _overview(reads.finder, work, can(), raised), beside=raised)
+        raised, down = await work.component_errors(), [*await work.sinks_down()]
+        return await reads.answer(
+            request, lambda: _overview(reads.finder, work, can(), raised, down), beside=(raised, down)
+        )
 
     @reads.operation(app, "/rates", "Rates by metric and agent in a time window")
     def rates(wanted: Filters, window: Window = "all") -> Rates:
@@ -132,7 +134,9 @@ def _share(of: AgentRate, rate: CorrectedRate) -> CorrectedShare:
     return CorrectedShare(metric=of.metric, agent=of.agent, labels=of.n, judge=of.judge, **interval)
 
 
-def _overview(finder: Finder, work: Work, operations: list[str], raised: Mapping[tuple[str, str], int]) -> Overview:
+def _overview(
+    finder: Finder, work: Work, operations: list[str], raised: Mapping[tuple[str, str], int], down: list[str]
+) -> Overview:
     names, rates = finder.names(), rates_of(finder.counters(_COUNTER))
     unscored = missing((f"{rate.level}.{rate.metric}", rate.unscored) for rate in rates)
     overview = Overview(
@@ -143,6 +147,8 @@ def _overview(finder: Finder, work: Work, operations: list[str], raised: Mapping
         environments=names["environment"],
         judge=work.judge,
         judge_paused=[],
+        judge_error=None,
+        sinks_down=down,
         jobs={},
         spent_usd=0.0,
         daily_usd=work.daily_usd,
@@ -159,6 +165,7 @@ def _overview(finder: Finder, work: Work, operations: list[str], raised: Mapping
         spending = work.store.spending
         overview.jobs, overview.data = work.store.jobs.counts(), str(work.store.path)
         overview.judge_paused = sorted(orjson.loads(work.store.reads.get(PAUSED) or "{}"))
+        overview.judge_error = work.store.jobs.last_error()
         overview.spent_usd = spending.spent(spending.today(time.time()))
     return overview
 

@@ -25,12 +25,16 @@ async def _no_errors() -> Mapping[tuple[str, str], int]:
     return {}
 
 
+async def _none_down() -> Sequence[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """A running collector.
 
     ``store``: ``None`` without a collector. ``component_errors``: by kind and name. ``modules``: custom metrics.
-    ``judge``: model. ``daily_usd``: limit.
+    ``judge``: model. ``daily_usd``: limit. ``sinks_down``: exporters.
     """
 
     store: StoreAccess | None = None
@@ -40,3 +44,4 @@ class Work:
     judge: str | None = None
     daily_usd: float | None = None
     page: PageWork | None = None
+    sinks_down: Callable[[], Coroutine[Any, Any, Sequence[str]]] = _none_down

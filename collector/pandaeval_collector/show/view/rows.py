@@ -253,6 +253,8 @@ class Overview(BaseModel):
     environments: list[str]
     judge: str | None
     judge_paused: Annotated[list[str], Field(description="Judge models that are paused: no reply of them is valid.")]
+    judge_error: Annotated[str | None, Field(description="Error of the last calls, if questions wait for another try.")]
+    sinks_down: Annotated[list[str], Field(description="Exporters that cannot deliver now; their results wait.")]
     jobs: dict[str, int]
     spent_usd: float
     daily_usd: float | None

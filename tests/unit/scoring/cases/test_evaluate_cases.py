@@ -293,3 +293,18 @@ def test_the_html_report_has_a_row_for_each_case(files: tuple[Path, Path], tmp_p
     rows = {each["case"]: each for each in index["about"]["cases"]}
     assert (rows["send"]["correct"], rows["send"]["trials"]) == (1, 3)
     assert rows["refuse"]["broke"] is None
+
+
+@pytest.mark.parametrize(("severity", "code"), [("low", 1), ("critical", 0)])
+def test_a_severity_alone_can_fail_a_scenario(tmp_path: Path, severity: str, code: int) -> None:
+    scenario = f"scenario: {{goal: money, fail_on_error_severity: {severity}}}"
+    (tmp_path / "suite.yaml").write_text(f"cases: [{{id: refund, {scenario}}}]")
+    made_up = run(1, case="refund", trial="1", answer="Order 17 is refunded. Your confirmation number is RF-88231-XK.")
+    done = evaluate(
+        (write(tmp_path / "t.jsonl", [made_up]), tmp_path / "suite.yaml"), "--metrics", "grounding,trial_correct"
+    )
+    told = " ".join(done.output.split())
+    assert done.exit_code == code, told
+    assert ("failed: scenario refund: failures (fail_on_error_severity low): 1 group" in told) == bool(code)
+    assert "nothing that a run could fail" not in told
+    assert "without anything that a run could fail" not in told

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_lab.cases.files import freeze, read_suite, to_yaml
+from pandaeval_lab.cases.files import case_file, freeze, read_suite
 from support.secrets import make, plant
 from support.trials import run, write
 
@@ -80,7 +80,7 @@ def test_no_planted_secret_stands_in_a_case(traces: Path) -> None:
     draw = random.Random(5)
     secrets = [make(draw, number) for number in range(72)]
     for number, secret in enumerate(secrets):
-        assert secret.value not in to_yaml([freeze(plant(draw, told, secret, number), "c")]), secret.text
+        assert secret.value not in "".join(case_file([freeze(plant(draw, told, secret, number), "c")])), secret.text
 
 
 def test_an_id_that_is_not_there_is_told(traces: Path) -> None:

@@ -91,6 +91,35 @@ class TestToolCorrectness:
         assert score({"expected_tools": steps}, "tool_correctness", trace(*turned.tool_calls, call("c"))) == 1.0
         assert score({"expected_tools": steps}, "tool_correctness", trace(call("c"), *turned.tool_calls)) < 1.0
 
+    @pytest.mark.parametrize(
+        ("calls", "right"),
+        [
+            ([], True),
+            ([call("b")], True),
+            ([call("b"), call("a", {"x": 1, "y": "k"}), call("b")], True),
+            ([call("b"), call("c")], False),
+            ([call("a", {"x": 2, "y": "k"})], False),
+            ([call("c")], False),
+        ],
+    )
+    def test_allowed_calls_may_be_made_and_no_others(self, calls: list[ToolCall], right: bool) -> None:
+        case = {"expected_tools": [A, B], "tool_match": "within"}
+        found = results(case, trace(*calls))
+        assert found["trial_correct"].score == float(right)
+        assert right == all(each.success is not False for each in found.values())
+        talk = {"interactions": [{"expected_tools": [A, B]}], "tool_match": "within"}
+        assert score(talk, "trial_correct", trace(*calls)) == float(right)
+
+    def test_an_order_that_does_not_matter_breaks_no_layer(self) -> None:
+        turned = trace(call("c"), call("b"), call("a", {"x": 1, "y": "k"}))
+        wanted = [A, B, {"tool_name": "c"}]
+        made = Case.model_validate({"id": "c", "expected_tools": wanted})
+        for free, state in ((made.model_copy(update={"tool_sequence_matters": False}), "pass"), (made, "fail")):
+            report = LayerReport()
+            TrialGrader(EVALUATOR, Suite(cases=(free,)), report.add).results(Trial(free, "1", (turned,)))
+            (row,) = report.brief()
+            assert row["layers"][1] == state
+
     def test_weights_and_the_case_s_own_threshold(self) -> None:
         weights = {"selection": 1, "parameters": 0, "sequence": 0, "utilization": 0}
         case = {"expected_tools": [A, B], "tool_weights": weights, "thresholds": {"tool_correctness": 0.6}}
@@ -455,3 +484,42 @@ class TestFunctionsOfTheUsers:
     ) -> None:
         with pytest.raises(CaseFileError, match=wrong):
             self._told(tmp_path, source, *names)
+
+
+UNTRACED = {"pandaeval.untraced": True}
+NO_SPANS = "the agent sent no spans, so its tool calls are not known"
+
+
+@pytest.mark.parametrize(
+    ("case", "correct"),
+    [
+        ({"output_format": {"contains": ["done"]}}, 1.0),
+        ({"output_format": {"contains": ["refunded"]}}, 0.0),
+        ({"expected_tools": [A]}, None),
+        ({"expected_tools": [A], "tool_match": "within"}, None),
+        ({"expected_tools": []}, None),
+        ({"forbidden_tools": ["delete_*"]}, None),
+        ({"required_order": ["a"]}, None),
+        ({"interactions": [{"expected_tools": [A]}]}, None),
+        ({"absent": [{"metric": "trace.response", "label": "false_success"}]}, None),
+        ({"exit_code": 0}, None),
+        ({"expected_tools": [A], "output_format": {"contains": ["refunded"]}}, 0.0),
+    ],
+)
+def test_without_spans_the_answer_is_graded_and_calls_are_unknown(case: dict[str, Any], correct: float | None) -> None:
+    found = results(case, trace(attributes=UNTRACED))
+    assert found["trial_correct"].score == correct
+    unknown = {each.why: each.finding.reason for each in found.values() if each.metric != "trial_correct" and each.why}
+    assert unknown == {Why.NO_CONTENT: NO_SPANS}
+
+
+def test_the_end_state_and_own_graders_need_no_spans_if_they_read_none(tmp_path: Any) -> None:
+    (tmp_path / "own.py").write_text(
+        "def state(trial): return {'sent': True}\n"
+        "def polite(trial): return 'done' in trial.answer\n"
+        "def calm(trial): return len(trial.calls) < 3\n"
+    )
+    own = f"{tmp_path}/own.py"
+    case = {"expected_outcome": {"sent": True}, "end_state_from": f"{own}:state", "graders": [f"{own}:polite"]}
+    assert score(case, "trial_correct", trace(attributes=UNTRACED)) == 1.0
+    assert score({"graders": [f"{own}:calm"]}, "calm", trace(attributes=UNTRACED)) == Why.NO_CONTENT

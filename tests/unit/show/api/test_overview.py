@@ -44,7 +44,9 @@ class House:
             metrics=lambda: [(each, 0.125) for each in registry(()).values()],
             page=PageWork({"Jaeger": "http://localhost/{trace_id}"}),
             component_errors=self._component_errors,
+            sinks_down=self._sinks_down,
         )
+        self.down: list[str] = []
         self.raised: dict[tuple[str, str], int] = {}
         self.lookouts = Lookouts(folder, work, ())
         self.client = TestClient(Starlette(routes=self.lookouts.routes), base_url="http://localhost")
@@ -60,6 +62,9 @@ class House:
 
     async def _component_errors(self) -> Mapping[tuple[str, str], int]:
         return self.raised
+
+    async def _sinks_down(self) -> list[str]:
+        return self.down
 
     def overview(self) -> dict[str, Any]:
         found: dict[str, Any] = self.client.get("/api/v1/overview").json()
@@ -270,3 +275,12 @@ def test_components_that_raised_are_named_most_often_first(house: House) -> None
         ("dialect", "plover", 1),
         ("metric", "trace.brevity", 1),
     ]
+
+
+def test_a_judge_or_a_sink_that_is_down_is_named(house: House) -> None:
+    found = house.overview()
+    assert (found["judge_error"], found["sinks_down"]) == (None, [])
+    house.store.jobs.last_error = lambda: "connection refused"  # type: ignore[method-assign]
+    house.down.append("otlp")
+    found = house.overview()
+    assert (found["judge_error"], found["sinks_down"]) == ("connection refused", ["otlp"])

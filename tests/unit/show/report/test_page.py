@@ -5,16 +5,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
+from pandaeval_collector.show.report import text as scripts
+from pandaeval_collector.show.report.text import _names
 from pandaeval_lab.report import page as pages
 from pandaeval_otel.model import Span, Trace
 from support.judged import trace
 from support.reports import report, result
 
+ASSETS = Path(scripts.__file__).parent / "assets"
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{ script }}<!-- data -->\u202e"
 
 
@@ -183,3 +188,12 @@ def test_the_library_and_its_licence_are_named() -> None:
     assert banner is not None
     assert f"uPlot {banner[1]}," in (Path(__file__).parents[4] / "collector/NOTICE").read_text()
     assert page.count("The MIT License (MIT)") == 1
+
+
+@pytest.mark.parametrize("kind", ["live", "file"])
+def test_no_name_of_a_script_is_taken_twice(kind: str) -> None:
+    """All scripts of a page share one scope, where a second function replaces the first."""
+    texts = [(ASSETS / name).read_text("utf-8") for name in _names("js", kind)]
+    found = Counter(re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", "\n".join(texts), re.MULTILINE))
+    assert len(found) > 50
+    assert [name for name, times in found.items() if times > 1] == []

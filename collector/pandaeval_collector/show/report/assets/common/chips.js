@@ -10,8 +10,9 @@ function standing(result) {
 }
 
 function value(result) {
-  if (result.outcome === "unscored") return result.why.replaceAll("_", " ");
+  if (result.outcome === "unscored") return `not scored: ${result.why.replaceAll("_", " ")}`;
   if (result.outcome === "assumed") return "assumed";
+  if (standing(result) === "suspect") return "suspected, not proven"; // the number would read as a verdict
   if (!agrees(result)) return result.says || (result.success ? "pass" : "fail");
   return result.says ? (result.success === false ? `${score(result.score)} ${result.says}` : result.says) : score(result.score);
 }
@@ -28,7 +29,7 @@ function isSoFar(result) {
 
 function chip(result, named) {
   const state = standing(result);
-  const label = result.label && !result.says && !["pass", "fail", "assumed"].includes(result.label) ? ` ${result.label.replaceAll("_", " ")}` : "";
+  const label = result.label && state !== "suspect" && !result.says && !["pass", "fail", "assumed"].includes(result.label) ? ` ${result.label.replaceAll("_", " ")}` : "";
   const open = isSoFar(result) ? " so far" : "";
   const word = result.outcome === "scored" ? result.word.replaceAll("_", " ") : state;
   const text = `${metricName(result.metric)}: ${value(result)}${open} (${word})`;

@@ -5,7 +5,7 @@ async function sessionPage(session) {
   const agents = [...new Set(rows.map((row) => row.agent).filter(Boolean))];
   const last = rows.at(-1);
   const title = rows.map((row) => row.in).find(Boolean);
-  const { nodes } = await conversation(session, notesOf(session));
+  const { nodes, graph } = await conversation(session, notesOf(session));
   return [
     el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: home() }, "Overview"), " / session"),
     el("h1", { class: "asked", dir: "auto" }, el("span", {}, title || session.id)),
@@ -14,7 +14,7 @@ async function sessionPage(session) {
     el("div", { class: "ways" }, again(session), asCase("trace", session.id)),
     sessionScores(session),
     el("div", { class: "cards two" }, risks(session), othersOf(rows)),
-    el("h2", {}, "Conversation"), nodes,
+    graph, el("h2", {}, "Conversation"), nodes,
   ];
 }
 
@@ -45,7 +45,7 @@ function notesOf(session) {
     for (const each of list("things")) if ((BECAME[each.became] || [])[1] === "fail") note(each.shown_by, `Request: ${each.became}`, each.thing);
     for (const each of list("broken_rules")) note(each.step, "Broken rule", each.rule);
     for (const each of list("misstatements")) if (each.grave) note(each.step, "False statement", each.statement);
-    if (result.success === false) note(held.first_wrong_step, "First wrong step", held.first_wrong_step);
+    if (result.success === false) note(held.first_wrong_step, "First wrong step", "found by the judge");
   }
   return notes;
 }

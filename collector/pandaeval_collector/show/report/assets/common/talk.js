@@ -6,14 +6,15 @@ const PART = 30; // traces that are shown at once
 async function conversation(session, notes) {
   const known = new Map(session.rows.map((row) => [row.id, row])), told = new Map();
   const list = el("div", { class: "rows talks" }), more = el("button", { class: "more", type: "button" });
-  const graph = [];
+  const traces = [], graph = el("div", {}), name = (session.rows[0] || {}).agent;
   let next = 0;
   const grow = async () => {
     const part = await spokenIn(session, next);
-    graph.push(...part.traces);
+    traces.push(...part.traces);
     const made = part.traces.map((held, at) => talk(held, known.get(held.id), next + at, notes.get(held.id) || [], told));
     list.append(...made);
     next = part.next;
+    graph.replaceChildren(...[agentGraph(traces, name, next === null ? "" : `(first ${many(next, "trace")})`)].filter(Boolean));
     more.hidden = next === null;
     more.textContent = next === null ? "" : `Show ${number(Math.min(PART, session.members.length - next))} more of ${many(session.members.length, "trace")}`;
     return made[0];
@@ -29,7 +30,7 @@ async function conversation(session, notes) {
     more.disabled = false;
   });
   await grow();
-  return { nodes: [list, more], traces: graph };
+  return { nodes: [list, more], graph };
 }
 
 // One trace of it. `row`: its scores, unless it is among too many. `told`: findings that earlier traces had, too.

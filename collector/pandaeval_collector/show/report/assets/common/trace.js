@@ -27,6 +27,7 @@ async function tracePage(trace, wanted = {}) {
       trace.user && `user ${trace.user}`, trace.incomplete && "root span missing"].filter(Boolean).join(" · "), " · ", el("span", { class: "id" }, trace.id)),
     el("div", { class: "ways" }, found && asCase("trace", trace.id), beyond(trace)),
     scoreStrip(results, shown && shown.view, found, verdicts.map((result) => [result, (step) => stepHref(session, result, step)])),
+    found && agentGraph([{ id: trace.id, spans: found.spans }], trace.agent),
     shown ? [shown.nodes, footnotes(found, shown.view)] : [el("div", { class: "card" }, excerpts(trace)), el("p", { class: "notice" }, missingSpans(trace))],
   ];
 }

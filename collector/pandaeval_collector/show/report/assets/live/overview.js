@@ -35,6 +35,22 @@ function raised() {
     errors.map(({ kind, name, count }) => `${kind} ${name} × ${number(count)}`).join(", "), el("span", { class: "muted" }, " since the collector started. The log has the first traceback of each.")) : null;
 }
 
+// What is down, on every page: the judge, or a sink.
+function warned() {
+  const { judge_paused: paused, judge_error: error, sinks_down: down } = whole, waiting = questionsWaiting();
+  const lines = [...paused.map((name) => [el("b", {}, `The judge ${name} is paused. `), "It gave no valid reply for three traces in a row. One call every 10 minutes tries it again. Choose another judge.model."]),
+    error !== null && !paused.length && [el("b", {}, "The judge does not answer. "), `${many(waiting, "question")} ${waiting === 1 ? "waits" : "wait"}, and the collector tries again: `, el("span", { dir: "auto" }, error)],
+    ...down.map((name) => [el("b", {}, `The exporter ${name} cannot deliver. `), "Results wait in the store, and the collector tries again. The log has the error."])].filter(Boolean);
+  const known = document.querySelector(".outage"), made = lines.length ? el("div", { class: "notice raised outage", role: "alert" }, lines.map((line) => el("p", {}, line))) : null;
+  if (known && made && known.textContent === made.textContent) return;
+  if (known) known.remove();
+  if (made) document.getElementById("top").after(made);
+}
+
+function questionsWaiting() {
+  return (whole.jobs.due || 0) + (whole.jobs.leased || 0);
+}
+
 // One line, and the rest on demand: what is worst is to be seen on a phone, too.
 function caveat(text) {
   const end = text.indexOf(". ") + 1 || text.length;
@@ -134,16 +150,15 @@ function unscored(query) {
     rated.unscored.length ? rated.unscored.slice(0, 6).map((entry) => el("div", { class: "why" },
       el("div", {}, el("b", {}, humane(entry.why)), ` × ${number(entry.count)} `,
         el("span", { class: "muted" }, Object.entries(entry.metrics).map(([key, count]) => `${metricName(key)} ${number(count)}`).join(", "))),
-      entry.cure ? el("div", { class: "cure" }, withSettings(entry.cure)) : null)) : el("p", { class: "muted" }, "Every applicable metric has a score."));
+      entry.cure ? el("div", { class: "cure" }, withSettings(entry.cure)) : null)) : el("p", { class: "muted" }, questionsWaiting() ? `Nothing else is missing: ${many(questionsWaiting(), "question")} for the judge ${questionsWaiting() === 1 ? "waits" : "wait"}.` : "Every applicable metric has a score."));
 }
 
 function judging() {
   const { jobs, judge: model, spent_usd: spent, daily_usd: most } = whole;
-  const waiting = (jobs.due || 0) + (jobs.leased || 0);
+  const waiting = questionsWaiting();
   const ended = Object.entries(jobs).filter(([state, count]) => count && !["due", "leased"].includes(state)).map(([state, count]) => `${number(count)} ${state}`);
   return el("section", { class: "card" }, el("h2", {}, "Judge"), model ? [
     el("p", { class: "big" }, number(waiting), el("span", { class: "muted" }, ` ${waiting === 1 ? "question waits" : "questions wait"} for ${model}`)),
-    whole.judge_paused.map((name) => el("p", { class: "bad" }, `The judge ${name} is paused: it gave no valid reply for three traces in a row. One call every 10 minutes tries it again. Choose another judge.model.`)),
     ended.length ? el("p", { class: "muted" }, ended.join(" · ")) : null,
     el("p", {}, el("b", {}, dollars(spent)), most === null ? " spent today (UTC); no limit is set (judge.daily_usd)" : ` of ${dollars(most)} spent today (UTC)`)]
     : el("p", { class: "muted" }, "No model is configured (judge.model): task success is not judged."));

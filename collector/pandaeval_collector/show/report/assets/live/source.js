@@ -54,6 +54,7 @@ function heading() {
 }
 
 async function pageOf(kind, at, query) {
+  warned();
   const one = { trace: () => traceOf(at, query), session: () => sessionOf(at, query), compare: () => comparePage(query) }[kind];
   if (one) {
     watched = null;

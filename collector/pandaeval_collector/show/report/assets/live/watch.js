@@ -20,6 +20,8 @@ async function look() {
     await ask("/overview").then(() => show(true), (error) => said(`the collector does not answer: ${error.message}`, true));
   } else if (list) {
     try {
+      whole = (await ask("/overview")).body;
+      warned();
       const { body, changed } = await ask(list.path);
       said(`live · ${moment(Date.now(), false)} UTC`);
       if (changed && list === watched) await offer(list, body);
@@ -33,7 +35,6 @@ async function look() {
 }
 
 async function offer(list, body) {
-  whole = (await ask("/overview")).body;
   if (undisturbed(list)) return show(true);
   const fresh = body.newest - list.newest;
   const button = el("button", { class: "fresh", type: "button", onclick: () => { scrollTo(0, 0); show(true); } },

@@ -1,0 +1,124 @@
+"""Compares agents on the same cases."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._output import console, table
+from pandaeval_collector.show.view.compared import change_text
+from pandaeval_collector.show.view.texts import NONE, number
+from pandaeval_lab.passk.attempts import CaseOutcomes, slim, trials
+from pandaeval_lab.passk.gate import drop
+
+_NAMED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
+_UNSAFE = re.compile(r"[^\w.-]+")
+_ROWS = 60
+Document = Mapping[str, Any]
+
+
+def named_agents(agents: Sequence[str] | None) -> dict[str, str | None]:
+    """Return agents by name, from ``NAME=AGENT`` or the agent itself. ``None``: the agents of the case file.
+
+    Raises ``UserError`` for a repeated name.
+    """
+    found: dict[str, str | None] = {} if agents else {"": None}
+    for each in agents or ():
+        named = _NAMED.fullmatch(each)
+        name, agent = named.groups() if named else (_UNSAFE.sub("-", each).strip("-."), each)
+        if name in found:
+            raise UserError(f"--agent {each}: the name {name} is taken; write NAME={agent}")
+        found[name] = agent
+    return found
+
+
+def compare_agents(results: Mapping[str, Sequence[Document]], folder: Path) -> None:
+    """Print each metric of the agents by case, with tests against the first agent; write comparison.json."""
+    rows = [row for key in _keys(results) for row in compared(key, results)]
+    path = folder / "comparison.json"
+    path.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    shown = [row for row in rows if row["case"] is None or _differ(row)]
+    first, *others = results
+    columns = ["metric", "case", first]
+    for name in others:
+        columns += [name, "difference (95 %)", "p"]
+    out = console()
+    made = table(columns, map(_cells, shown[:_ROWS]), on=out, title=f"Agents, compared with {first}")
+    caption = "passed trials (mean score); cases without a difference are left out"
+    if len(shown) > _ROWS:
+        caption += f"; … and {len(shown) - _ROWS} more rows"
+    made.caption, made.caption_justify = f"{caption}; {path} has all", "left"
+    out.print(made)
+
+
+def compared(key: str, results: Mapping[str, Sequence[Document]]) -> Iterator[dict[str, Any]]:
+    """Yield a metric over all common cases, then by case. ``p``: two-sided, by the exact test of the baseline gate."""
+    counts = {name: _counts(documents, key) for name, documents in results.items()}
+    scores = {name: _scores(documents, key) for name, documents in results.items()}
+    common = [case for case in sorted(set().union(*scores.values())) if all(case in each for each in scores.values())]
+    groups = [(None, common), *((case, [case]) for case in common)] if common else []
+    for case, cases in groups:
+        agents = {}
+        for name in results:
+            tried = [counts[name].get(each, (0, 0)) for each in cases]
+            n, c = (sum(each) for each in zip(*tried, strict=True))
+            values = [score for each in cases for score in scores[name][each]]
+            agents[name] = {"trials": n, "passed": c, "mean": statistics.fmean(values)}
+        first, *others = agents
+        tests = {name: _test(counts[first], counts[name], cases) for name in others}
+        yield {"metric": key, "case": case, "agents": agents, "against_first": tests}
+
+
+def _keys(results: Mapping[str, Sequence[Document]]) -> list[str]:
+    every = (each for documents in results.values() for each in documents)
+    keys = {f"{each['level']}.{each['metric']}" for each in every if each["level"] != "task"}  # computed from trials
+    return sorted(keys, key=lambda key: (key != "trial.trial_correct", not key.startswith("trial."), key))
+
+
+def _counts(documents: Sequence[Document], key: str) -> dict[str, tuple[int, int]]:
+    found: tuple[CaseOutcomes, ...] = ()
+    with suppress(UserError):  # this agent has no result of the metric in a case
+        found = trials(map(slim, documents), key, "case").cases
+    return {case.id: (case.n, case.c) for case in found}
+
+
+def _scores(documents: Sequence[Document], key: str) -> dict[str, list[float]]:
+    of_sessions = {each["session_id"]: each["metadata"]["case"] for each in documents if each["metadata"].get("case")}
+    found: dict[str, list[float]] = {}
+    for each in documents:
+        case = each["metadata"].get("case") or of_sessions.get(each["session_id"])
+        if case and f"{each['level']}.{each['metric']}" == key and each["score"] is not None:
+            found.setdefault(case, []).append(each["score"])
+    return found
+
+
+def _test(
+    first: Mapping[str, tuple[int, int]], other: Mapping[str, tuple[int, int]], cases: Sequence[str]
+) -> dict[str, float | None]:
+    both = [case for case in cases if first.get(case, (0, 0))[0] and other.get(case, (0, 0))[0]]
+    found = drop([first[case] for case in both], [other[case] for case in both])
+    if found is None:
+        return dict.fromkeys(("difference", "low", "high", "p"))
+    apart = found.difference
+    p = min(1.0, 2.0 * min(found.p, 1.0 - found.p))
+    return {"difference": apart.mean, "low": apart.low, "high": apart.high, "p": p}
+
+
+def _differ(row: Mapping[str, Any]) -> bool:
+    first, *others = row["agents"].values()
+    return any(each != first for each in others)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    cells = [row["metric"], row["case"] or "all"]
+    for name, agent in row["agents"].items():
+        cells.append(f"{agent['passed']}/{agent['trials']} ({number(agent['mean'])})")
+        if (test := row["against_first"].get(name)) is not None:
+            cells += [NONE if test["difference"] is None else change_text(test), number(test["p"], ".2g")]
+    return cells
