@@ -55,11 +55,9 @@ _CODE = r"(?:await|new|not)\s|(?:[A-Za-z_]{1,40}\.){0,4}[A-Za-z_]{2,40}\("
 """A call: ``tokenizer.decode(``."""
 _PLACEHOLDER = re.compile(
     r"<[A-Za-z _-]{1,60}>|\$\{[^{}]{1,80}\}|\$[A-Za-z_]{1,60}|\{\{[^{}]{1,80}\}\}|%[A-Za-z_]{1,60}%|"
-    r"\[[A-Za-z _-]{1,30}\]|(?:\*|x|\.){3,}|(?:YOUR|your)[ _-][A-Za-z _-]{1,60}"
+    r"\[[A-Za-z _-]{1,30}\]|(?:\*|x|\.){3,}|(?:YOUR|your)[ _-][A-Za-z _-]{1,60}|include|omit|same-origin"
 )
-"""A whole value that holds the place of a secret."""
-_MODES = ("include", "omit", "same-origin")
-"""Values of ``credentials`` in a browser's ``fetch``."""
+"""A whole value that holds the place of a secret, or ``credentials`` of ``fetch``."""
 _NOTHING = (
     r"(?!\[secret|(?:null|none|nil|true|false|yes|no|on|off|ok|required|optional|missing|invalid|wrong|incorrect|valid|"
     r"correct|expired|empty|unset|unknown|changed|reset|string|str|text|password|secret|bytes|bool|int|float|any|object|"
@@ -184,7 +182,7 @@ def _may_hold(name: str, held: re.Match[str]) -> bool:
     value = held[0][held.end(1) - held.start() :]
     if name == "pwd":
         return not value.startswith(("/", "~"))
-    if (name.startswith("credential") and value in _MODES) or _is_variable(name, held[1], value):
+    if _PLACEHOLDER.fullmatch(value) or _is_variable(name, held[1], value):
         return False
     return not name.endswith("?") or _RANDOM.fullmatch(value) is not None
 
@@ -199,7 +197,7 @@ def _is_variable(name: str, sign: str, value: str) -> bool:
 
 def is_secret_name(name: str, value: str) -> bool:
     """Return whether a field is named like a secret: ``apiKey``, ``PGPASSWORD``, ``Set-Cookie``."""
-    if _PLACEHOLDER.fullmatch(value) or value in _MODES:
+    if _PLACEHOLDER.fullmatch(value):
         return False
     if _COOKIE.search(name):
         return True
