@@ -366,21 +366,21 @@ def _sessions(running: CollectorProcess) -> set[str | None]:
     return {said["session_id"] for said in running.results()}
 
 
-def test_a_person_says_that_a_score_is_wrong(page: Page, collector: CollectorProcess) -> None:
+def test_a_person_says_that_a_score_is_right(page: Page, collector: CollectorProcess) -> None:
     said = next(each for each in collector.results() if each["metric"] == "grounding" and each["success"] is False)
     page.visit(f"{collector.http}/#/trace/{said['trace_id']}")
-    page.run("[...document.querySelectorAll('.finding .judgement button')].at(-1).click()")
+    page.run("document.querySelector('.finding .judgement button').click()")
     page.wait("document.querySelector('.judgement').innerText.startsWith('saved:')")
     kept = httpx.get(f"{collector.http}/api/v1/annotations", timeout=60).json()["items"]
     assert [(each["trace_id"], each["metric"], each["passed"]) for each in kept] == [
-        (said["trace_id"], "trace.grounding", True)
+        (said["trace_id"], "trace.grounding", False)
     ]
     after = httpx.get(f"{collector.http}/api/v1/traces/{said['trace_id']}", timeout=60).json()
     assert said["id"] in {each["id"] for each in after["results"]}, "a person's word changes no score"
     page.visit(f"{collector.http}/#/trace/{said['trace_id']}")
-    page.wait("document.querySelector('.finding .judgement').innerText.startsWith('saved: this failure is wrong')")
+    page.wait("document.querySelector('.finding .judgement').innerText.startsWith('saved: this failure is right')")
     page.click(".finding .judgement button")
-    page.wait("document.querySelector('.finding .judgement').innerText.includes('✗ wrong')")
+    page.wait("document.querySelector('.finding .judgement').innerText.includes('Dismiss')")
     assert httpx.get(f"{collector.http}/api/v1/annotations", timeout=60).json()["items"] == []
 
 

@@ -65,7 +65,7 @@ def document() -> dict[str, Any]:
     """Return the OpenAPI document of a writable collector."""
     reads = Reads(Finder(Path()))
     try:
-        work = Work(store=cast(StoreAccess, object()))
+        work = Work(store=cast(StoreAccess, object()), dismiss=cast(Any, object()))
         return api_app(reads, work, "1", cast(EvaluationRuns, object())).openapi()
     finally:
         reads.close()

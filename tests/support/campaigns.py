@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -322,30 +322,22 @@ OF_TESTS = (
 
 def table(folder: Path = PROOFS) -> str:
     """Return the ledgers' results in Markdown."""
-    rows = ["| proof | done of the aim | problems | what it came to | commits | command |", "|---|---|---|---|---|---|"]
+    rows = ["| reliability test | done | problems | result | script or command |", "|---|---|---|---|---|"]
     rows += [f"| {' | '.join((each.name, *_cells(each, folder)))} |" for each in CAMPAIGNS]
     for name, files in OF_TESTS:
         command = f"`python -m pytest -m 'slow or not slow' {files}`" if files else "none yet"
-        rows.append(f"| {name} | {'a test' if files else '**not run**'} | | | | {command} |")
+        rows.append(f"| {name} | {'a test' if files else '**not run**'} | | | {command} |")
     return "\n".join(rows)
 
 
 def _cells(campaign: Campaign, folder: Path) -> tuple[str, ...]:
     lines = campaign.lines(folder)
-    command = f"`{campaign.command}`" if campaign.script else "none yet"
+    script = f"`{campaign.script}`" if campaign.script else "none yet"
     aim = f"{campaign.aim:,} {campaign.unit}"
     if not lines:
-        return f"**not run**, of {aim}", "", "", "", command
+        return f"**not run**, of {aim}", "", "", script
     done = sum(map(campaign.count, lines))
-    return f"{done:,.0f} of {aim}", str(campaign.problems(folder)), campaign.told(lines), _commits(lines), command
-
-
-def _commits(lines: Iterable[Line]) -> str:
-    """Return first commit, last commit and their number."""
-    found = list(dict.fromkeys(line["commit"] for line in lines if "commit" in line))
-    if len(found) < 3:
-        return ", ".join(f"`{each}`" for each in found) or "not noted"
-    return f"`{found[0]}` to `{found[-1]}` ({len(found)})"
+    return f"{done:,.0f} of {aim}", str(campaign.problems(folder)), campaign.told(lines), script
 
 
 def with_table(page: str) -> str:

@@ -36,7 +36,7 @@ _SCALE = re.compile(r"^Scale: (.*?)\.?(?=\s+Source: |\n\n|\Z)", re.MULTILINE | r
 _SOURCES = re.compile(r"^(?:Scale|Source): .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _KEPT = ("labelled", "planted", "repeated_calls")
 """Results of benchmarks (``--summary`` of those in tests/lab/bench)."""
-_LEFT_OUT = re.compile(r"otel-captures|turn\.|trace\.coherence|trace\.loop_detection|fewer calls")
+_LEFT_OUT = re.compile(r"otel-captures|turn\.|trace\.coherence|trace\.loop_detection|fewer calls|shorter answers")
 """Rows of labelled runs that the page leaves out: metrics that fail no run, and small samples."""
 _READER = "large language model, reader F"
 """The reader whose verdicts the page shows."""

@@ -18,6 +18,7 @@ _EVALUATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`, `service`,
 _RATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`"
 _OF_AGENT = "`gen_ai.agent.name`, `service`"
 _JUDGED = "`gen_ai.evaluation.name`, `gen_ai.request.model`, `outcome`"
+_CALLED = "`gen_ai.operation.name` (chat), `gen_ai.provider.name`, `gen_ai.request.model`"
 ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.spans": "`outcome` (decoded = stored + duplicate + own_output + rejected + ignored), `reason`",
     "pandaeval.logs": "the attributes of `pandaeval.spans`",
@@ -56,6 +57,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.judge.tokens": _JUDGED,
     "pandaeval.judge.cost": _JUDGED,
     "pandaeval.judge.cached_tokens": _JUDGED,
+    "gen_ai.client.operation.duration": _CALLED,
+    "gen_ai.client.token.usage": f"{_CALLED}, `gen_ai.token.type` (input, output)",
     **dict.fromkeys(("pandaeval.agent.tokens", "pandaeval.agent.cost", "pandaeval.agent.unpriced"), _OF_AGENT),
 }
 """Attributes that distinguish series; unlisted instruments have one series."""

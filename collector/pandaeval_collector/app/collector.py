@@ -48,7 +48,6 @@ from pandaeval_collector.store.access import JUDGE_TABLES, writing
 from pandaeval_collector.store.connection import FILE_NAME, note_damage
 from pandaeval_collector.store.directory import has_no_room
 from pandaeval_collector.store.failure_groups import GroupGauges
-from pandaeval_collector.store.runs import RunBatch
 
 _log = logging.getLogger(__name__)
 
@@ -229,10 +228,11 @@ class Collector:
         return judge
 
     def _reader(self, store: Store, pipeline: Pipeline, line: LineProcesses, judge: Calls | None) -> ReaderProcess:
-        async def emitted(results: bytes, batch: RunBatch) -> None:
-            await pipeline.commit(lambda: line.decide("emitted", results, batch))
+        async def decided(name: str, _: Any, *arguments: Any) -> None:
+            await pipeline.commit(lambda: line.decide(name, *arguments))
 
-        reader = ReaderProcess(self._config, self._environ, self.telemetry, store, emitted, judge)
+        decide = {name: partial(decided, name) for name in ("emitted", "dismiss")}
+        reader = ReaderProcess(self._config, self._environ, self.telemetry, store, decide, judge)
         self._parts.push_async_callback(reader.calls.close)
         looking = Every(_LOOK_S, reader.look, "pandaeval-reader", grace=0.0)
         self._parts.push_async_callback(looking.stop)

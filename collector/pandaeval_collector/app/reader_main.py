@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,7 @@ def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
     return Work(
         store,
         component_errors=lambda: front.ask("component_errors"),
+        dismiss=partial(front.ask, "dismiss"),
         sinks_down=lambda: front.ask("sinks_down"),
         metrics=lambda: [(each, scorer().threshold(each)) for each in registry(config.metrics.modules).values()],
         modules=config.metrics.modules,

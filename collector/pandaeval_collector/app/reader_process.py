@@ -23,7 +23,6 @@ from pandaeval_collector.show.api.refusals import refusal
 from pandaeval_collector.show.api.writing import READING
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.access import READER_TABLES, writing
-from pandaeval_collector.store.runs import RunBatch
 
 MODULE = "pandaeval_collector.app.reader_main"
 _PATIENCE_S, _LONG_S = 60.0, 660.0
@@ -42,10 +41,10 @@ class ReaderProcess:
         environ: Mapping[str, str],
         telemetry: Telemetry,
         store: Store,
-        emitted: Callable[[bytes, RunBatch], Any],
+        decide: Mapping[str, Callable[..., Any]],
         judge: Calls | None = None,
     ) -> None:
-        """``emitted``: files a batch of an exported run."""
+        """``decide``: decisions that the process may ask for, by name."""
         self._store = store
 
         async def component_errors(_: Any) -> Mapping[tuple[str, str], int]:
@@ -56,7 +55,7 @@ class ReaderProcess:
 
         handlers: dict[str, Callable[..., Any]] = {
             "write": writing(store, READER_TABLES),
-            "emitted": lambda _, sent, batch: emitted(sent, batch),
+            **decide,
             "component_errors": component_errors,
             "sinks_down": sinks_down,
             "measured": partial(telemetry.take_in, "reader"),

@@ -20,7 +20,9 @@ EXCUSED, SUSPECT, UNCLEAR, DISPUTED = "excused", "suspect", "unclear", "disputed
 OPEN = frozenset({UNCLEAR, DISPUTED})
 """Labels of a judge's verdict that decides nothing: the judge is unsure, or code found a failure in a run that the
 judge finds correct."""
-NOTED = OPEN | {EXCUSED, SUSPECT}
+DISMISSED = "dismissed"
+"""The label of a finding that a person calls false: it counts nowhere."""
+NOTED = OPEN | {EXCUSED, SUSPECT, DISMISSED}
 """Labels of scores that neither pass nor fail. A score below its threshold is excused if code knows why it is no fault,
 and suspect if such findings are true too seldom."""
 MAX_REASON_CHARS = 4000
@@ -145,7 +147,7 @@ class Result:
         """The verdict for rates: ``passed``, ``failed``, a label of :data:`OPEN`, ``scored``, ``assumed`` or
         ``unscored: WHY``. ``""``: excluded.
         """
-        if not self.is_rated:
+        if not self.is_rated or self.label == DISMISSED:
             return ""
         if self.outcome != "scored":
             return f"unscored: {self.why}" if self.why else self.outcome

@@ -15,6 +15,7 @@ from pandaeval_collector.store.responses import response_digest
 from pandaeval_collector.store.rows import (
     Chunk,
     DecidedTrace,
+    Dismissal,
     DrawnRow,
     Job,
     JobEnd,
@@ -36,6 +37,7 @@ __all__ = [
     "Consumed",
     "DamagedError",
     "DecidedTrace",
+    "Dismissal",
     "DrawnRow",
     "Extent",
     "FailureGroupRow",

@@ -25,6 +25,7 @@ from pandaeval_collector.store.failure_groups import FailureGroupRow
 from pandaeval_collector.store.responses import BLOCK_BITS
 from pandaeval_collector.store.rows import (
     DecidedTrace,
+    Dismissal,
     JobEnd,
     JobRow,
     JudgedRow,
@@ -75,6 +76,7 @@ class WriteSet:
     listed: list[ListedRow] = field(default_factory=list)
     runs: list[RunBatch] = field(default_factory=list)
     failures: list[FailureGroupRow] = field(default_factory=list)
+    dismissals: list[Dismissal] = field(default_factory=list)
 
 
 def apply(
@@ -100,6 +102,8 @@ def apply(
     consumed.write(connection, changes.read, consumed.MEMBERS)
     runs.add(connection, changes.runs)
     failure_groups.add(connection, changes.failures)
+    people.dismiss(connection, changes.dismissals, now)
+    listed.note_dismissals(connection, changes.dismissals)
     results = _insert_results(connection, changes.results, of_trace, first_time, now)
     listed.add(connection, changes.listed, of_trace, of_session, results, first_time)
     return [row for row, _ in results]

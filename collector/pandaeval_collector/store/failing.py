@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import orjson
 
-from pandaeval_collector.store import numbers
+from pandaeval_collector.base.result import DISMISSED
+from pandaeval_collector.store import numbers, people
 from pandaeval_collector.store.failure_groups import FailureGroupRow, groups
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import BODY, NOT_FAILED, Wanted, conditions
@@ -70,6 +72,15 @@ def read_failures(
         for no, at, agent, metric, seq, *texts in (*orjson.loads(scored), *orjson.loads(broken))
     )
     return sorted(rows, key=lambda row: (row.at, row.no, row.seq)), known, given
+
+
+def dismissed_by_group(finder: Finder) -> Counter[str]:
+    """Count dismissed findings by failure group."""
+    query = f"""SELECT json_extract({BODY}, '$.metadata.failure_group.id') FROM results AS r
+                WHERE about IN ({{marks}}) AND verdict = '' AND json_extract({BODY}, '$.label') = '{DISMISSED}'"""  # noqa: S608
+    with finder.reads.snapshot() as reader:
+        units = {unit for unit, _ in people.dismissed(reader)}
+        return Counter(group for (group,) in numbers.each_of(reader, query, numbers.of_units(reader, units)) if group)
 
 
 def triage_history(finder: Finder, incident: Collection[str]) -> list[Triage]:

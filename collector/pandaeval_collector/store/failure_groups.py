@@ -82,6 +82,8 @@ class GroupGauges(StoreTable):
             values: Counter[tuple[str, Attributes]] = Counter()
             causes: dict[tuple[str, ...], tuple[str, str]] = {}
             for row in rows:
+                if row.count <= 0:  # all dismissed
+                    continue
                 cause = row.metric, row.label, plain(row.text)
                 if len(causes) < MOST_GAUGES:
                     causes.setdefault(cause, (row.id, row.label))

@@ -205,6 +205,14 @@ class Finder:
         rows = self.read(query, *where.values, limit + 1)
         return _numbered([(seq, orjson.loads(body)) for seq, body in rows], limit)
 
+    def standing(self, unit: str, metric: str) -> Mapping[str, Any] | None:
+        """Return the newest result of a metric about a unit as a JSON object."""
+        with self.reads.snapshot() as reader:
+            [about] = numbers.of_units(reader, [unit]) or [0]
+        query = "SELECT body FROM results WHERE about = ? AND metric = ? AND unit = ? ORDER BY seq DESC LIMIT 1"
+        rows = self.read(query, about, metric, unit)
+        return orjson.loads(rows[0][0]) if rows else None
+
     def labels(self, units: Sequence[str], metric: str | None, *, before: int | None = None, limit: int = 100) -> Page:
         """Return a page of people's verdicts, newest first. Empty ``units`` means all."""
         with self.reads.snapshot() as reader:

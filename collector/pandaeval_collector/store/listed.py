@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.rows import ListedRow, ResultRow
+from pandaeval_collector.store.rows import Dismissal, ListedRow, ResultRow
 from pandaeval_collector.store.table import insert
 
 NO_SCORE = 2.0
@@ -93,6 +93,16 @@ def move(connection: sqlite3.Connection, sessions: Mapping[int, int]) -> None:
         "UPDATE listed SET session = ? WHERE no = ? AND session != ?",
         [(session, no, session) for no, session in sessions.items()],
     )
+
+
+def note_dismissals(connection: sqlite3.Connection, dismissals: Iterable[Dismissal]) -> None:
+    """A run whose crash is dismissed did not fail, unless the dismissal is withdrawn."""
+    for each in dismissals:
+        if each.label.metric == "trace.response":
+            failed = "json_extract(CAST(facts AS TEXT), '$.error') IS NOT NULL"
+            nos = numbers.of_units(connection, [each.label.unit])
+            query = f"UPDATE listed SET broken = ? AND {failed} WHERE no = ?"  # noqa: S608
+            connection.executemany(query, [(each.undone, no) for no in nos])
 
 
 def forget_pairs(connection: sqlite3.Connection, limit: int) -> int:

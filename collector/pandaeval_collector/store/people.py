@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from pandaeval_collector.store.rows import DrawnRow, JudgedRow
+from pandaeval_collector.store.rows import Dismissal, DrawnRow, JudgedRow
 from pandaeval_collector.store.table import StoreTable, written
 from pandaeval_otel.wire.labels import HumanLabel
 
@@ -16,6 +16,8 @@ MOST_LABELS = 100_000
 MOST_JUDGED = 100_000
 PICKED = 0
 """The probability of a label whose run was not drawn, but picked because its verdict is unclear."""
+_DISMISSAL = "dismissal"
+"""The door of a label that also takes a finding out of all counts."""
 _LABEL = "unit, metric, score, passed, annotator, at, comment, probability"
 JUDGED = ", ".join((*JudgedRow.__dataclass_fields__, "at"))
 Fate = Literal["new", "changed", "known"]
@@ -86,6 +88,24 @@ def _put(connection: sqlite3.Connection, label: HumanLabel, now: float) -> Fate:
         (*key[:2], label.score, passed, label.annotator, at, label.comment, label.probability),
     )
     return "new" if there is None else "changed"
+
+
+def dismiss(connection: sqlite3.Connection, dismissals: Iterable[Dismissal], now: float) -> None:
+    """Keep or withdraw dismissals. Any person's dismissal of a finding replaces the former."""
+    for each in dismissals:
+        unit, metric = each.label.unit, each.label.metric
+        query = f"DELETE FROM people_labels WHERE unit = ? AND metric = ? AND door = '{_DISMISSAL}'"  # noqa: S608
+        connection.execute(query, (unit, metric))
+        if not each.undone:
+            put(connection, [each.label], now)
+            query = f"UPDATE people_labels SET door = '{_DISMISSAL}' WHERE unit = ? AND metric = ? AND annotator = ?"  # noqa: S608
+            connection.execute(query, (unit, metric, each.label.annotator))
+
+
+def dismissed(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
+    """Return units and metrics of dismissed findings."""
+    query = f"SELECT unit, metric FROM people_labels WHERE door = '{_DISMISSAL}'"  # noqa: S608
+    return frozenset(connection.execute(query))
 
 
 def labels(connection: sqlite3.Connection) -> Iterator[HumanLabel]:

@@ -10,7 +10,7 @@ import orjson
 import zstandard
 
 from pandaeval_collector.base.session_ids import own_ids
-from pandaeval_collector.store import numbers
+from pandaeval_collector.store import numbers, people
 from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents, contents
 from pandaeval_collector.store.connection import PAGE_BYTES, Connections
 from pandaeval_collector.store.failure_groups import FailureGroupRow, groups
@@ -125,6 +125,10 @@ class StoreReader(StoreTable):
 
     def newest_seq(self) -> int:
         return int(self._row("SELECT coalesce(max(seq), 0) FROM results")[0])
+
+    def dismissed(self) -> frozenset[tuple[str, str]]:
+        """Return units and metrics of dismissed findings."""
+        return people.dismissed(self._reader())
 
     def failure_groups(self) -> list[FailureGroupRow]:
         return groups(self._reader())

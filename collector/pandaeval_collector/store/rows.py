@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pandaeval_otel.wire.labels import HumanLabel
+
 MEMBER = "members.trace_id, start_ns, end_ns, members.body, members.body_sum, answer, answer_sum"
 """The columns that :func:`checked_members` reads, behind the session's id."""
 FACTS = "members.trace_id, start_ns, end_ns, members.body, members.body_sum, x'', NULL"
@@ -145,6 +147,14 @@ class JobRow:
     metric: str
     delay: float
     body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Dismissal:
+    """A person's word that a code finding is false, kept as the label ``label``, or the withdrawal of this word."""
+
+    label: HumanLabel
+    undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

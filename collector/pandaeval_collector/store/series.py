@@ -10,7 +10,7 @@ from typing import NamedTuple
 import orjson
 
 from pandaeval_collector.base.instrument import MAX_SERIES, Attributes, Instrument, instruments
-from pandaeval_collector.base.result import OPEN, Result
+from pandaeval_collector.base.result import DISMISSED, OPEN, Result
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.rows import ListedRow, SeriesRow
 from pandaeval_otel.base.names import bounded
@@ -25,9 +25,20 @@ VERDICT = "pandaeval.verdict"
 """The attribute of a series of results that neither passed nor failed: ``unclear`` or ``disputed``."""
 _VERDICTS = ("pandaeval.outcome", "pandaeval.why", "pandaeval.passed", VERDICT)
 _PASSED = {None: "", True: "true", False: "false"}
+_PROVIDERS = {
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "gemini": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "vertex_ai": "gcp.vertex_ai",
+    "xai": "x_ai",
+}
+"""Names of the semantic conventions for providers that litellm names otherwise."""
 _SCORES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _BOUNDS = {
     "pandaeval.evaluation.score": _SCORES,
+    "gen_ai.client.operation.duration": tuple(0.01 * 2**power for power in range(14)),
+    "gen_ai.client.token.usage": tuple(4.0**power for power in range(14)),
     "pandaeval.judge.duration": (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0),
 }
 _TABLE = """
@@ -39,6 +50,8 @@ pandaeval.judge.duration histogram s Time for which a judged result waited for t
 pandaeval.judge.tokens counter {token} Number of tokens of judged results
 pandaeval.judge.cost counter {USD} US dollars for judged results
 pandaeval.judge.cached_tokens counter {token} Number of tokens that came from the provider's prompt cache
+gen_ai.client.operation.duration histogram s Time of a model call of the judge, with retries
+gen_ai.client.token.usage histogram {token} Number of tokens of a model call of the judge, by type
 pandaeval.agent.tokens counter {token} Number of tokens of agents' runs
 pandaeval.agent.cost counter {USD} US dollars of agents' runs, from the spans or by list price
 pandaeval.agent.unpriced counter {run} Number of runs with calls whose price is unknown
@@ -46,7 +59,17 @@ pandaeval.agent.unpriced counter {run} Number of runs with calls whose price is 
 INSTRUMENTS = instruments(_TABLE, _BOUNDS)
 """The instruments of the score series."""
 SCORE, EVALUATIONS, REVISIONS, FAILURES, *_JUDGE = INSTRUMENTS.values()
-JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, AGENT_TOKENS, AGENT_COST, AGENT_UNPRICED = _JUDGE
+(
+    JUDGE_DURATION,
+    JUDGE_TOKENS,
+    JUDGE_COST,
+    JUDGE_CACHED,
+    CLIENT_DURATION,
+    CLIENT_TOKENS,
+    AGENT_TOKENS,
+    AGENT_COST,
+    AGENT_UNPRICED,
+) = _JUDGE
 
 
 class SeriesLabels:
@@ -242,6 +265,23 @@ class _Batch:
         self.at(JUDGE_COST, asked).observe(result.cost_usd, None)
         if cached := result.cached_tokens:
             self.at(JUDGE_CACHED, asked).observe(float(cached), None)
+        if calls := result.judge.get("calls"):
+            self._calls(result, calls)
+
+    def _calls(self, result: Result, calls: int) -> None:
+        """Add the model calls of a result; several calls count with their mean."""
+        model = self._labels.admit("model", result.evaluator.model or "")
+        provider = model.partition("/")[0] if "/" in model else ""
+        about = filled(
+            ("gen_ai.operation.name", "chat"),
+            ("gen_ai.provider.name", _PROVIDERS.get(provider, provider)),
+            ("gen_ai.request.model", model),
+        )
+        for _ in range(calls):
+            self.at(CLIENT_DURATION, about).observe(result.duration_ms / 1e3 / calls, None)
+            for kind in ("input", "output"):
+                tokens = self.at(CLIENT_TOKENS, (*about, ("gen_ai.token.type", kind)))
+                tokens.observe(result.judge["tokens"][kind] / calls, None)
 
 
 def _about(result: Result) -> tuple[str, str, str, str, str | None]:
@@ -258,6 +298,8 @@ def increments(
     """
     batch = _Batch(labels)
     for result in results:
+        if result.label == DISMISSED:
+            continue
         batch.count(result)
         is_new = result.id not in counted
         if is_new and result.is_rated and result.outcome == "scored" and result.score is not None:
@@ -266,7 +308,8 @@ def increments(
             batch.failure(result)
         if result.revision > 1 and result.id not in first:
             batch.revision(result)
-        if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
+        is_answer = result.evaluator.kind == "llm" and not result.finding.metadata.get("undisputed")
+        if is_answer and (result.tokens or result.duration_ms):
             batch.judge(result)
     return [increment for increment in batch.found.values() if increment.count]
 

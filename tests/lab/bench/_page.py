@@ -57,4 +57,5 @@ def stamp() -> dict[str, str]:
 
 def measured(stamped: dict[str, str], command: str) -> str:
     when = f"{stamped['time']} at {stamped['commit']}"
-    return f"Measured {when} by `{command}`, on {stamped['machine']}; load average {stamped['load']} before."
+    system = stamped["machine"].partition(", grpcio")[0]
+    return f"Measured {when} by `{command}`, on {system}; load average {stamped['load']} before."

@@ -100,7 +100,7 @@ def accept(cases: tuple[Case, ...], rounds: int, spans: int) -> str:
             ]
         )
     head = ["load", "spans/s", "p50 ms", "p99 ms", "spans per CPU s", "sender"]
-    return table(f"Acknowledged, medians of {rounds} rounds", head, rows)
+    return table(f"Acknowledged spans by load, median of {rounds} rounds", head, rows)
 
 
 def whole(cases: tuple[Case, ...], rounds: int, spans: int, core: int | None = 0) -> str:
@@ -113,7 +113,7 @@ def whole(cases: tuple[Case, ...], rounds: int, spans: int, core: int | None = 0
         rows.append([case.name, median(rates), median(per_cpu), median(each.p99_ms for each in sent)])
     where = "all cores, shared with the load" if core is None else "one core"
     return table(
-        f"Accept and line to the outbox, {where}, medians of {rounds} rounds",
+        f"Receiving and scoring on {where}, median of {rounds} rounds",
         ["load", "spans/s", "spans per CPU s", "p99 ms of a request"],
         rows,
     )
@@ -217,7 +217,7 @@ def sustained(seconds: int = 15, rates: Sequence[float] = RATES) -> str:
         name = f"{rate:,.0f} spans/s for {seconds} s"
         rows.append([name, sent.rate, sent.p50_ms, sent.p99_ms, sent.refused, disk.ms(0.99), disk.ms(1.0)])
     head = ["load", "spans/s", "p50 ms", "p99 ms", "refused", "disk p99 ms", "disk worst ms"]
-    return table("Sustained, 1 KB, 120 a request", head, rows)
+    return table("Answer times at a constant rate of spans, 1 KB a span, 120 spans a request", head, rows)
 
 
 def main() -> None:

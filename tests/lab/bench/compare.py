@@ -122,14 +122,17 @@ def report(lines: Sequence[Line]) -> str:
         installed = f"`{peer.package.command}`" if peer.package else "`pip install . ./collector`"
         why = next((f"**not installed here, because** {line['missing']}" for line in mine if "missing" in line), "")
         state = why or " ".join([installed, *versions]) if mine else "not run"
-        when = f"{mine[-1]['time']}, {mine[-1]['commit']}, load {mine[-1]['load']}" if mine else ""
-        told.append([peer.name, state, peer.durable, peer.assembled, peer.scored, when])
-    head = ["system", "installed by", "on the disk before the answer", "puts traces together", "scores", "measured"]
-    found = [table("What they do", head, told)]
+        told.append([peer.name, state, peer.durable, peer.assembled, peer.scored])
+    head = ["system", "installed by", "on disk before the answer", "assembles traces", "scores"]
+    found = [table("Systems and their tasks", head, told)]
     for size in SIZES:
         rows = [_row(peer.name, [line for line in lines if _has(line, peer, size)]) for peer in peers()]
         found.append(table(f"{size} a span, 120 spans a request, one core", _FIGURES, [row for row in rows if row]))
-    return "\n".join([*found, "", f'On {lines[-1]["machine"]}. "load": the load average before the measurement.'])
+    last = lines[-1]
+    when = (
+        f"Measured until {last['time']} at {last['commit']}, on {last['machine']}; load average {last['load']} before."
+    )
+    return "\n".join([*found, "", when])
 
 
 _FIGURES = [

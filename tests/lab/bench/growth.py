@@ -112,7 +112,11 @@ def report(spans: int, rounds: int, stored: Sequence[int], per_trace: Sequence[i
         taken = [[asyncio.run(run(count)) for count in counts] for _ in range(rounds)]
         found = [min(each) for each in zip(*taken, strict=True)]
         rows += [[what, count, us, us / found[0]] for count, us in zip(counts, found, strict=True)]
-    return table(f"Growth, the least of {rounds} rounds", ["what grows", "to", "CPU µs per span", "x the first"], rows)
+    return table(
+        f"CPU time per span as data grows, minimum of {rounds} rounds",
+        ["what grows", "to", "CPU µs per span", "x the first"],
+        rows,
+    )
 
 
 def main() -> None:

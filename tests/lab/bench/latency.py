@@ -102,7 +102,9 @@ def report(rate: float, seconds: float, workers: int = 1, core: int | None = SER
         rows.append([load, *times, with_results, found.disk.ms(0.99), found.disk.ms(1.0)])
     where = "all cores, shared with the load" if core is None else "one core"
     head = ["load", "p50", "p99", "max", "traces with results", "disk p99", "disk worst"]
-    return table(f"From close to results, ms; {where}, line.workers {workers}", head, rows)
+    return table(
+        f"Milliseconds from the completion of a trace to its results; {where}, line.workers {workers}", head, rows
+    )
 
 
 def main() -> None:

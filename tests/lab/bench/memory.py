@@ -64,9 +64,7 @@ def report(traces: int) -> str:
         "peak MB",
         "bytes per open trace",
     ]
-    first = table("Resident memory", head, [resident(traces, size) for size in SIZES])
-    rows = [["whole traces", index(traces, singly=False)], ["span by span", index(traces, singly=True)]]
-    return first + "\n" + table("Index of open traces", ["arrival", "bytes per open trace"], rows)
+    return table("Resident memory of a collector with open traces", head, [resident(traces, size) for size in SIZES])
 
 
 def main() -> None:

@@ -79,7 +79,11 @@ def _shown(runs: int, measured: dict[str, list[tuple[float, float]]]) -> str:
         [what, median(wall for wall, _ in found), max(wall for wall, _ in found), median(cpu for _, cpu in found)]
         for what, found in measured.items()
     ]
-    return table(f"Ready after, s, {runs} runs", ["store", "median", "worst", "CPU s"], rows)
+    return table(
+        f"Seconds from the start of a collector until it is ready, {runs} runs",
+        ["store", "median", "worst", "CPU s"],
+        rows,
+    )
 
 
 def main() -> None:

@@ -51,7 +51,7 @@ def example(folder: Path) -> Iterator[str]:
     store.commit(WriteSet(judged=rows)).result()
     store.close()
     yield f"the truth, which nobody knows: {sum(people.values()) / RUNS:.3f}"
-    for more in (20, 30, 50, 100):
+    for more in (20, 80, 100):
         command(data, "labels", "next", "--n", str(more), "--out", str(file))
         fill_in(file, people)
         yield f"$ pandaeval labels next --n {more} --out todo.csv      # people fill in the column label"

@@ -56,9 +56,10 @@ class Beside:
             lambda: [(metric, scorer.threshold(metric)) for metric in registry(()).values()],
             judge=config.judge.model,
             page=PageWork(config.ui.links, 4327),
+            dismiss=self._emitted,
         )
         self.telemetry.component_errors = errors or (lambda: {("metric", "mine"): 2})  # type: ignore[method-assign]
-        self.reader = ReaderProcess(config, os.environ, self.telemetry, self.store, self._emitted)
+        self.reader = ReaderProcess(config, os.environ, self.telemetry, self.store, {"emitted": self._emitted})
         self._here = Lookouts(folder, work, (), evaluation_runs(self.store, config))
         self.here = _client(self._here.routes)
         self.there = _client(shown(self.reader, (), has_page=True))

@@ -109,6 +109,7 @@ def test_a_request_says_who_sends_it_and_holds_the_items_as_they_are(instance: s
         **named,
     }
     [scoped] = resourced.scope_logs
+    assert resourced.schema_url == scoped.schema_url == "https://opentelemetry.io/schemas/1.38.0"
     assert (scoped.scope.name, scoped.scope.version) == (OWN_SCOPE, VERSION)
     assert [each.event_name for each in scoped.log_records] == ["one", "two"]
 

@@ -196,13 +196,16 @@ class TestAll:
 
 
 def test_no_label_of_a_histogram_is_le() -> None:
-    judged = result(evaluator=JUDGE, tokens=3, cost_usd=0.1)
+    about = {"pack": "p", "calls": 1, "tokens": {"input": 2, "output": 1, "cached": 0}}
+    judged = result(finding=Score(0.5, metadata={"judge": about}), evaluator=JUDGE, tokens=3, cost_usd=0.1)
     found = increments([judged], (), SeriesLabels())
     histograms = {each.instrument.name: each for each in found if each.instrument.kind == "histogram"}
     assert {*histograms} == {name for name, each in INSTRUMENTS.items() if each.kind == "histogram"}
     assert {key for each in histograms.values() for key, _ in each.attributes} == {
         *BASE,
+        "gen_ai.operation.name",
         "gen_ai.request.model",
+        "gen_ai.token.type",
         "pandaeval.outcome",
     }
 

@@ -45,6 +45,8 @@ _HEADERS = {
     "user-agent": USER_AGENT,
 }
 _DEFAULT_PORTS = {"grpc": 4317, "http/protobuf": 4318}
+_SCHEMA = b"https://opentelemetry.io/schemas/1.38.0"
+"""Semantic conventions of the attributes, the first with `gen_ai.evaluation.result`."""
 _CURES = (
     (("CERTIFICATE_VERIFY_FAILED",), "set exporters.otlp.certificate to the file of the sink's authority"),
     (
@@ -171,7 +173,8 @@ class Envelope:
 
     def request(self, items: Iterable[bytes]) -> bytes:
         request = Request()
-        request.resourced.add(resource=self._resource).scoped.add(scope=self._scope, items=list(items))
+        resourced = request.resourced.add(resource=self._resource, schema_url=_SCHEMA)
+        resourced.scoped.add(scope=self._scope, items=list(items), schema_url=_SCHEMA)
         return bytes(request.SerializeToString())
 
 

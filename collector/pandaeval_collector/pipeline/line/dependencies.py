@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from pandaeval_collector.analysis.rules.grounding.before import before
-from pandaeval_collector.base.result import Result, Unit, cut
+from pandaeval_collector.base.result import DISMISSED, Result, Unit, cut
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.pipeline.line.facts import SignalFacts
@@ -361,6 +361,9 @@ def signals_of(evaluator: Evaluator, results: Iterable[Result]) -> dict[str, Sig
         signal = signals[result.metric] = {"outcome": result.outcome, "value": value, "why": result.why}
         if result.success is False and result.finding.reason:
             signal["said"] = cut(result.finding.reason, _SAID_CHARS)
+        if result.label == DISMISSED:
+            signal["dismissed"] = True
+            continue
         if lost := result.finding.metadata.get("lost_tool"):
             signal["lost"] = lost
         if call := result.finding.metadata.get("open_call"):

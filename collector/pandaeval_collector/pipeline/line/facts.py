@@ -29,6 +29,7 @@ class SignalFacts(TypedDict):
     lost: NotRequired[str]
     open: NotRequired[str]
     older: NotRequired[bool]
+    dismissed: NotRequired[bool]
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
 from pandaeval_collector.pipeline.line.dependencies import blamed_by_judge
 from pandaeval_collector.pipeline.line.details import details
+from pandaeval_collector.pipeline.line.dismissals import RESPONSE, Dismissals, with_crash
 from pandaeval_collector.pipeline.line.handover import Adoption, Handed, MemberHandover
 from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.members import unpack_answers
@@ -24,7 +25,7 @@ from pandaeval_collector.pipeline.line.sessions import SessionPlaces
 from pandaeval_collector.pipeline.line.setup_advice import Hints
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace, Understanding, Understood
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
-from pandaeval_collector.store import DecidedTrace, JobEnd, ListedRow, StoreReader, WriteSet, outbox_batches
+from pandaeval_collector.store import DecidedTrace, Dismissal, JobEnd, ListedRow, StoreReader, WriteSet, outbox_batches
 from pandaeval_collector.store.live_groups import LiveGroups
 from pandaeval_collector.store.runs import RunBatch
 from pandaeval_otel._proto.member_pb2 import Member
@@ -57,6 +58,7 @@ class Line:
         self._sessions = SessionPlaces(self._store, evaluator, chains)
         self.scores = SessionScores(self._store, evaluator, left_out)
         self._hints = hints
+        self._dismissals = Dismissals(store)
         self._adoption = Adoption(store, evaluator, self._sessions)
         self._handover = MemberHandover(store, evaluator, self._sessions) if hands_over else None
         self.understanding = Understanding(store, evaluator)
@@ -181,6 +183,25 @@ class Line:
         """File a run's batch and export its results."""
         decision = Conclusion(WriteSet(runs=[batch]))
         self._emitter.add(results, (), decision.changes)
+        return decision
+
+    def dismiss(self, asked: Dismissal) -> Conclusion:
+        """Take a finding out of all counts, or bring it back. Its session is scored again."""
+        decision = Conclusion()
+        with self._store.snapshot():
+            changed = self._dismissals.changed(asked)
+            if not changed:
+                return decision
+            label, finding = asked.label, changed[0]
+            decision.changes.dismissals.append(asked)
+            (self._handover or self._sessions).tell(changed, decision.changes)
+            if label.metric == RESPONSE:
+                rows = decision.changes.session_traces
+                rows[:] = [with_crash(row, asked.undone and finding.label == "error") for row in rows]
+            decision.changes.failures += self._dismissals.counted(finding, 1 if asked.undone else -1)
+            self._revisions.add(changed, decision, restored=(label.unit, label.metric) if asked.undone else None)
+            if finding.unit.session_id is not None:
+                decision.changes.touched.add(finding.unit.session_id)
         return decision
 
     def _now(self, unit: Unit) -> str | None:

@@ -74,7 +74,7 @@ class LineServer:
         """Return the handlers by name. Results are packed; the main process does not read them."""
         line = self._line
         own = (self.understand, self.keep_understood, self.file, self.adopt)
-        plain = (line.set_aside, line.compare, line.end_elsewhere, line.close_sessions, line.score_so_far)
+        plain = (line.set_aside, line.compare, line.end_elsewhere, line.close_sessions, line.score_so_far, line.dismiss)
         packed = (line.judged, line.emitted)
         return {
             **{handler.__name__: handler for handler in (*own, *plain)},

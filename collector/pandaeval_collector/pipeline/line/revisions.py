@@ -11,6 +11,7 @@ from pandaeval_collector.base.result import NOTED, Result, Unit
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.pipeline.line.dismissals import kept as with_dismissals
 from pandaeval_collector.pipeline.line.understanding import TURN
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import JobRow, JudgedRow, ResultRow, StoreReader
@@ -49,12 +50,15 @@ class Revisions:
         first_time: Collection[str] = frozenset(),
         *,
         for_good: bool = True,
+        restored: tuple[str, str] | None = None,
     ) -> None:
         """Add changed ``results`` with revision numbers.
 
-        ``first_time``: units without results. ``for_good``: whether all are final.
+        ``first_time``: units without results. ``for_good``: whether all are final. ``restored``: unit and
+        metric of a finding that is dismissed no longer.
         """
-        kept = [result for result in results if _key(result) not in self._silent]
+        dismissed = self._store.dismissed() if restored is None else self._store.dismissed() - {restored}
+        kept = with_dismissals((result for result in results if _key(result) not in self._silent), dismissed)
         newest = self._store.newest_results({unit.id for unit in _units(kept) if _of_trace(unit) not in first_time})
         if left_out := [result for result in kept if result.why == _NOT_SAMPLED]:
             self._emitter.count(left_out, decision.changes)

@@ -96,6 +96,8 @@ def _missing(member: Member) -> str:
     for name, signal in sorted(member.facts.signals.items()):
         if signal.get("older"):
             text += f"{name}=older {signal['outcome']} {signal['value']};"
+        elif signal.get("dismissed"):
+            text += f"{name}=dismissed;"
         elif signal["outcome"] == "pending" or signal["why"] in PASSING:
             text += f"{name}={signal['why'] or signal['outcome']};"
     return text

@@ -14,7 +14,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.embedding import Embedder, knows
 from pandaeval_collector.analysis.embedding.text import embed_texts
-from pandaeval_collector.base.result import EXCUSED, OPEN, SUSPECT, Origin, Result, Unit, conclude
+from pandaeval_collector.base.result import DISMISSED, EXCUSED, OPEN, SUSPECT, Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.judge.turns import TurnView, turn_view
@@ -230,7 +230,7 @@ class Evaluator:
         With ``sure``, a failing result counts with its score and others as 1.0 (without a calibration, not at all).
         """
         finding, metric = result.finding, self._by_name.get(result.metric)
-        if not isinstance(finding, Score) or finding.label in OPEN:
+        if not isinstance(finding, Score) or finding.label in OPEN or finding.label == DISMISSED:
             return None
         if metric is None or not metric.signal:
             passed = metric is not None and metric.signals_failures_only and result.success

@@ -17,7 +17,7 @@ from pandaeval_collector.show.api.costs import cost_routes
 from pandaeval_collector.show.api.deleting import deleting_routes
 from pandaeval_collector.show.api.exporting import export_routes
 from pandaeval_collector.show.api.incidents import incident_routes
-from pandaeval_collector.show.api.labelling import labelling
+from pandaeval_collector.show.api.labelling import dismissing, labelling
 from pandaeval_collector.show.api.lists import list_routes
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.overview import overview_routes
@@ -58,6 +58,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
     cost_routes(app, reads)
     comparing_routes(app, reads, names)
     labelling(app, reads, work)
+    dismissing(app, reads, work)
     deleting_routes(app, reads, work)
     export_routes(app, reads, names)
     question_routes(app, reads)

@@ -35,7 +35,7 @@ from pandaeval_collector.show.report.incidents import (
 from pandaeval_collector.show.view.rows import Milliseconds, Severity, TraceRow
 from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.costs import read_measures
-from pandaeval_collector.store.failing import read_failures, read_shares, triage_history
+from pandaeval_collector.store.failing import dismissed_by_group, read_failures, read_shares, triage_history
 from pandaeval_collector.store.failures import at_least
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
@@ -90,12 +90,15 @@ class FailureWindow:
     begun: TimeSpan
     incidents: Sequence[tuple[Incident, Triage]]
     runs: Sequence[AgentBucket]
+    dismissed: Mapping[str, int]
 
     def named(self, incident_id: str) -> tuple[Incident, Triage]:
         """Return an incident by id. Raises :class:`ProblemError`."""
         for incident, triage in self.incidents:
             if incident_id == incident.id or incident_id in incident.ids:
                 return incident, triage
+        if count := self.dismissed.get(incident_id):
+            raise ProblemError(404, f"all findings of incident {incident_id} in this window are dismissed ({count})")
         raise ProblemError(404, f"there is no incident {incident_id[:40]} in this window")
 
 
@@ -171,9 +174,16 @@ class IncidentReads:
             since = until - _HOUR_MS if oldest is None else oldest
         span, begun = TimeSpan(since, until), TimeSpan(max(since, oldest or 0), until)
         failed, groups, given = read_failures(self._finder, wanted)
-        triaged = [(incident, incident.triage(given)) for incident in incidents(failed, groups)]
+        over = runs_over_time(self._finder, wanted, span.since, span.step)
+        runs: Counter[str] = Counter()
+        for bucket in over:
+            runs[bucket.agent] += bucket.runs
+        triaged, dismissed = [], dismissed_by_group(self._finder)
+        for incident in incidents(failed, groups):
+            incident.weigh(runs, dismissed)
+            triaged.append((incident, incident.triage(given)))
         triaged.sort(key=lambda entry: entry[0].rank(begun, entry[1].state))
-        return FailureWindow(wanted, span, begun, triaged, runs_over_time(self._finder, wanted, span.since, span.step))
+        return FailureWindow(wanted, span, begun, triaged, over, dismissed)
 
     def _parts(self, incident: Incident, found: FailureWindow) -> list[IncidentPart]:
         parts = []

@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import FastAPI, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from pandaeval_collector.base.result import DISMISSED
 from pandaeval_collector.config import MetricNames
 from pandaeval_collector.labels.queue import about
 from pandaeval_collector.scoring.registry import registry
@@ -18,6 +19,7 @@ from pandaeval_collector.show.api.problems import WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.view.rows import ItemPage, Milliseconds
+from pandaeval_collector.store import Dismissal
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID, HumanLabel, LabelError, verdict
 
@@ -43,6 +45,13 @@ class NewAnnotation(GivenAnnotation):
     passed: Annotated[bool | None, Field(description="Whether the run passes.")] = None
     score: Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description="Score of the person.")] = None
     comment: Annotated[str, Field(max_length=MOST_COMMENT)] = ""
+
+
+class NewDismissal(GivenAnnotation):
+    """A person's word that a finding of code is false. It then counts nowhere."""
+
+    comment: Annotated[str, Field(max_length=MOST_COMMENT)] = ""
+    undone: Annotated[bool, Field(description="Withdraw the dismissal.")] = False
 
 
 class Annotation(NewAnnotation):
@@ -94,6 +103,29 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
         unit, metric = _unit(said, names)
         if not await asyncio.wrap_future(store.people.remove(unit, metric, bounded(said.annotator.strip()))):
             raise ProblemError(404, "there is no verdict of this person")
+
+
+def dismissing(app: FastAPI, reads: Reads, work: Work) -> None:
+    """Add the operation that dismisses a finding, if a collector runs."""
+    names = MetricNames((metric.level, metric.name) for metric in registry(work.modules).values())
+    if (dismiss := work.dismiss) is None:
+        return
+
+    @app.post("/dismissals", status_code=204, responses=WRITES, summary="Dismiss a finding of code, or withdraw this")
+    async def add(said: NewDismissal) -> None:
+        unit, metric = _unit(said, names)
+        body = await reads.run(lambda: reads.finder.standing(unit, metric))
+        if body is None or (body["success"] is not False and body["label"] != DISMISSED):
+            raise ProblemError(404, f"{metric} has no failed result about this run")
+        if (kind := body["evaluator"]["kind"]) in ("llm", "math"):
+            raise ProblemError(422, f"{metric} is no finding of code ({kind}): add a verdict with /annotations")
+        comment = said.comment.strip() or "dismissed"
+        person = bounded(said.annotator.strip())
+        label = HumanLabel(unit, metric, None, True, person, time.time(), comment)
+        try:
+            await dismiss(Dismissal(label, said.undone))
+        except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
+            raise ProblemError(503, "the dismissal could not be saved; try again in a moment") from error
 
 
 def _unit(said: GivenAnnotation, names: MetricNames) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.store import StoreAccess
+from pandaeval_collector.store import Dismissal, StoreAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Work:
     """A running collector.
 
     ``store``: ``None`` without a collector. ``component_errors``: by kind and name. ``modules``: custom metrics.
-    ``judge``: model. ``daily_usd``: limit. ``sinks_down``: exporters.
+    ``judge``: model. ``daily_usd``: limit. ``dismiss``: takes a finding out of all counts. ``sinks_down``: exporters.
     """
 
     store: StoreAccess | None = None
@@ -44,4 +44,5 @@ class Work:
     judge: str | None = None
     daily_usd: float | None = None
     page: PageWork | None = None
+    dismiss: Callable[[Dismissal], Coroutine[Any, Any, None]] | None = None
     sinks_down: Callable[[], Coroutine[Any, Any, Sequence[str]]] = _none_down

@@ -24,6 +24,9 @@ BARS, SPARKS = 72, 24
 _WHOLE = "*"  # in place of a step: a verdict on a session is about all of the run that it blames
 Measures = tuple[int, int, float | None]
 """Latency in microseconds, tokens and cost of a run; the cost is ``None`` if it is unknown."""
+_MANY, _SHARE = 10, 0.1
+_RAISED = {"low": "medium", "medium": "high"}
+"""The severity of an incident with at least so many runs and such a share of its agents' runs."""
 _RISES, _LEAST = 2.0, 3
 """An incident is rising if its last quarter has so many times the runs of an earlier one, and at least so many."""
 
@@ -59,7 +62,8 @@ class Incident:
     """All failures of a cause in a window.
 
     ``id``: first failure's group, else from the cause. ``at``: start of each run. ``first_ever``: perhaps before the
-    window. ``also``: other metrics and labels at the same steps.
+    window. ``also``: other metrics and labels at the same steps. ``among``: runs of its agents in the window.
+    ``dismissed``: findings that people dismissed.
     """
 
     id: str
@@ -75,6 +79,18 @@ class Incident:
     agents: Counter[str] = field(default_factory=Counter)
     groups: dict[str, None] = field(default_factory=dict)
     also: dict[tuple[str, str], None] = field(default_factory=dict)
+    among: int = 0
+    dismissed: int = 0
+
+    def weigh(self, runs: Mapping[str, int], dismissed: Mapping[str, int]) -> None:
+        """Note dismissed findings, and raise the severity below ``high`` by a step if many runs failed so.
+
+        ``runs``: in the window, by agent. ``dismissed``: by group.
+        """
+        self.among = max(len(self.at), sum(runs.get(agent, 0) for agent in self.agents))
+        self.dismissed = sum(dismissed.get(id_, 0) for id_ in self.ids)
+        if len(self.at) >= _MANY and len(self.at) >= _SHARE * self.among and self.severity in _RAISED:
+            self.severity = _RAISED[self.severity]
 
     @property
     def ids(self) -> list[str]:
@@ -203,6 +219,7 @@ class IncidentRow(BaseModel):
 
     ``ids``: names for its state. ``grouped``: those in results (`metadata.failure_group.id`). ``also``: other metrics
     and labels at the same steps. ``trend``: `begun`, `rising` or empty. ``first_at``: first seen, perhaps earlier.
+    ``among``: runs of its agents in the window. ``dismissed``: findings that people dismissed.
     ``spark``: runs over the window. Other fields: newest failure.
     """
 
@@ -216,6 +233,8 @@ class IncidentRow(BaseModel):
     triage: Triage
     trend: str
     runs: int
+    among: int
+    dismissed: int
     first_at: Milliseconds
     last_at: Milliseconds
     agents: list[str]
@@ -240,6 +259,8 @@ class IncidentRow(BaseModel):
             triage=triage,
             trend=trend,
             runs=len(incident.at),
+            among=incident.among,
+            dismissed=incident.dismissed,
             first_at=min(incident.first_ever, *incident.at.values()),
             last_at=max(incident.at.values()),
             agents=[excerpt(agent, 80) or "" for agent, _ in incident.agents.most_common(5)],

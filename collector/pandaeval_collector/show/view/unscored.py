@@ -20,7 +20,8 @@ CURES: Mapping[str, str] = {
     "not_sampled": "Not sampled, because judge.sample is below 1.",
     "incomplete_trace": "The trace was completed before its root span ended. Send the spans of all services to one "
     "collector, or raise the close.* limits.",
-    "insufficient_evidence": "Too few inputs of this metric could be scored. Fix the other entries first.",
+    "insufficient_evidence": "Too few inputs of this metric could be scored, or the session is longer than the metric "
+    "examines. The reason of each result names the cause.",
     "metric_error": "A metric raised an error. This is a bug in pandaeval: please report it with the reason.",
     "injection_suspected": "The run contains instructions to the judge, so it was not scored. Review it yourself.",
     "shutdown": "The collector stopped before this evaluation. Evaluate the run again.",

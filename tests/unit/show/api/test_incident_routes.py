@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -107,3 +108,34 @@ def test_a_note_on_an_incident_that_does_not_exist_is_refused(client: TestClient
     answer = client.post("/api/v1/incidents/state", json={"ids": ids, "state": "known", "note": "x"})
     assert (answer.status_code, answer.json()["detail"]) == (404, "there is no incident 0123456789ab")
     assert len(_found(client, state="new")) == 1
+
+
+def test_a_dismissed_finding_is_counted_at_its_incident(client: TestClient, tmp_path: Path) -> None:
+    [row] = _found(client)
+    assert (row["dismissed"], row["among"]) == (0, 6)
+    _dismiss(tmp_path, {4})
+    assert [(row["runs"], row["dismissed"]) for row in _found(client)] == [(4, 2)], "of both metrics of a run"
+    assert client.get(f"/api/v1/incidents/{ALONE}").json()["dismissed"] == 2
+    _dismiss(tmp_path, {0, 1, 2, 3})
+    assert _found(client) == []
+    gone = client.get(f"/api/v1/incidents/{LOOP}")
+    assert (gone.status_code, gone.json()["detail"]) == (
+        404,
+        f"all findings of incident {LOOP} in this window are dismissed (5)",
+    )
+
+
+def _dismiss(folder: Path, runs: set[int]) -> None:
+    """Dismiss both findings of runs as the line does."""
+    with sqlite3.connect(folder / "pandaeval.db") as database:
+        for at in runs:
+            for metric in ("trace.loop", "trace.call"):
+                where = f"metric = '{metric}' AND unit = '{at:032x}'"
+                database.execute(f"""UPDATE results SET success = NULL, verdict = '',
+                    body = json_set(CAST(body AS TEXT), '$.label', 'dismissed', '$.success', NULL) WHERE {where}""")
+                database.execute(
+                    "INSERT INTO people_labels (unit, metric, annotator, at, comment, door, passed) "
+                    "VALUES (?, ?, 'mia', 1, 'false', 'dismissal', 1)",
+                    (f"{at:032x}", metric),
+                )
+    database.close()

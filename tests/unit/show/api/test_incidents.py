@@ -112,6 +112,19 @@ def test_findings_about_the_same_steps_are_one_incident_that_is_called_by_the_gr
     assert len(incidents(nowhere, {})) == 2, "neither names a step"
 
 
+@pytest.mark.parametrize(
+    ("count", "among", "severity"),
+    [(60, 176, "high"), (10, 100, "high"), (10, 101, "medium"), (9, 9, "medium"), (2, 176, "medium")],
+)
+def test_a_cause_of_many_runs_is_graver(count: int, among: int, severity: str) -> None:
+    [crash] = incidents([failed(no, no, severity="medium", group="") for no in range(1, count + 1)], {})
+    crash.weigh({"a": among, "shop": 9_000}, {})
+    assert (crash.severity, crash.among) == (severity, among)
+    [grave] = incidents([failed(no, no, severity="high") for no in range(1, count + 1)], {})
+    grave.weigh({"a": among}, {"g": 3})
+    assert (grave.severity, grave.dismissed) == ("high", 3), "critical is of what is dangerous"
+
+
 def test_a_verdict_on_a_session_takes_in_what_was_found_in_the_run_that_it_blames() -> None:
     verdict = {"metric": "session.correctness", "label": "false_statement", "trace_id": "t1", "step": "answer"}
     lie = {"metric": "trace.grounding", "label": "made_up_value", "group": "lie"}

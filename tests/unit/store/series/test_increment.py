@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any
 
 import pytest
@@ -152,7 +153,7 @@ def test_a_failure_is_counted_by_its_label_and_severity(severity: str | None, sa
 def _judged(**changes: Any) -> Result:
     about = {"pack": "p", "tokens": {"cached": 64}}
     return made(
-        Score(0.5, metadata={"judge": about}),
+        changes.pop("finding", Score(0.5, metadata={"judge": about})),
         **{"evaluator": JUDGE, "duration_ms": 2500.0, "tokens": 100, "cost_usd": 0.25, **changes},
     )
 
@@ -176,6 +177,39 @@ def test_what_a_judge_took_is_counted_by_metric_model_and_outcome() -> None:
     assert duration.buckets == {4: 1}
     assert duration.exemplars[4].value == 2.5
     assert [name for name, each in judged.items() if each.exemplars] == ["pandaeval.judge.duration"]
+
+
+@pytest.mark.parametrize(("calls", "seconds", "tokens"), [(1, 2.5, 90.0), (2, 1.25, 45.0)])
+@pytest.mark.parametrize(
+    ("model", "provider"), [("openai/gpt", "openai"), ("bedrock/gpt", "aws.bedrock"), ("gpt", None)]
+)
+def test_model_calls_of_a_judge_are_counted_as_those_of_any_client(
+    calls: int, seconds: float, tokens: float, model: str, provider: str | None
+) -> None:
+    about = {"pack": "p", "calls": calls, "tokens": {"input": 90, "output": 10, "cached": 0}}
+    judged = _judged(finding=Score(0.5, metadata={"judge": about}), evaluator=EvaluatorInfo("llm", "1", model))
+    found = increments([judged], (), SeriesLabels())
+    [duration] = [each for each in found if each.instrument.name == "gen_ai.client.operation.duration"]
+    assert (duration.count, duration.total) == (calls, 2.5)
+    assert duration.buckets == {bisect_left(duration.instrument.bounds, seconds): calls}
+    held = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": provider, "gen_ai.request.model": model}
+    assert dict(duration.attributes) == {name: value for name, value in held.items() if value}
+    usage = {
+        dict(each.attributes)["gen_ai.token.type"]: each
+        for each in found
+        if each.instrument.name == "gen_ai.client.token.usage"
+    }
+    assert {kind: (each.count, each.total) for kind, each in usage.items()} == {
+        "input": (calls, 90.0),
+        "output": (calls, 10.0),
+    }
+    assert usage["input"].buckets == {bisect_left(usage["input"].instrument.bounds, tokens): calls}
+
+
+def test_a_remembered_verdict_is_no_call() -> None:
+    about = {"pack": "p", "calls": 0, "tokens": {"input": 0, "output": 0, "cached": 0}}
+    found = increments([_judged(finding=Score(0.5, metadata={"judge": about}))], (), SeriesLabels())
+    assert not [each for each in found if each.instrument.name.startswith("gen_ai.client.")]
 
 
 def test_a_judge_without_a_model_has_no_such_label() -> None:

@@ -78,7 +78,7 @@ function modelWords(view, row, isAnswer, loose) {
   const asks = out.filter(([who]) => who.startsWith("asks for ")).map(([who]) => who.slice(9));
   const model = row.name.endsWith("(compaction)") ? "compaction of the history" : row.model || row.name;
   if (isAnswer && said.length) return spoken(view, said.at(-1)[1], loose);
-  if (!said.length && !asks.length) return el("span", { class: "given muted" }, row.name, row.error === undefined ? null : el("span", { class: "came bad" }, "✗ ", oneLine(view, row.error, [])));
+  if (!said.length && !asks.length) return el("span", { class: "given muted" }, row.name, " ", row.error === undefined ? null : el("span", { class: "came bad" }, "✗ ", oneLine(view, row.error, [])));
   return [said.length ? el("span", { class: "given" }, el("span", { class: "muted" }, `${model}: `), oneLine(view, said.at(-1)[1], loose)) : null,
     asks.length ? el("span", { class: "muted came" }, said.length ? "" : `${model} `, `asks for ${asks.join(", ")}`) : null];
 }

@@ -16,6 +16,9 @@ async function tell(path, body, method = "POST") {
 // Whether a result is right, in one click, and another that takes it back. What is kept is a person's own verdict: it
 // changes no score.
 function beside(result) {
+  const by = (store.metrics[result.metric] || {}).kind, isTurn = result.metric.startsWith("turn.");
+  const canDismiss = can("POST /dismissals") && !isTurn && !["llm", "math"].includes(by);
+  if (canDismiss && result.label === "dismissed") return dismissal(result);
   if (!can("POST /annotations") || result.outcome !== "scored" || typeof result.success !== "boolean") return null;
   const [kind, id] = location.hash.slice(2).split("?")[0].split("/");
   const unit = kind === "session" ? { session_id: decodeURIComponent(id) } : { trace_id: id };
@@ -30,14 +33,42 @@ function beside(result) {
       spot.replaceChildren(el("span", { class: "bad", role: "alert" }, `not saved: ${error.message}`));
     }
   } }, text);
-  const asked = () => spot.replaceChildren(...[["✓ right", true], ["✗ wrong", false]].flatMap(([text, agrees]) => {
+  const isFinding = canDismiss && result.success === false, words = [["✓ right", true], ...(isFinding ? [] : [["✗ wrong", false]])];
+  const asked = () => spot.replaceChildren(...words.flatMap(([text, agrees]) => {
     const passed = agrees === result.success;
     return [button(text, `This ${it} is ${agrees ? "right" : "wrong"}`, "/annotations", { ...about, passed }, () => shownKept(passed)), " "];
-  }));
+  }), isFinding ? dismissal(result) : "");
   const shownKept = (passed) => spot.replaceChildren(el("span", { class: "muted", role: "status" }, `saved: this ${it} is ${passed === result.success ? "right" : "wrong"} · `),
     button("undo", "Remove this label", "/annotations/undo", about, asked));
   asked();
   labelsOf(unit).then((given) => { const held = given.find((each) => each.metric === result.metric && each.annotator === "page" && each.passed !== null); if (held) shownKept(held.passed); }, () => {});
+  return spot;
+}
+
+// A failure that code found: right, or dismissed, so that it counts nowhere; another click takes that back.
+function dismissal(result) {
+  const [kind, id] = location.hash.slice(2).split("?")[0].split("/");
+  const about = { ...(kind === "session" ? { session_id: decodeURIComponent(id) } : { trace_id: id }), metric: result.metric };
+  const spot = el("span", { class: "judgement" }), isDismissed = result.label === "dismissed";
+  const note = el("input", { type: "text", maxlength: 200, size: 24, placeholder: "why it is false", "aria-label": "Why the finding is false" });
+  const by = el("input", { type: "text", maxlength: 200, size: 10, value: kept("by", ""), placeholder: "your name", "aria-label": "Your name" });
+  const send = async (undone) => {
+    keep("by", by.value);
+    try {
+      await tell("/dismissals", { ...about, annotator: by.value, comment: note.value, undone });
+      await show(true);
+    } catch (error) {
+      spot.replaceChildren(el("span", { class: "bad", role: "alert" }, `not saved: ${error.message}`));
+    }
+  };
+  const button = (text, run, title) => el("button", { class: "link", type: "button", title, onclick: run }, text);
+  const asked = () => {
+    const form = el("form", { class: "dismissing", onsubmit: (event) => { event.preventDefault(); send(false); } }, note, " ", by, " ", el("button", { class: "link" }, "Dismiss"), " ", button("Cancel", first));
+    spot.replaceChildren(form);
+    note.focus();
+  };
+  const first = () => spot.replaceChildren(isDismissed ? button("Count it again", () => send(true), "Withdraw the dismissal") : button("Dismiss", asked, "This finding is false: count it nowhere"));
+  first();
   return spot;
 }
 

@@ -16,9 +16,9 @@ function severityOf({ severity }) {
 }
 
 // What people say of an incident, and where it goes: nothing for one that is simply new.
-function tagsOf({ triage, trend }) {
+function tagsOf({ triage, trend, dismissed }) {
   const back = triage.back_at === null ? "" : `came back ${ago(triage.back_at)}`;
-  return [trend !== "begun" ? trend : back ? "" : "just begun", triage.state === "new" ? back : triage.state].filter(Boolean).map((text) => el("span", { class: "state" }, text));
+  return [trend !== "begun" ? trend : back ? "" : "just begun", triage.state === "new" ? back : triage.state, dismissed && `${number(dismissed)} dismissed`].filter(Boolean).map((text) => el("span", { class: "state" }, text));
 }
 
 function nameOf(incident) {
@@ -33,7 +33,7 @@ function incidentRow(incident, query) {
     el("span", { class: "what" }, el("b", {}, nameOf(incident)), " ", tagsOf(incident), el("span", { class: "reason", dir: "auto" }, incident.triage.note ? el("i", {}, `${incident.triage.note} · `) : "", incident.reason)),
     el("span", { class: "agents muted" }, agents[0] || "", agents.length > 1 && ` +${agents.length - 1}`),
     spark(incident.spark, "runs over time"),
-    el("span", { class: "times" }, el("b", {}, number(incident.runs)), el("small", {}, incident.runs === 1 ? "run" : "runs")),
+    el("span", { class: "times", title: `${percent(incident.runs / incident.among)} of the runs of its agents` }, el("b", {}, number(incident.runs)), el("small", {}, incident.runs === 1 ? "run" : "runs")),
     el("span", { class: "when" }, when(incident.last_at), el("small", {}, "since ", when(incident.first_at))));
 }
 
@@ -87,17 +87,18 @@ async function incidentPage(id, query) {
     }
   } catch (error) {
     if (!error.expected) throw error;
-    return [crumbs, el("h1", {}, "This incident is no longer stored"), el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All stored incidents"))];
+    const gone = / dismissed/.test(error.message);
+    return [crumbs, el("h1", {}, gone ? "This incident is dismissed" : "This incident is no longer stored"), gone ? el("p", {}, `${error.message}. `, el("a", { href: "#/traces?window=all&label=dismissed" }, "Dismissed findings")) : null, el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All stored incidents"))];
   }
   const rows = el("section", { class: "card flush" });
   const more = paged(alike(found), STEP, (held) => exampleRow(held, found), rows);
   const parts = ["agent", "version", "model"].map((kind) => partsOf(found, kind, query)).filter(Boolean);
   return [crumbs, el("div", { class: "top" }, el("h1", {}, nameOf(found)), el("span", { class: "muted" }, metricName(found.metric), " ", el("code", {}, found.metric)), windows(query)), elsewhere,
-    el("section", { class: "card about" }, el("p", { dir: "auto" }, found.reason), el("p", { class: "muted" }, severityOf(found), ` ${many(found.runs, "run")} of ${found.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(found.last_at), ", first ", when(found.first_at), " ", tagsOf(found).filter((tag) => tag.textContent !== found.triage.state),
+    el("section", { class: "card about" }, el("p", { dir: "auto" }, found.reason), el("p", { class: "muted" }, severityOf(found), ` ${many(found.runs, "run")} (${percent(found.runs / found.among)}) of ${found.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(found.last_at), ", first ", when(found.first_at), " ", tagsOf(found).filter((tag) => tag.textContent !== found.triage.state),
       found.trace_id && away({ trace_id: found.trace_id, session_id: found.session_id || "", agent: found.agents[0] || "", service: "", start_ms: String(found.first_at), end_ms: String(found.last_at) })), triageOf(found), historyOf(found), found.trace_id && asCase("failure", found.id)),
     zoomable({ ...found, runs: found.all, incident: true }, query),
     parts.length ? el("div", { class: "cards three" }, parts) : null,
-    el("h2", {}, "Examples ", el("small", {}, "newest first, equal runs grouped"), found.metric ? el("a", { href: tracesOf(found, query) }, "all runs") : null), rows, more];
+    el("h2", {}, "Examples ", el("small", {}, `${found.runs > found.examples.length ? `newest ${number(found.examples.length)} of ${number(found.runs)}` : "newest first"}, equal runs grouped`), found.metric ? el("a", { href: tracesOf(found, query) }, "all runs") : null), rows, more];
 }
 
 // What people say of it, and the means to say something else: a click on a state keeps it with the note beside.

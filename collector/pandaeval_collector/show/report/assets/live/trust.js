@@ -28,7 +28,7 @@ async function trustPage() {
         copied(`pandaeval drill --store ${shellWord(whole.data)}`, true), el("p", { class: "muted" }, "Run it on the machine of the collector."))),
     el("h2", {}, "Human labels ", el("small", {}, held.length ? `the newest ${number(held.length)}` : "none yet: add labels with the buttons beside a score")),
     held.length ? el("section", { class: "card flush" }, held.map((label) => el("a", { class: "example", href: label.trace_id ? `#/trace/${label.trace_id}` : `#/session/${encodeURIComponent(label.session_id)}` },
-      el("span", {}, metricName(label.metric), " ", el("code", { class: "muted" }, label.metric)), el("span", {}, label.passed === null ? score(label.score) : label.passed ? "✓ passes" : "✗ fails", label.annotator ? el("small", {}, label.annotator) : null), el("span", { class: "when" }, when(label.at))))) : null];
+      el("span", {}, metricName(label.metric), " ", el("code", { class: "muted" }, label.metric)), el("span", {}, label.passed === null ? score(label.score) : label.passed ? "✓ passes" : "✗ fails", " ", label.annotator ? el("small", {}, label.annotator) : null), el("span", { class: "when" }, when(label.at))))) : null];
 }
 
 // A name as a shell takes it.

@@ -1,0 +1,104 @@
+"""A finding dismissed on the page of a collector: it counts nowhere, and its incident and the export have it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from pandaeval_collector.cli import app
+from support.chromium import Page, chromium
+from support.collector import CollectorProcess
+from support.senders import HttpDoor
+from unit.pipeline.line.test_recoveries import CLAIMED, TALK
+
+PROGRAM = chromium()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
+TRACE = CLAIMED.trace_id.hex()
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    with CollectorProcess(tmp_path_factory.mktemp("dismiss")) as process:
+        door = HttpDoor(process.start().http)
+        for trace in (CLAIMED, TALK):
+            assert door.send(trace.request()).acknowledged
+        door.close()
+        process.until(lambda: len({each["trace_id"] for each in process.results()}) == 2, "scored")
+        yield process
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    assert PROGRAM is not None
+    with Page(PROGRAM, tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+        assert opened.complaints == []
+
+
+def _api(collector: CollectorProcess, path: str) -> Any:
+    return httpx.get(f"{collector.http}/api/v1{path}", timeout=60).json()
+
+
+def _press(page: Page, name: str) -> None:
+    page.run(f"[...document.querySelectorAll('main button')].find((each) => each.textContent === '{name}').click()")
+
+
+def _open(page: Page) -> None:
+    page.run("[...document.querySelectorAll('.chip-button')].find((each) => /dismissed/.test(each.innerText)).click()")
+
+
+def test_a_person_dismisses_a_false_finding_and_takes_it_back(
+    page: Page, collector: CollectorProcess, tmp_path: Path
+) -> None:
+    [incident] = _api(collector, "/incidents")["incidents"]
+    page.visit(f"{collector.http}/#/trace/{TRACE}")
+    _press(page, "Dismiss")
+    page.run("document.querySelector('.dismissing input').value = 'it was booked'")
+    _press(page, "Dismiss")
+    page.wait("document.querySelector('.dismissing') === null")
+    _open(page)
+    assert "Count it again" in page.text("main")
+
+    assert _api(collector, "/incidents")["incidents"] == []
+    [label] = _api(collector, "/annotations")["items"]
+    assert (label["metric"], label["passed"], label["comment"]) == ("trace.response", True, "it was booked")
+    rates = {rate["metric"]: rate for rate in _api(collector, "/rates")["rates"] if rate["agent"] is None}
+    assert rates["response"]["failed"] == 0
+    assert _api(collector, "/traces?label=dismissed")["items"][0]["trace_id"] == TRACE
+    exported = tmp_path / "labels.csv"
+    told = CliRunner().invoke(app, ["labels", "export", "--output", str(exported), "--store", str(collector.data)])
+    assert told.exit_code == 0, told.output
+    with exported.open(newline="") as file:
+        [row] = csv.DictReader(file)
+    assert (row["trace_id"], row["comment"]) == (TRACE, "it was booked")
+
+    page.visit(f"{collector.http}/#/failures?group={incident['id']}&window=all")
+    assert "This incident is dismissed" in page.text("main h1")
+    page.visit(f"{collector.http}/#/trace/{TRACE}")
+    _open(page)
+    _press(page, "Count it again")
+    collector.until(lambda: len(_api(collector, "/incidents")["incidents"]) == 1, "counted again")
+    assert _api(collector, "/annotations")["items"] == []
+    page.complaints.clear()  # the browser reports the status 404 of the dismissed incident
+
+
+@pytest.mark.parametrize(
+    ("about", "status", "said"),
+    [
+        ({"trace_id": TRACE, "metric": "trace.tool_loop"}, 404, "no failed result"),
+        ({"trace_id": "0" * 32, "metric": "trace.response"}, 404, "no failed result"),
+        ({"trace_id": TRACE, "metric": "trace.respons"}, 422, "did you mean"),
+        ({"metric": "trace.response"}, 422, "is about a trace"),
+    ],
+)
+def test_only_a_failure_can_be_dismissed(
+    collector: CollectorProcess, about: dict[str, str], status: int, said: str
+) -> None:
+    answer = httpx.post(f"{collector.http}/api/v1/dismissals", json=about, timeout=60)
+    assert (answer.status_code, said in answer.json()["detail"]) == (status, True), answer.text

@@ -1,0 +1,121 @@
+"""A finding that a person dismisses counts nowhere, until the person withdraws this."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.show.api.overview import window_rates
+from pandaeval_collector.store import Dismissal, people
+from pandaeval_collector.store.failing import read_failures
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.listed import Wanted
+from pandaeval_collector.store.rates import read_rates
+from pandaeval_otel.wire.labels import HumanLabel
+from support.ferry_desk import MS, span
+from support.line import RunningLine
+from support.made_traces import START_NS, MadeTrace
+from support.two_lines import QUIET
+from unit.pipeline.line.test_recoveries import CLAIMED, TALK
+
+
+def _crash() -> MadeTrace:
+    trace_id = (9).to_bytes(16, "big")
+    root = span(trace_id, 0, b"", "invoke_agent desk", START_NS, 90, {"gen_ai.operation.name": "invoke_agent"})
+    for key, value in (("gen_ai.agent.name", "desk"), ("gen_ai.conversation.id", "s")):
+        root.attributes.add(key=key).value.string_value = value
+    root.status.code, root.status.message = 2, "ConnectionError: refused"
+    child = span(trace_id, 1, root.span_id, "chat m", START_NS + MS, 50, {"gen_ai.operation.name": "chat"})
+    return MadeTrace(trace_id, "s", "shop", (child, root))
+
+
+CRASH = _crash()
+
+
+async def _dismiss(line: RunningLine, trace: MadeTrace, metric: str = "trace.response", undone: bool = False) -> None:
+    label = HumanLabel(trace.trace_id.hex(), metric, None, True, "mia", 1.0, "the tool succeeded")
+    await line.pipeline.commit(lambda: _asked(line, Dismissal(label, undone)))
+
+
+async def _asked(line: RunningLine, asked: Dismissal) -> Any:
+    return line.line.dismiss(asked)
+
+
+def _counted(line: RunningLine) -> dict[str, Any]:
+    finder = Finder(line.folder)
+    try:
+        failed, groups, _ = read_failures(finder, Wanted())
+        rates = {rate.metric: (rate.passed, rate.failed) for rate in window_rates(read_rates(finder, Wanted()))}
+        bad = {row.facts["id"] for row in finder.traces(Wanted(failed=True)).rows}
+    finally:
+        finder.close()
+    return {"failed": {(row.trace_id, row.label) for row in failed}, "groups": groups, "rates": rates, "bad": bad}
+
+
+def _reliability(line: RunningLine) -> float:
+    """The last score; without any other signal the session has none."""
+    score = [each for each in line.results() if each["metric"] == "agent_reliability"][-1]["score"]
+    return 2.0 if score is None else float(score)
+
+
+@pytest.mark.parametrize("trace", [CLAIMED, CRASH], ids=["false_success", "error"])
+async def test_a_dismissed_finding_counts_nowhere_and_comes_back(tmp_path: Path, trace: MadeTrace) -> None:
+    async with RunningLine(tmp_path) as line:
+        for each in (trace, TALK):
+            await line.send(each)
+        await line.settle()
+        before, low = _counted(line), _reliability(line)
+        [original] = line.of(trace, "response")
+        assert original["success"] is False
+        assert {id_ for id_, _ in before["failed"]} == {trace.trace_id.hex()}
+
+        await _dismiss(line, trace)
+        await line.settle()
+        after = _counted(line)
+        standing = line.of(trace, "response")[-1]
+        assert (standing["label"], standing["success"], standing["score"]) == ("dismissed", None, original["score"])
+        assert (standing["revision"], standing["reason"]) == (2, original["reason"])
+        assert (after["failed"], after["bad"]) == (set(), set())
+        assert after["rates"]["response"] == (before["rates"]["response"][0], 0)
+        assert [group.count for group in after["groups"].values()] == [0]
+        assert _reliability(line) > low
+        [label] = people.labels(line.store.reads.connection())
+        assert (label.annotator, label.passed, label.comment) == ("mia", True, "the tool succeeded")
+
+        await _dismiss(line, trace, undone=True)
+        await line.settle()
+        again = _counted(line)
+        assert again == {**before, "groups": again["groups"]}
+        assert [group.count for group in again["groups"].values()] == [1]
+        assert line.of(trace, "response")[-1]["id"] == original["id"]
+        assert _reliability(line) == low
+        assert not [*people.labels(line.store.reads.connection())]
+
+
+async def test_late_spans_do_not_bring_a_dismissed_finding_back(tmp_path: Path) -> None:
+    late = CLAIMED.spans[1]
+    async with RunningLine(tmp_path) as line:
+        await line.send(CLAIMED, [each for each in CLAIMED.spans if each is not CLAIMED.spans[0]])
+        await line.wait(QUIET)
+        assert line.of(CLAIMED, "response")[-1]["success"] is False, late.name
+        await _dismiss(line, CLAIMED)
+        await line.send(CLAIMED)
+        await line.wait(QUIET)
+        await line.settle()
+        assert line.of(CLAIMED, "response")[-1]["label"] == "dismissed"
+        assert _counted(line)["failed"] == set()
+
+
+async def test_what_did_not_fail_cannot_be_dismissed(tmp_path: Path) -> None:
+    async with RunningLine(tmp_path) as line:
+        await line.send(TALK)
+        await line.settle()
+        before = line.results()
+        await _dismiss(line, TALK)
+        await _dismiss(line, replace(TALK, trace_id=b"\1" * 16))
+        await _dismiss(line, TALK, undone=True)
+        assert line.results() == before
+        assert not line.store.people.has_labels()
