@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import ReadableSpan
 
@@ -28,6 +27,9 @@ def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> byte
 
 
 def logs_to_bytes(records: Sequence[Any], redact: Redact | None) -> bytes:
+    # Not at the top: most applications have no log events, and the SDK's logs take time to import.
+    from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
+
     request = encode_logs(records)
     if redact is not None:
         for record in (r for rl in request.resource_logs for scoped in rl.scope_logs for r in scoped.log_records):
