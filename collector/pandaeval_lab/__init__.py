@@ -11,6 +11,12 @@ from pandaeval_otel.base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pandaeval_lab.cases import Case as Case, Trial as Trial, TrialContext as TrialContext
+    from pandaeval_lab.cli._case_api import (
+        CaseOutcome as CaseOutcome,
+        CaseRunResults as CaseRunResults,
+        load_cases as load_cases,
+        run_cases as run_cases,
+    )
     from pandaeval_lab.drill.edits import (
         AnswerEdit as AnswerEdit,
         ArgumentsEdit as ArgumentsEdit,
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "cases": "Case Trial TrialContext",
+    "cli._case_api": "CaseOutcome CaseRunResults load_cases run_cases",
     "drill.edits": "AnswerEdit ArgumentsEdit CustomEdit ToolResultEdit",
     "drill.fault": "Fault NotApplicableError Subject",
     "running.mocked": "MockedToolError mocked",

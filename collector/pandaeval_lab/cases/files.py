@@ -61,7 +61,7 @@ _FORMS = ("tuple[", "dict[", "literal[")
 _MOST_BYTES = 64 << 20
 _SUFFIXES = (".yaml", ".yml", ".json")
 _CASES = re.compile(r"""^(?:cases|\{?[ ]{0,8}"cases"):""", re.MULTILINE)
-_OF_A_FILE = {"name", "graders_from", "cases"}
+_OF_A_FILE = {"name", "graders_from", "cases", "personas", "user_prompt"}
 """Fields that may differ between the files of a run."""
 _CURE = "write a list of them, such as - id: refund-3, or a map with the key cases"
 _OTLP = ("resourceSpans", "resource_spans", "resourceLogs")

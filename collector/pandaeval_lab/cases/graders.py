@@ -23,6 +23,8 @@ Place = tuple[str | int, ...]
 CaseFault = tuple[Place, str]
 """The place of a fault, and its text."""
 _MOST = 5
+_LEAST_FAILURES = 20
+"""As the source, Agent Evaluation Framework, recommends."""
 
 
 def doubts(suite: Suite) -> Iterator[str]:
@@ -34,6 +36,12 @@ def doubts(suite: Suite) -> Iterator[str]:
         yield (
             f"{several} without anything that a run could fail ({some(idle)}): no trial is decided before there "
             "is an expectation, such as expected_tools, expected_outcome or expected_answer"
+        )
+    failures = sum(bool(case.recorded or case.absent) for case in suite.cases)
+    if 0 < failures < _LEAST_FAILURES:
+        yield (
+            f"{failures} of the cases come from recorded runs; a regression suite should begin with at least "
+            f"{_LEAST_FAILURES} failures from production"
         )
     same: dict[str, list[str]] = {}
     for case in suite.cases:

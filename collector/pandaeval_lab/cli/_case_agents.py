@@ -14,6 +14,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import console, table
 from pandaeval_collector.show.view.compared import change_text
 from pandaeval_collector.show.view.texts import NONE, number
+from pandaeval_lab.cli._case_results import by_case
 from pandaeval_lab.passk.attempts import CaseOutcomes, slim, trials
 from pandaeval_lab.passk.gate import drop
 
@@ -89,12 +90,11 @@ def _counts(documents: Sequence[Document], key: str) -> dict[str, tuple[int, int
 
 
 def _scores(documents: Sequence[Document], key: str) -> dict[str, list[float]]:
-    of_sessions = {each["session_id"]: each["metadata"]["case"] for each in documents if each["metadata"].get("case")}
     found: dict[str, list[float]] = {}
-    for each in documents:
-        case = each["metadata"].get("case") or of_sessions.get(each["session_id"])
-        if case and f"{each['level']}.{each['metric']}" == key and each["score"] is not None:
-            found.setdefault(case, []).append(each["score"])
+    for case, results in by_case(documents).items():
+        scores = [each["score"] for each in results if f"{each['level']}.{each['metric']}" == key]
+        if known := [score for score in scores if score is not None]:
+            found[case] = known
     return found
 
 

@@ -41,6 +41,16 @@ class CollectedResults(Stage):
                 self.cases = stage.counts()
 
 
+def by_case(documents: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Group results by the case that they name, else by that of their session."""
+    of_sessions = {each["session_id"]: each["metadata"]["case"] for each in documents if each["metadata"].get("case")}
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for each in documents:
+        if case := each["metadata"].get("case") or of_sessions.get(each["session_id"]):
+            found.setdefault(case, []).append(each)
+    return found
+
+
 class Transcripts(Stage):
     """Collects the conversation of each trial, and prints it if ``shown``."""
 

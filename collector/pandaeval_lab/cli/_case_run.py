@@ -134,7 +134,7 @@ def run(options: CaseRunOptions) -> None:
 def suite_of_run(options: CaseRunOptions) -> Suite:
     """Read the chosen cases of a run. Raises ``UserError``."""
     config = config_with_trials(options.config)
-    return _chosen(read_suites(case_files(options.files), config.metrics.modules), options)
+    return chosen(read_suites(case_files(options.files), config.metrics.modules), options)
 
 
 class CaseRun:
@@ -273,7 +273,8 @@ def _write_spans(receiver: SpanReceiver, run: CaseRun, is_remote: bool) -> None:
     receiver.write(run.folder / "spoilt.pb", spoilt - kept)
 
 
-def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
+def chosen(suite: Suite, options: CaseRunOptions) -> Suite:
+    """Return the suite with the cases of ``only``. Raises ``UserError`` for a case without user messages."""
     wanted = _only([case.id for case in suite.cases], options)
     cases = tuple(case for case in suite.cases if case.id in wanted)
     for case in cases:

@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import replace
 from statistics import fmean
 
+from pandaeval_collector.analysis.stats.tools import tool_band
 from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_lab.cases.trial import Trial, TrialContext, interactions
@@ -49,11 +50,12 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         return _NOT_CAPTURED
     reason, found = differences(expected, calls), weighed(trial, context, expected, calls)
     if expected and not calls:
-        return Score(0.0, reason, {**found.parts, "utilization": 0.0, "is_correct": False})
+        return Score(0.0, reason, {**found.parts, "utilization": 0.0, "is_correct": False, "band": tool_band(0.0)})
     if found.value is None and found.most >= context.threshold - TOLERANCE:
         return replace(_NOT_JUDGED, metadata=found.parts)
     passed = found.least >= context.threshold - TOLERANCE
-    return Score(found.least, reason, {**found.parts, "weights": found.weights, "is_correct": passed})
+    told = {"weights": found.weights, "is_correct": passed, "band": tool_band(found.least)}
+    return Score(found.least, reason, {**found.parts, **told})
 
 
 def _of_conversation(trial: Trial, context: TrialContext) -> Finding | None:
@@ -70,7 +72,8 @@ def _of_conversation(trial: Trial, context: TrialContext) -> Finding | None:
     if not scores or (unknown is not None and not wrong):
         return unknown
     reason = wrong or f"the calls of {len(scores)} interactions are as expected"
-    return Score(fmean(scores.values()), reason, {"interactions": scores}, failed=bool(wrong))
+    mean = fmean(scores.values())
+    return Score(mean, reason, {"interactions": scores, "band": tool_band(mean)}, failed=bool(wrong))
 
 
 METRIC = trial_metric(

@@ -1,4 +1,4 @@
-"""The agent under test, whatever its kind: what it is given, what it returns, and what is known of its work."""
+"""The agent under test, of any kind: its context, its answer, and the log of its turns."""
 
 from __future__ import annotations
 

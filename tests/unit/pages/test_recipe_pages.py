@@ -27,7 +27,7 @@ def _blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", (DOCS / f"{page}.md").read_text(), re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", ["start/openai-agents", "start/langgraph", "guides/ci"])
+@pytest.mark.parametrize("page", ["start/openai-agents", "start/langgraph", "guides/ci", "guides/pytest"])
 def test_python_compiles(page: str) -> None:
     blocks = _blocks(page, "python")
     assert blocks

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_lab.cases.files import read_suite
-from pandaeval_lab.cli._case_run import CaseRunOptions, _chosen
+from pandaeval_lab.cli._case_run import CaseRunOptions, chosen as _chosen
 from pandaeval_lab.running.simulated import RULES
 from support.deploy import ROOT
 

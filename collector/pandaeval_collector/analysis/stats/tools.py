@@ -43,3 +43,11 @@ def common_order(one: Sequence[str], other: Sequence[str]) -> int:
             row[at] = diagonal + 1 if item == candidate else max(above, row[at - 1])
             diagonal = above
     return row[-1]
+
+
+def tool_band(score: float) -> str:
+    """Return the source's band of a tool score: ``perfect``, ``good`` (from 0.75), ``moderate`` (from 0.5) or
+    ``poor``.
+    """
+    limits = {"perfect": 1.0, "good": 0.75, "moderate": 0.5}
+    return next((band for band, least in limits.items() if score >= least - 1e-9), "poor")

@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from pandaeval_collector.analysis.stats.tools import tool_band
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cases import Case, Suite, Trial, read_suite
 from pandaeval_lab.cases.files import CaseFileError
+from pandaeval_lab.cases.graders import doubts
 from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
 from pandaeval_lab.cases.trial import source_of
 from pandaeval_lab.report.layers import LayerReport
@@ -523,3 +525,19 @@ def test_the_end_state_and_own_graders_need_no_spans_if_they_read_none(tmp_path:
     case = {"expected_outcome": {"sent": True}, "end_state_from": f"{own}:state", "graders": [f"{own}:polite"]}
     assert score(case, "trial_correct", trace(attributes=UNTRACED)) == 1.0
     assert score({"graders": [f"{own}:calm"]}, "calm", trace(attributes=UNTRACED)) == Why.NO_CONTENT
+
+
+@pytest.mark.parametrize(
+    ("score", "band"),
+    [(1.0, "perfect"), (0.99, "good"), (0.75, "good"), (0.74, "moderate"), (0.5, "moderate"), (0.49, "poor")],
+)
+def test_bands_of_the_tool_score_are_those_of_the_source(score: float, band: str) -> None:
+    assert tool_band(score) == band
+
+
+@pytest.mark.parametrize(("recorded", "noted"), [(0, False), (1, True), (19, True), (20, False)])
+def test_a_suite_with_fewer_than_twenty_failures_has_a_note(recorded: int, noted: bool) -> None:
+    absent = [{"metric": "trace.response", "label": "false_success"}]
+    cases = [{"id": str(at), "absent": absent} for at in range(recorded)] or [{"id": "other", "exit_code": 0}]
+    told = " ".join(doubts(Suite.model_validate({"cases": cases})))
+    assert ("at least 20 failures from production" in told) == noted

@@ -14,7 +14,7 @@ Source: PandaProbe, trace metrics, *Argument Correctness*.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Annotated, Any, Literal
 
@@ -22,6 +22,7 @@ from pydantic import Field
 
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.judge.run_facts import thoughts
 from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
     USER_INPUT,
@@ -44,6 +45,7 @@ _PLAIN = re.compile(
 )
 _TITLED = re.compile(r"\b\d+ validation errors? for (?:call\[)?([\w.\- ]{1,120})", re.IGNORECASE)
 _LOOKED_AT = 4000
+_MOST_REASONING = 300
 MAX_JUDGED = 40
 _NAME = 50
 """Characters of a name in the question, so that no call is missing from it."""
@@ -123,6 +125,8 @@ def _share(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | No
             verdicts.append({"call": number, "verdict": "no", "reason": _REFUSED})
         else:
             verdicts.append({"call": number, "verdict": said_of.verdict, "reason": said_of.reason})
+    for each, reasoning in zip(verdicts, _reasoning(trace, sorted(found)), strict=True):
+        each |= {"reasoning": reasoning} if reasoning else {}
     right = sum(each["verdict"] == "yes" for each in verdicts)
     known = sum(each["verdict"] != "unknown" for each in verdicts)
     if not known:
@@ -142,6 +146,15 @@ def _share(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | No
         coverage=known / len(trace.tool_calls),
         span_ids=tuple(trace.tool_calls[each["call"] - 1].span_id for each in verdicts if each["verdict"] == "no"),
     )
+
+
+def _reasoning(trace: Trace, numbers: Sequence[int]) -> Iterator[str]:
+    """Yield the agent's last thought or remark before each call, since the call before it."""
+    spoken = thoughts(trace)
+    for number in numbers:
+        since = trace.tool_calls[number - 2].start_ns if number > 1 else 0
+        own = [text for time, _, text in spoken if since <= time <= trace.tool_calls[number - 1].start_ns]
+        yield own[-1][:_MOST_REASONING] if own else ""
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -1,0 +1,121 @@
+"""The pytest plug-in and the Python API, in pytest processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+PLUGIN = "pandaeval_lab.cli._pytest_plugin"
+AGENT = "def answer(message):\n    return 'Order 17 is refunded.'\n"
+CASES = """
+cases:
+- {id: green, inputs: {task: Refund order 17}, output_format: {contains: [refunded]}}
+- {id: red, inputs: {task: Refund order 18}, output_format: {contains: [order 18]}}
+- {id: hard, kind: capability, inputs: {task: Refund order 19}, output_format: {contains: [order 19]}}
+- {id: open, inputs: {task: Refund order 20}, open: [expected_tools]}
+"""
+TESTS = """
+from pandaeval_lab import load_cases, run_cases
+
+def answer(message, context):
+    return f"Done: {message}"
+
+def test_hand_written(pandaeval):
+    results = pandaeval.run("cases/shop.yaml", agent=answer, only=["red", "green"], trials=2)
+    assert not results.passed
+    assert results["red"].passed and results["red"].correct == 2
+    assert results["green"].failures[0].startswith("case green: 2 of 2 trials not correct")
+    assert "user: Refund order 17" in results["green"].transcripts["1"]
+    assert results.mean("trial_correct") == 0.5 == results.mean("trial.trial_correct")
+    assert results["red"].mean("output_format") == 1.0
+    assert str(results) == results.failures[0]
+
+class Agent:
+    async def send(self, message):
+        return "Order 18 is refunded."
+
+def test_api(tmp_path):
+    suite = load_cases("cases")
+    assert [case.id for case in suite.cases] == ["green", "red", "hard", "open"]
+    results = run_cases(suite, Agent, output=tmp_path / "run", only=["red"])
+    assert results.passed, results
+    assert list(results) == ["red"]
+    assert (results.folder / "results.jsonl").exists()
+    assert "red" in (results.folder / "summary.txt").read_text()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "app.py").write_text(AGENT)
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases/shop.yaml").write_text(CASES)
+    (tmp_path / "cases/compose.yaml").write_text("services: {}")
+    (tmp_path / "test_shop.py").write_text(TESTS)
+    return tmp_path
+
+
+def _pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PANDAEVAL", "PYTEST", "OTEL_"))}
+    paths = os.pathsep.join(each for each in sys.path if each)
+    environ = {**kept, "PYTHONPATH": paths, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "no:cacheprovider", "-rA", *options]
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=280)
+
+
+def test_each_case_is_a_test_with_its_outcome(folder: Path) -> None:
+    done = _pytest(folder, "--pandaeval", "--pandaeval-agent", "app:answer", "--junitxml", "junit.xml", "cases")
+    assert done.returncode == 1, done.stdout
+    lines = done.stdout.splitlines()
+    assert "PASSED cases/shop.yaml::green" in lines
+    assert any(line.startswith("FAILED cases/shop.yaml::red") for line in lines)
+    assert any(line.startswith("XFAIL cases/shop.yaml::hard") for line in lines)
+    assert "PASSED cases/shop.yaml::gates" in lines
+    assert "1 failed, 2 passed, 1 skipped, 1 xfailed" in done.stdout
+    assert "case red: 1 of 1 trial not correct" in done.stdout
+    assert "user: Refund order 18" in done.stdout
+    suites = ElementTree.parse(folder / "junit.xml").iter("testcase")
+    assert [case.get("name") for case in suites if case.find("failure") is not None] == ["red"]
+
+
+def test_selected_cases_alone_are_run(folder: Path) -> None:
+    (folder / "pytest.ini").write_text("[pytest]\npandaeval_agent = app:answer\npandaeval_output = runs\n")
+    done = _pytest(folder, "--pandaeval", "cases/shop.yaml", "-k", "green or gates")
+    assert done.returncode == 0, done.stdout
+    report = ElementTree.parse(folder / "runs/shop/cases.xml").iter("testcase")
+    assert [case.get("name") for case in report] == ["green [1]"]
+
+
+def test_tests_written_by_hand_use_fixture_and_api(folder: Path) -> None:
+    done = _pytest(folder, "test_shop.py")
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
+
+
+def test_a_named_file_without_cases_is_an_error(folder: Path) -> None:
+    done = _pytest(folder, "--pandaeval", "cases/compose.yaml")
+    assert done.returncode == 2, done.stdout
+    assert "services: is no field" in done.stdout
+
+
+def test_an_unused_plugin_loads_nothing_and_collects_no_case(folder: Path) -> None:
+    (folder / "test_light.py").write_text(
+        "import sys\n"
+        "def test_light():\n"
+        "    heavy = ('pandaeval_collector', 'opentelemetry', 'pydantic', 'grpc', 'yaml')\n"
+        "    assert not [name for name in sys.modules if name.startswith(heavy)]\n"
+    )
+    done = _pytest(folder, "test_light.py", "cases")
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+
+
+def test_the_entry_point_names_the_plugin() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "collector/pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"pandaeval": PLUGIN}
