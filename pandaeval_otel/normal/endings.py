@@ -67,7 +67,7 @@ def ending(trace: Trace, raws: Sequence[RawSpan]) -> tuple[str, str]:
         return found
     turn = trace.turns[-1] if trace.turns else None
     said = (trace.output or "") if turn is None else turn.assistant or turn.user or ""
-    if _NOTICE.fullmatch(said[-_OF_ANSWER:].strip().rpartition("\n")[2]) is not None:
+    if _NOTICE.fullmatch(said[-_OF_ANSWER:].strip().rpartition("\n")[2]):
         return STOPPED, said.strip()[-_LONGEST:]
     attributes = {raw.span_id: raw.attributes for raw in raws}
     ends = {span.span_id: end for span in trace.spans if (end := _own_end(span, attributes, trace))[0]}
@@ -78,7 +78,7 @@ def ending(trace: Trace, raws: Sequence[RawSpan]) -> tuple[str, str]:
 def _by_error(error: str | None, trace: Trace) -> tuple[str, str]:
     if error is None:
         return "", ""
-    if _CUT_OFF.search(error) is not None:
+    if _CUT_OFF.search(error):
         return TRUNCATED, error[:_LONGEST]
     late = any(span.error is not None and _TIMED_OUT.search(span.error) for span in trace.spans)
     if late or _CANCELLED.search(error) is None:
@@ -98,11 +98,11 @@ def _own_end(span: Span, attributes: Mapping[str, Mapping[str, Any]], trace: Tra
 
 
 def _stated(attributes: Mapping[str, Any], *, is_captured: bool) -> str:
-    stated = next((attributes[key] for key in _REASON_KEYS if attributes.get(key)), None)
+    stated = next(filter(None, map(attributes.get, _REASON_KEYS)), None)
     if stated is None and not is_captured:
         stated = _of_message(attributes)
-    if isinstance(stated, list | tuple):
-        return str(stated[-1] or "") if stated else ""
+    if isinstance(stated, list | tuple) and stated:
+        stated = stated[-1]
     return str(stated or "")
 
 

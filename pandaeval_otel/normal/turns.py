@@ -37,13 +37,13 @@ def turns(tree: Tree) -> Turns:
     for root in tree.roots:
         if root.kind in RUNS:
             exchanges += _of_run(root, tree)
-    if not exchanges:
-        calls = own_calls([root for root in tree.roots if root.kind is _LLM])
-        exchanges = [_of_calls(group) for group in by_user_message(calls)]
+    if all(exchange.question == exchange.answer == NOTHING for exchange in exchanges):
+        # There is no run, or streaming lost the parents of its model calls.
+        calls = own_calls([span for span in tree.spans if span.kind is _LLM and tree.above(span) is None])
+        exchanges = [_of_calls(group) for group in by_user_message(calls)] or exchanges
     exchanges = _without_handovers(exchanges)
     notes = dict.fromkeys(note for exchange in exchanges for note in exchange.notes)
-    pending = bool(exchanges) and exchanges[-1].answer.pending
-    return Turns(tuple([_turn(exchange) for exchange in exchanges]), pending, tuple(notes))
+    return Turns(tuple(map(_turn, exchanges)), bool(exchanges) and exchanges[-1].answer.pending, tuple(notes))
 
 
 def _turn(exchange: _Exchange) -> Turn:
@@ -155,7 +155,7 @@ def of_turn(trace: Trace, index: int) -> Trace:
     if len(turns) == 1:
         return trace
     is_last = index + 1 == len(turns)
-    since = 0 if index == 0 else turn.start_ns
+    since = turn.start_ns if index else 0
     until = _NEVER if is_last else turns[index + 1].start_ns
     spans = tuple([span for span in trace.spans if since <= span.start_ns < until])
     parts = [part for span in spans for part in all_parts(span.output)]

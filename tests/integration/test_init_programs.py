@@ -24,6 +24,9 @@ from tests.support.model_server import ModelServer
 from tests.support.script import Call, Conversation, Reply
 
 _TOOLS = ("npm", "go", "jbang")
+_POM = """<project><modelVersion>4.0.0</modelVersion><groupId>shop</groupId><artifactId>shop</artifactId>
+<version>1</version><dependencies>{}</dependencies></project>"""
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 _NAMES = {"livekit": "shop_agent", "pipecat": "shop"}
 """Agents with fixed names."""
 
@@ -75,7 +78,7 @@ def _command(text: str, folder: Path) -> list[str]:
     if "//   jbang" in text:
         file = "ShopAgent.java" if "ShopAgent.java" in text else "agent.kt"
         (folder / file).write_text(text)
-        return ["jbang", file]
+        return ["jbang", file] if shutil.which("jbang") else _with_maven(text, folder)
     (said,) = re.findall(r"^(?:#|//)   (?:pip|npm) install (.+)$", text, re.MULTILINE)
     packages = [each.strip('"') for each in said.split() if each != "."]
     if text.startswith("//"):
@@ -87,14 +90,36 @@ def _command(text: str, folder: Path) -> list[str]:
     return [str(install(folder / "venv", packages)), "agent.py"]
 
 
+def _with_maven(text: str, folder: Path) -> list[str]:
+    """Fetch the jars and compile the program."""
+    jars = [_DEPENDENCY.format(*each.split(":")) for each in re.findall(r"^//DEPS (\S+)$", text, re.MULTILINE)]
+    (folder / "pom.xml").write_text(_POM.format("".join(jars)))
+    fetch = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"]
+    compiled = ["javac", "-parameters", "-cp", "jars/*", "-d", "classes", "ShopAgent.java"]
+    for command in (fetch, compiled):
+        subprocess.run(command, cwd=folder, check=True)
+    return ["java", "-cp", f"classes{os.pathsep}jars/*", "ShopAgent"]
+
+
+def _missing(text: str) -> str:
+    """Return why this machine cannot run the program, or nothing."""
+    tool = next((each for each in _TOOLS if f"//   {each} " in text), "")
+    if not tool or shutil.which(tool):
+        return ""
+    if tool != "jbang":
+        return f"{tool} is not installed"
+    if "ShopAgent.java" in text and shutil.which("mvn") and shutil.which("javac"):
+        return ""
+    return "neither JBang nor Maven with a JDK can run this program here"
+
+
 @pytest.mark.e2e
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", programs())
 def test_a_program_makes_scores(name: str, tmp_path: Path) -> None:
     text = printed(name)
-    tool = next((each for each in _TOOLS if f"//   {each} " in text), "")
-    if tool and shutil.which(tool) is None:
-        pytest.skip(f"{tool} is not installed")
+    if reason := _missing(text):
+        pytest.skip(reason)
     command = _command(text, tmp_path)
     with ModelServer({"shop": _script}) as model, CollectorProcess(tmp_path / "collector") as collector:
         collector.start()

@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self._json(200, {"object": "list", "data": [model]})
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+        body = json.loads(self._body() or b"{}")
         scenario, _, rest = self.path.partition("?")[0].lstrip("/").partition("/")
         route = rest.rpartition(":")[2] if ":" in rest else rest.removeprefix("v1/")
         owner = cast(_Http, self.server).owner
@@ -100,6 +100,16 @@ class _Handler(BaseHTTPRequestHandler):
         if wire is responses:
             body = responses.with_history(body, owner.histories)
         return self._answer(wire, script, body, streamed=bool(body.get("stream")) or route.startswith("stream"))
+
+    def _body(self) -> bytes:
+        if self.headers.get("transfer-encoding") != "chunked":  # the JDK's client sends chunks
+            return self.rfile.read(int(self.headers.get("content-length") or 0))
+        chunks = []
+        while size := int(self.rfile.readline(), 16):
+            chunks.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(chunks)
 
     def _answer(self, wire: Wire, script: Script, body: dict[str, Any], *, streamed: bool) -> None:
         conversation = wire.parse(body)

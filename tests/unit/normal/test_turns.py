@@ -327,3 +327,48 @@ def test_a_list_that_was_cut_in_a_result_keeps_the_message_that_has_no_answer_ye
         spans = Spans()
         spans.llm(None, history, "It fails.")
         assert turns(Tree(spans())).turns[0].user is None, "a later message may be lost"
+
+
+class TestAnEmptyAgentBesideItsModelCalls:
+    """Streams lose parents of model calls, as in Spring AI."""
+
+    @pytest.mark.parametrize("step", [False, True])
+    @pytest.mark.parametrize("agent_first", [False, True])
+    def test_question_and_answer_come_from_the_calls(self, agent_first: bool, step: bool) -> None:
+        spans = Spans()
+        top = spans.add(Kind.OTHER)
+        if agent_first:
+            spans.agent(top)
+        spans.llm(spans.add(Kind.STEP, top) if step else top, [HI], "hello")
+        if not agent_first:
+            spans.agent(top)
+        assert shown(spans) == [("hi", "hello")]
+
+    def test_several_questions_are_several_turns(self) -> None:
+        spans = Spans()
+        top = spans.add(Kind.OTHER)
+        spans.agent(top)
+        spans.llm(top, [HI], "hello")
+        spans.llm(top, [HI, says("hello"), user("bye")], "see you")
+        assert shown(spans) == [("hi", "hello"), ("bye", "see you")]
+
+    def test_a_workflow_too(self) -> None:
+        spans = Spans()
+        top = spans.add(Kind.OTHER)
+        spans.add(Kind.WORKFLOW, top)
+        spans.llm(top, [HI], "hello")
+        assert shown(spans) == [("hi", "hello")]
+
+    def test_models_of_tools_do_not_answer(self) -> None:
+        spans = Spans()
+        top = spans.add(Kind.OTHER)
+        spans.agent(top)
+        spans.llm(spans.tool(top), [HI], "hello")
+        assert shown(spans) == [(None, None)]
+
+    def test_an_agent_with_an_answer_keeps_it(self) -> None:
+        spans = Spans()
+        top = spans.add(Kind.OTHER)
+        spans.llm(spans.agent(top), [HI], "hello")
+        spans.llm(top, [user("Name this chat.")], "Greeting")
+        assert shown(spans) == [("hi", "hello")]

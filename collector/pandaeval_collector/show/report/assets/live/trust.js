@@ -18,14 +18,15 @@ async function trustPage() {
   const all = new URLSearchParams({ window: "all" });
   whole = (await ask("/overview")).body;
   rated = await ratesOf(all);
-  const held = body.items;
+  const held = body.items, key = `${judged().level}.correctness`, of = judged().all + judged().open ? ` --metric ${key}` : "";
   return [el("h1", {}, "Trust"), el("p", { class: "lead" }, "How reliable the pass rates are. Human labels on sampled runs correct the judge's pass rate and give it an interval."),
     el("div", { class: "cards two" }, judging(),
       el("section", { class: "card" }, el("h2", {}, "Corrected pass rates"), corrected(null, all) && el("p", {}, "Handled correctly: ", el("b", {}, corrected(null, all))), el("p", {}, "With 50 labels on sampled runs, /metrics has pandaeval_pass_rate and its interval, by metric and agent."),
-        copied(["next --n 20 --out todo.csv", "import todo.csv", "rates"].map((each) => `pandaeval labels ${each} --store ${shellWord(whole.data)}`).join("\n"), true),
-        el("p", {}, "To review unclear runs first (their labels enter no rate):"), copied(`pandaeval labels next --unclear --out unclear.csv --store ${shellWord(whole.data)}`, true)), unscored(all),
+        copied([`next${of} --n 20 --out todo.csv`, "import todo.csv", "rates"].map((each) => `pandaeval labels ${each} --store ${shellWord(whole.data)}`).join("\n"), true),
+        el("p", {}, "To review unclear runs first (their labels enter no rate):"), copied(`pandaeval labels next${of} --unclear --out unclear.csv --store ${shellWord(whole.data)}`, true)), unscored(all),
       el("section", { class: "card" }, el("h2", {}, "Detection rate"), el("p", {}, "A drill plants known faults into copies of your good runs and counts the faults that metrics find. It needs no labels and no model."),
         copied(`pandaeval drill --store ${shellWord(whole.data)}`, true), el("p", { class: "muted" }, "Run it on the machine of the collector."))),
+    of ? await review(key) : null,
     el("h2", {}, "Human labels ", el("small", {}, held.length ? `the newest ${number(held.length)}` : "none yet: add labels with the buttons beside a score")),
     held.length ? el("section", { class: "card flush" }, held.map((label) => el("a", { class: "example", href: label.trace_id ? `#/trace/${label.trace_id}` : `#/session/${encodeURIComponent(label.session_id)}` },
       el("span", {}, metricName(label.metric), " ", el("code", { class: "muted" }, label.metric)), el("span", {}, label.passed === null ? score(label.score) : label.passed ? "✓ passes" : "✗ fails", " ", label.annotator ? el("small", {}, label.annotator) : null), el("span", { class: "when" }, when(label.at))))) : null];

@@ -1,0 +1,103 @@
+"""The queue of verdicts to label on the page *Trust*, and its commands as printed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+
+from pandaeval_collector.show.api.work import PageWork, Work
+from pandaeval_collector.store import JudgedRow, Store, WriteSet, people
+from support.api import Lookouts, listening
+from support.chromium import Page, chromium
+from support.versions import RUNS, UNCLEAR, fill
+
+PROGRAM = chromium()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
+KEYS = "session.correctness", "session.user_friction"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = fill(tmp_path)
+    rows = [JudgedRow("session-1-5", key, "", "desk", 0.9, True, 0.5, "m", "1", 1.0) for key in KEYS]
+    made.commit(WriteSet(judged=rows)).result()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def address(store: Store) -> Iterator[str]:
+    lookouts = Lookouts(store.path, Work(store, page=PageWork({})))
+    with listening(Starlette(routes=lookouts.routes)) as url:
+        yield url
+    lookouts.close()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    assert PROGRAM is not None
+    with Page(PROGRAM, tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+        assert opened.complaints == []
+
+
+def _labels(store: Store) -> dict[str, bool | None]:
+    return {label.unit: label.passed for label in people.labels(store.reads.connection())}
+
+
+def test_unclear_verdicts_come_first_and_a_key_labels_them(page: Page, address: str, store: Store) -> None:
+    page.visit(f"{address}/#/trust")
+    assert "=2+3" in page.text(".review")
+    assert "Unclear" in page.text(".review")
+    page.run("document.querySelector('.review button').focus()")
+    page.press("r")
+    page.wait("document.querySelector('.review').innerText.includes('Saved')")
+    assert [*_labels(store).values()] == [True]
+    page.press("w")
+    page.wait("!document.querySelector('.review').innerText.includes('Unclear')")
+    assert sorted(map(str, _labels(store).values())) == ["False", "True"]
+    assert len(_labels(store)) == UNCLEAR["1"]
+    assert "Agree (a)" in page.text(".review")
+    page.run("[...document.querySelectorAll('.review button')].find((each) => /^Undo/.test(each.innerText)).click()")
+    page.wait("document.querySelector('.review').innerText.includes('Unclear')")
+    assert len(_labels(store)) == 1
+
+
+def test_disagreeing_labels_the_opposite(page: Page, address: str, store: Store) -> None:
+    page.visit(f"{address}/#/trust")
+    for _ in range(UNCLEAR["1"]):
+        page.run("[...document.querySelectorAll('.review button')].find((each) => each.innerText === 'Skip').click()")
+    failed = "Handled correctly" not in page.text(".review")
+    page.run("document.querySelectorAll('.review .choices button')[1].click()")
+    page.wait("document.querySelector('.review').innerText.includes('Saved')")
+    assert [*_labels(store).values()] == [failed]
+    assert sum(RUNS.values()) > 50
+
+
+def test_the_printed_commands_work(page: Page, address: str, store: Store, tmp_path: Path) -> None:
+    page.visit(f"{address}/#/trust")
+    printed = page.run("[...document.querySelectorAll('.snippet code')].map((each) => each.textContent)")
+    commands = [line for text in printed for line in text.splitlines() if line.startswith("pandaeval labels")]
+    assert len(commands) == 4
+    folder = tmp_path / "here"
+    folder.mkdir()
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for line in commands:
+        ran = subprocess.run(
+            shlex.split(line), cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, (line, ran.stderr)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_fits_its_width(page: Page, address: str, width: int) -> None:
+    page.resize(width, 900)
+    page.visit(f"{address}/#/trust")
+    assert page.run("document.documentElement.scrollWidth") == width
