@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     )
     from pandaeval_otel.model.raw import RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
     from pandaeval_otel.processor.context import agent_turn, session_end, using_case, using_session, using_user
-    from pandaeval_otel.processor.processors import PandaEvalLogProcessor, PandaEvalSpanProcessor
+    from pandaeval_otel.processor.log_events import PandaEvalLogProcessor
+    from pandaeval_otel.processor.processors import PandaEvalSpanProcessor
     from pandaeval_otel.processor.results import wait_for_result, watch_results
 
 __all__ = [
@@ -83,7 +84,8 @@ _NAMES = {
     "ToolDefinition ToolRequest ToolResponse Trace Trigger Turn Usage",
     "model.raw": "RawEvent RawLink RawLog RawSpan Resource Scope",
     "processor.context": "agent_turn session_end using_case using_session using_user",
-    "processor.processors": "PandaEvalLogProcessor PandaEvalSpanProcessor",
+    "processor.log_events": "PandaEvalLogProcessor",
+    "processor.processors": "PandaEvalSpanProcessor",
     "processor.results": "wait_for_result watch_results",
 }
 """Public names, by the module below this package that defines them."""

@@ -19,7 +19,8 @@ def instrument() -> None:
         return
     try:
         # Not at the top: without an endpoint neither gRPC nor the SDK may be loaded.
-        from pandaeval_otel.processor.processors import PandaEvalLogProcessor, PandaEvalSpanProcessor
+        from pandaeval_otel.processor.log_events import PandaEvalLogProcessor
+        from pandaeval_otel.processor.processors import PandaEvalSpanProcessor
 
         tracers = trace.get_tracer_provider()
         add_span_processor = getattr(tracers, "add_span_processor", None)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import ReadableSpan
 
-from pandaeval_otel.base import semconv
 from pandaeval_otel.processor.settings import Redact
 from pandaeval_otel.wire.skeleton import Request
 
@@ -17,22 +15,21 @@ from pandaeval_otel.wire.skeleton import Request
 def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> bytes:
     """Return an ``ExportTraceServiceRequest``. Raises errors of ``redact`` and the encoder."""
     request = encode_spans(spans)
-    unsampled = {span.context.span_id.to_bytes(8, "big") for span in spans if not span.context.trace_flags.sampled}
-    if redact is not None or unsampled:
+    if redact is not None:
         for span in (s for r in request.resource_spans for scoped in r.scope_spans for s in scoped.spans):
-            if redact is not None:
-                span.name = redact("name", span.name) or ""
-                if span.status.message:
-                    span.status.message = redact("status.message", span.status.message) or ""
-                parts: list[Any] = [span, *span.events, *span.links]
-                for part in parts:
-                    _redact_pairs(part.attributes, redact)
-            if span.span_id in unsampled:
-                span.attributes.add(key=semconv.PANDAEVAL_SAMPLED).value.bool_value = False
+            span.name = redact("name", span.name) or ""
+            if span.status.message:
+                span.status.message = redact("status.message", span.status.message) or ""
+            parts: list[Any] = [span, *span.events, *span.links]
+            for part in parts:
+                _redact_pairs(part.attributes, redact)
     return bytes(request.SerializeToString())
 
 
 def logs_to_bytes(records: Sequence[Any], redact: Redact | None) -> bytes:
+    # Not at the top: most applications have no log events, and the SDK's logs take time to import.
+    from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
+
     request = encode_logs(records)
     if redact is not None:
         for record in (r for rl in request.resource_logs for scoped in rl.scope_logs for r in scoped.log_records):

@@ -1,13 +1,10 @@
-"""The span processor and its counterpart for log events."""
+"""The span processor."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
 from typing import Any, Unpack
 
 from opentelemetry.context import Context
-from opentelemetry.sdk._logs import LogRecordProcessor
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
 from pandaeval_otel.processor._scope import BAGGAGE, SCOPE, current, stamp
@@ -46,6 +43,8 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
     and :meth:`shutdown` block, and none raises. Under overload it drops and counts whole traces. Missing arguments come
     from the environment (docs/start/python.md). The constructor raises :class:`ValueError` for wrong arguments.
 
+    Unsampled spans are not sent, as in the SDK's processors.
+
     >>> from opentelemetry.sdk.trace import TracerProvider
     >>> provider = TracerProvider()
     >>> provider.add_span_processor(PandaEvalSpanProcessor(endpoint="localhost:4317"))
@@ -59,6 +58,8 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
             # Not the span: it would live until the worker has seen it, which costs more than all of this. Nor the
             # public property, which costs more than the append.
             item: Any = span._context
+            if not item.trace_flags.sampled:
+                return
             if context and (SCOPE in context or BAGGAGE in context):
                 scope = stamp(span, context)
                 if scope is not None:
@@ -73,45 +74,10 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
 
     def on_end(self, span: ReadableSpan) -> None:
         """Queue the ended ``span``, on the ending thread."""
+        if not (span.context and span.context.trace_flags.sampled):
+            return
         inbox = self._inbox
         if len(inbox) < inbox.room:
             inbox.append(span)
         else:
             inbox.full(span)
-
-
-class PandaEvalLogProcessor(Handover, LogRecordProcessor):
-    """Sends log events with the spans of their trace: records with an event name, structured body or ``gen_ai.*``
-    attributes.
-
-    Pass the arguments of :class:`pandaeval_otel.PandaEvalSpanProcessor`, so that both share a thread and traces arrive
-    whole.
-    """
-
-    def on_emit(self, log_record: Any) -> None:
-        """Queue an event within a trace, on the logging thread."""
-        try:
-            record = log_record.log_record
-            if record.trace_id and _is_event(record):
-                inbox = self._inbox
-                (inbox.append if len(inbox) < inbox.room else inbox.full)(_let_go(log_record))
-        except Exception:  # noqa: BLE001, S110 - no content of a record may disturb the application
-            pass
-
-    emit = on_emit  # earlier releases of the SDK call it by this name
-
-
-def _is_event(record: Any) -> bool:
-    if getattr(record, "event_name", None) or isinstance(record.body, Mapping):
-        return True
-    return any(key == "event.name" or key.startswith("gen_ai.") for key in record.attributes or ())
-
-
-def _let_go(log_record: Any) -> Any:
-    """Return the record without its context, which would keep spans alive."""
-    record = log_record.log_record
-    if not getattr(record, "context", None):
-        return log_record
-    whole, whole.log_record = copy.copy(log_record), copy.copy(record)
-    whole.log_record.context = Context()
-    return whole

@@ -26,7 +26,7 @@ MAX_NESTED = 1 << 15
 MAX_EVENT_ATTRIBUTES = 1 << 16
 """Most attributes of all events of a span, and of all its links."""
 MAX_ITEMS = 1 << 18
-"""Most resources, scopes and items of one stored request."""
+"""Most resources, scopes and items of a stored request."""
 MAX_FIELDS = 1 << 21
 """Maximum walked fields in a trace's large messages: about two seconds."""
 SMALL = 1 << 16

@@ -277,7 +277,7 @@ def test_hostile_content_is_shown_and_never_run(page: Page, tmp_path: Path) -> N
     for address in ("#/", "#/traces", "#/s/0", "#/t/0"):
         page.open(file, address)
         assert page.run("window.hit") is None
-        assert page.count("main img, main svg, main script") == 0
+        assert page.count("main img, main svg:not(.graph svg), main script") == 0
         assert "<img src=x onerror=" in page.text()
         assert "\u202e" not in page.text()
     page.run("document.querySelectorAll('.line[data-row]').forEach((_, at) => "
@@ -449,7 +449,9 @@ def test_a_graph_shows_agents_hand_offs_and_tools_with_what_failed(page: Page, t
     made = Trace(whole.trace_id, tuple(spans()), whole.span_id, turns=(Turn("pay?", "Paid.", whole.span_id),))
     page.open(report([made], [result(made, "response", 1.0)]).save(tmp_path), "#/t/0")
     assert page.count(".graph[open]") == 1, "it has more than one agent"
-    names = page.run("[...document.querySelectorAll('.graph a.node')].map((each) => each.getAttribute('aria-label'))")
+    names = page.run(
+        "[...document.querySelectorAll('.graph a.node')].map((each) => each.querySelector('title').textContent)"
+    )
     assert [name.split(" · ")[0] for name in names] == [
         "agent triage: 1 run",
         "tool look_up: 1 call",

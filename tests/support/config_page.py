@@ -49,7 +49,7 @@ and ignores invalid variables.
   `https://…` for TLS, or `unix:/path`.
 - **`PANDAEVAL_TOKEN`**: bearer token.
 - **`PANDAEVAL_HEADERS`**: `key=value,key=value`, percent-encoded.
-- **`PANDAEVAL_CERTIFICATE`** (default gRPC's own): PEM file of the trusted authority.
+- **`PANDAEVAL_CERTIFICATE`** (default gRPC's own): PEM file of the certificate authority that the processor trusts.
 - **`PANDAEVAL_CLIENT_CERTIFICATE`**: PEM file for mutual TLS.
 - **`PANDAEVAL_CLIENT_KEY`**: PEM file with the key of the client certificate.
 - **`PANDAEVAL_COMPRESSION`** (default `auto`): `gzip`, `none`, or `auto` (`gzip` only to other machines).

@@ -71,9 +71,7 @@ def program(name: str) -> str:
     beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     found = os.environ.get(variable) or shutil.which(name, path=beside) or shutil.which(name, path=str(_HOME / "bin"))
     if not found:
-        pytest.skip(
-            f"there is no {name} here; {variable} may name one (docs/operate/deploy.md#checking-the-deployment-files)"
-        )
+        pytest.skip(f"there is no {name} here; {variable} may name one (docs/operate/deploy.md)")
     return found
 
 

@@ -84,9 +84,9 @@ def prometheus_name(each: Instrument) -> str:
 
 
 def _item(each: Instrument) -> str:
-    unit, by = each.unit.strip("{}"), ATTRIBUTES.get(each.name)
-    text = f"- **`{each.name}`** (`{prometheus_name(each)}`; {each.kind}, {unit}): {each.description}."
-    return f"{text} Attributes: {by}." if by else text
+    by = ATTRIBUTES.get(each.name)
+    text = f"- **`{each.name}`** (`{prometheus_name(each)}`; {each.kind}): {each.description}"
+    return f"{text}; attributes: {by}." if by else f"{text}."
 
 
 if __name__ == "__main__":

@@ -45,16 +45,19 @@ FILTERS = (
     Filter("failed", "flag", "Show traces with a failure or error; if negated, other traces.", "--failed/--not-failed"),
     Filter("status", "status", "Show traces that ended with this status."),
     Filter("metric", "text", "Show traces and sessions with a result of this metric.", "--with-metric"),
-    Filter("outcome", "outcome", "Show traces and sessions with a result of this outcome.", "--with-outcome"),
-    Filter("label", "text", "Show traces and sessions with a result of this label.", "--with-label"),
+    Filter("outcome", "outcome", "Show traces and sessions with a result that has this outcome.", "--with-outcome"),
+    Filter("label", "text", "Show traces and sessions with a result that has this label.", "--with-label"),
     Filter(
-        "success", "flag", "Show runs with a result that passed; if negated, that failed.", "--with-pass/--with-fail"
+        "success",
+        "flag",
+        "Show runs with a passed result; if negated, with a failed result.",
+        "--with-pass/--with-fail",
     ),
     Filter("incident", "text", "Show traces and sessions with a failure of this incident."),
     Filter("text", "text", "Search text in the first part of the input or the answer."),
     Filter("min_seconds", "number", "Minimum duration, in seconds.", "--min-seconds"),
     Filter("min_usd", "number", "Minimum cost in US dollars, if the instrumentation reports it.", "--min-usd"),
-    Filter("attribute", "pairs", "Attribute that the store lists."),
+    Filter("attribute", "pairs", "Value of an attribute in store.listed_attributes."),
 )
 
 

@@ -37,7 +37,7 @@ class Gates(Section):
 
 
 class SessionSection(Section):
-    """Rules that complete a session, and weights of its score."""
+    """Rules for the end of a session, and weights of metrics in its score."""
 
     idle: Duration = 900.0
     """Time since the last trace after which a session closes."""

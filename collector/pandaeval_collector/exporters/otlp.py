@@ -42,8 +42,8 @@ class Otlp(Section):
     metrics: OtlpSignal = group(OtlpSignal, "Score histograms and counters.")
     logs: OtlpSignal = group(OtlpSignal, "Events named gen_ai.evaluation.result.")
     metrics_interval: PositiveDuration = 15.0
-    """Time between two exports of metrics. A new series is 0 during this time, so do not set it below the scrape
-    interval."""
+    """Time between two exports of metrics. A new series is 0 during this time, so set this key to at least the
+    scrape interval."""
 
     def endpoint_of(self, signal: Signal) -> str | None:
         """Return the target of ``signal``; ``None`` if off or without endpoint."""

@@ -1,4 +1,4 @@
-"""Metrics of trials: compare one attempt at a case with the case's expectations.
+"""Metrics of trials: compare an attempt at a case with the case's expectations.
 
 Imports cases.
 """

@@ -1,10 +1,10 @@
 """Do the arguments of the expected calls fit their schema, and do they have the expected values?
 
-A call that fits its schema scores the share of expected arguments that are equal, otherwise 0. A missing call scores 0.
-Actual calls are matched to expected calls so that the sum is highest. The schema is the case's (``tool_schemas``), else
-the trace's, without its regular expressions. Arguments are equal as JSON, or by ``acceptable``, ``optional`` and
-``compare_args``. It does not judge unexpected calls. If no call is expected, 1.0 is assumed. A call without known
-schema and expected arguments is ignored. If no call remains, there is no score.
+If a call fits the schema of its tool, the call scores the share of expected arguments that have the expected value.
+Other calls and missing calls score 0. Actual calls are matched to expected calls so that the sum is highest. The schema
+is the case's (``tool_schemas``), else the trace's, without its regular expressions. Arguments are equal as JSON, or by
+``acceptable``, ``optional`` and ``compare_args``. It does not judge unexpected calls. If no call is expected, 1.0 is
+assumed. A call without known schema and expected arguments is ignored. If no call remains, there is no score.
 
 Scale: 0..1, the mean over the expected calls.
 Source: Agent Evaluation Framework, layer 2, *Parameter correctness*.

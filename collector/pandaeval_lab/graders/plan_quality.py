@@ -5,7 +5,7 @@ ignored if ``tool_sequence_matters`` is false. Without a declared plan (see ``pl
 the plan. It does not judge arguments. Extra tools do not lower the score; ``metadata.extra_steps`` lists them. If no
 call is expected, 1.0 is assumed.
 
-Scale: 0..1, the share of expected tools in the right order.
+Scale: 0..1, 1 means that the plan has all expected tools in the right order.
 Source: Agent Evaluation Framework, layer 1, *Plan quality* (the sentence, not the listing).
 """
 

@@ -3,7 +3,7 @@
 The metric applies the rule of ``trace.response`` to the trial's last trace. It does not judge whether the answer is
 right. A case declares it by naming it in ``graders``.
 
-Scale: 0..1, as ``trace.response``.
+Scale: 0..1, the same scale as the scale of ``trace.response``.
 Source: ours.
 """
 

@@ -1,6 +1,7 @@
 """Were the expected tools called, with the expected arguments, in the expected order, and were their results used?
 
-The score is the weighted mean of four parts. The weights are ``tool_weights`` of the case, 0.25 each by default:
+The score is the weighted mean of four parts: selection, parameters, sequence and utilization. The weights are
+``tool_weights`` of the case, 0.25 each by default:
 
 - selection: F1 of called and expected tools as multisets;
 - parameters: calls matched one to one with expected calls of the same tool so that the sum is highest; a pair counts 1

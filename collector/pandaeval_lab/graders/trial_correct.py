@@ -1,6 +1,6 @@
 """Is the trial correct?
 
-The score is 1 if every grader of the case passes, and 0 if any fails. Otherwise there is no score. An attempt of
+The score is 1 if every grader of the case passes, and 0 if any grader fails. Otherwise there is no score. An attempt of
 `pandaeval cases run` whose agent raised, or took too long, is not correct. A case declares a grader by naming it in
 ``graders``, or by a field (``expected_tools`` or ``tools_called``: ``tool_correctness``; ``end_state``, ``exit_code``,
 ``output_format``, ``required_order``, ``forbidden_tools``; ``expected_answer``: ``answer_correctness``;

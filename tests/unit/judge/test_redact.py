@@ -143,7 +143,7 @@ def test_ids_and_prose_stay_as_they_are(text: str) -> None:
     assert redact_value({"id": text, "note": [text]}) == {"id": text, "note": [text]}
 
 
-@pytest.mark.parametrize("table", ["SHAPES", "LATER", "LAST"])
+@pytest.mark.parametrize("table", ["SHAPES", "LATER", "LAST", "DOCUMENTED"])
 def test_shapes_of_secrets_that_agents_meet_are_taken_out_whole(table: str) -> None:
     draw, left = random.Random(5), []
     for name, shape in getattr(secret_shapes, table).items():
@@ -152,6 +152,21 @@ def test_shapes_of_secrets_that_agents_meet_are_taken_out_whole(table: str) -> N
         if any(secret[at : at + 8] in shown for at in range(max(1, len(secret) - 7))):
             left.append((name, text, shown))
     assert not left, left[:3]
+
+
+@pytest.mark.parametrize("text", secret_shapes.PLAIN)
+def test_code_and_prose_about_secrets_stay_as_they_are(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize("fields", secret_shapes.PLAIN_FIELDS, ids=str)
+def test_fields_without_a_secret_stay_as_they_are(fields: dict[str, object]) -> None:
+    assert redact_value(fields) == fields
+
+
+@pytest.mark.parametrize("value", ["yourMother7", "data.x9f2", "[ab]Xy9!", "xxxy", "include7", "***abc"])
+def test_fields_that_resemble_a_placeholder_are_taken_out(value: str) -> None:
+    assert redact_value({"password": value}) == {"password": "[secret: password]"}
 
 
 def test_every_kind_of_key_is_documented() -> None:

@@ -46,12 +46,23 @@ _VARIABLE = (
     r"\[secret|\$\{|\$\(|\$[A-Za-z_]{1,60}(?=[\"'\s;]|\Z)|\{\{|<[A-Za-z _-]{1,60}>|%[A-Za-z_]{1,60}%|%[sd](?!\w)|%\("
     r"|\*{3}|\.{3}|…|"
     r"(?:os|process|self|args|config|settings|env|request|response|data)\.[a-z_]|"
-    r"(?:os_)?(?:get\w{0,20}|input|read\w{0,20}|load\w{0,20})[(\[]"
+    r"(?:os_)?(?:get\w{0,20}|input|read\w{0,20}|load\w{0,20})[(\[]|"
+    r"(?:none|null|nil|undefined|true|false)(?=[\s\"',;:)\]}]|\\|\Z)|"
+    r"your[_-][A-Za-z_-]{1,60}(?=[\s\"',;)\]}]|\\|\Z)|\[[A-Za-z _-]{1,30}\](?!\w)"
 )
+"""A variable, a mask, a constant of a language or a placeholder."""
+_CODE = r"(?:await|new|not)\s|(?:[A-Za-z_]{1,40}\.){0,4}[A-Za-z_]{2,40}\("
+"""A call: ``tokenizer.decode(``."""
+_PLACEHOLDER = re.compile(
+    r"<[A-Za-z _-]{1,60}>|\$\{[^{}]{1,80}\}|\$[A-Za-z_]{1,60}|\{\{[^{}]{1,80}\}\}|%[A-Za-z_]{1,60}%|"
+    r"\[[A-Za-z _-]{1,30}\]|(?:\*|x|\.){3,}|(?:YOUR|your)[ _-][A-Za-z _-]{1,60}|include|omit|same-origin"
+)
+"""A whole value that holds the place of a secret, or ``credentials`` of ``fetch``."""
 _NOTHING = (
     r"(?!\[secret|(?:null|none|nil|true|false|yes|no|on|off|ok|required|optional|missing|invalid|wrong|incorrect|valid|"
-    r"correct|expired|empty|unset|unknown|changed|reset|string|str|text|password|secret|\*+|x{3,}|\.+|…|-+|\d{1,3})"
-    r"(?:[\"'.,;!?)]|\s|\Z)|[$<{%(])"
+    r"correct|expired|empty|unset|unknown|changed|reset|string|str|text|password|secret|bytes|bool|int|float|any|object|"
+    r"\*+|x{3,}|\.+|…|-+|\d{1,3})"
+    r"(?:[\"'.,;!?)]|\s|\Z)|[$<{%(]|\[[A-Za-z _-]{1,30}\])"
 )
 """A value that is not a word about the name, a mask or a variable."""
 _END = r"(?=[ \t]{0,40}(?:#|\r|\n|\\[rn]|\Z))"
@@ -77,7 +88,7 @@ _FOLLOWS = tuple(
         # name=value, name = 'value'
         rf"(\s{{0,40}}:?==?>?\s{{0,40}}[a-z]?\")(?!{_VARIABLE})(?:[^\"\\]|\\[^\"\\]){{4,}}",
         rf"(\s{{0,40}}:?==?>?\s{{0,40}}[a-z]?')(?!{_VARIABLE})(?:[^'\\]|\\[^'\\]){{4,}}",
-        rf"(\s{{0,40}}:?==?>?\s{{0,40}}(?:{_QUOTE})?)(?!{_VARIABLE})(?![\"'\\]){_BARE}{{4,}}",
+        rf"(\s{{0,40}}:?==?>?\s{{0,40}}(?:{_QUOTE})?)(?!{_VARIABLE}|{_CODE})(?![\"'\\]){_BARE}{{4,}}",
         # name: 'value'
         rf"([ \t]{{0,4}}:[ \t]{{0,40}}{_QUOTE})(?!{_VARIABLE})[^\"'\\\r\n]{{1,400}}(?={_QUOTE})",
     )
@@ -171,11 +182,23 @@ def _may_hold(name: str, held: re.Match[str]) -> bool:
     value = held[0][held.end(1) - held.start() :]
     if name == "pwd":
         return not value.startswith(("/", "~"))
+    if _PLACEHOLDER.fullmatch(value) or _is_variable(name, held[1], value):
+        return False
     return not name.endswith("?") or _RANDOM.fullmatch(value) is not None
+
+
+def _is_variable(name: str, sign: str, value: str) -> bool:
+    """Return whether an assigned value is a variable of the same kind: ``token = expected_token``."""
+    if "=" not in sign or sign.endswith(("'", '"')):
+        return False
+    words = value.lower().rstrip(":").replace(".", "_")
+    return f"_{words}".endswith(f"_{name.strip('?')}") and words.replace("_", "").isalpha()
 
 
 def is_secret_name(name: str, value: str) -> bool:
     """Return whether a field is named like a secret: ``apiKey``, ``PGPASSWORD``, ``Set-Cookie``."""
+    if _PLACEHOLDER.fullmatch(value):
+        return False
     if _COOKIE.search(name):
         return True
     return any(

@@ -40,7 +40,7 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
             "authorization",
             "authorization",
             r"(?i)(\b(?:proxy-)?authorization\\{0,31}[\"']?\s*[:=]\s*\\{0,31}[\"']?(?:bearer|basic|token|digest)\s+)"
-            r"(?!\[secret)[^\s\"',;]{6,}",
+            r"(?!\[secret|[<$]|your[_-])[^\s\"',;]{6,}",
         ),
         (
             "authorization",
@@ -49,6 +49,7 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
             r"(?!\[secret)(?=[^\s\"',;]{0,60}[0-9])[^\s\"',;]{16,}",
         ),
         ("bearer token", "bearer", r"(?i)(\bbearer\s+)(?=[A-Za-z0-9._~+/-]*[0-9])[A-Za-z0-9._~+/-]{16,}=*"),
+        ("sidekiq key", "contribsys", r"(://)[0-9a-f]{8}:[0-9a-f]{8}(?=@[a-z.]{1,20}contribsys\.com)"),
         (
             "password",
             ":/|:\\/",
@@ -93,10 +94,17 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
             r"(?=[^\s=;\"'\\]{1,100}=)[^\r\n\"'\\]+",
         ),
         ("cookie", "cookie", r"(?i)(--cookie[ =]\\{0,31}[\"']?)[^\s\"'\\]+"),
+        ("cookie", " -b", r"(\bcurl\b[^\n|;&]{0,200}? -b[ =]?[\"']?)(?=[\w.-]{1,100}=)[^\s\"'\\]+"),
+        (
+            "facebook token",
+            "|",
+            r"(?<![\w-])\d{15,16}\|(?=[\w-]{0,39}[A-Z])(?=[\w-]{0,39}[a-z])(?=[\w-]{0,39}[0-9])[\w-]{27,40}(?![\w-])",
+        ),
+        ("x token", "a" * 20, r"(?<![\w+/=-])A{20,26}(?!A)[A-Za-z0-9%]{40,}"),
         (
             "session",
             "sess|connect.sid",
-            r"(?i)(\b(?:JSESSIONID|PHPSESSID|ASPSESSIONID[A-Z]{0,16}|ASP\.NET_SessionId|connect\.sid|laravel_session|"
+            r"(?i)(\b(?:JSESSIONID|PHPSESSID|ASPSESSIONID[A-Z]{0,16}|ASP\.NET_SessionId|connect\.sid|laravel_session|_gitlab_session|"
             r"sessionid)\s?=\s?)(?!\[secret)[^\s;,&\"'\\]{4,}",
         ),
     )

@@ -25,7 +25,7 @@ from pandaeval_collector.show.report.export import (
 from pandaeval_collector.store.listed import Wanted
 
 Of = Annotated[Subject, Query(description="Subject of each row.")]
-Format = Annotated[Literal["json", "csv", "otlp"], Query(description="otlp: spans of traces or sessions.")]
+Format = Annotated[Literal["json", "csv", "otlp"], Query(description="File format. otlp: spans of traces or sessions.")]
 _MEDIA = {"json": "application/x-ndjson", "csv": "text/csv; charset=utf-8", "otlp": "application/octet-stream"}
 _ENDINGS = {"json": "jsonl", "otlp": "pb"}
 _ALL = 1_000_000

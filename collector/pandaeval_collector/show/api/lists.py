@@ -66,7 +66,9 @@ class ListReads:
 def list_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     read = ListReads(reads.finder, names, work)
     reads.operation(app, "/traces", "Agents' traces, worst or newest first")(read.traces)
-    reads.operation(app, "/traces/{trace_id:path}", "A trace with its spans, as they were read", large=True)(read.trace)
+    reads.operation(app, "/traces/{trace_id:path}", "A trace with its spans, as PandaEval read the spans", large=True)(
+        read.trace
+    )
     reads.operation(app, "/sessions", "Sessions, and traces without a session, worst first")(read.sessions)
 
     reads.operation(app, "/sessions/{session_id:path}", "A session with its traces")(read.session)

@@ -44,7 +44,9 @@ _NAMES = {
     "environment": "deployment.environment.name",
 }
 """The attributes of a series that name a rate."""
-AttributeKey = Annotated[str, Query(max_length=MOST_TEXT, description="Such as service.version; user: IDs of users.")]
+AttributeKey = Annotated[
+    str, Query(max_length=MOST_TEXT, description="Name of the attribute, such as service.version. user: IDs of users.")
+]
 _PASSED = {"true": True, "false": False}
 
 
@@ -80,7 +82,7 @@ def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: C
         shares = [Missing(**entry) for entry in unscored]
         return Rates(rates=found, unscored=shares, corrected=_corrected(reads.finder))
 
-    @reads.operation(app, "/attributes", "Values of an attribute by which traces are found, newest first")
+    @reads.operation(app, "/attributes", "Stored values of an attribute for filters, newest first")
     def attributes(key: AttributeKey) -> AttributeValues:
         if key == "user":
             return AttributeValues(values=reads.finder.users())

@@ -157,7 +157,7 @@ def grouped(verdicts: Sequence[StandingVerdict]) -> list[_Group]:
 
 
 def question_routes(app: FastAPI, reads: Reads) -> None:
-    @reads.operation(app, "/questions", "Open questions to the agent's owner, those of most runs first")
+    @reads.operation(app, "/questions", "Open questions to the agent's owner, sorted by number of runs")
     def questions() -> OpenQuestions:
         return OpenQuestions(items=[group.shown() for group in grouped(read_verdicts(reads.finder))])
 
@@ -214,9 +214,9 @@ class RulingWork:
 def ruling_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRuns) -> None:
     work = RulingWork(reads, stored, runs)
     reads.operation(app, "/rulings", "Rulings of the agents' owners", tagged=False)(work.listed)
-    summary = "Try a ruling, or estimate"
+    summary = "Show the effect of a ruling on verdicts, or estimate the cost"
     app.post("/rulings/try", response_model=RunShape | DryRun, responses=WRITES, summary=summary)(work.attempt)
-    summary = "Keep a ruling, and judge again the runs on which it was tried"
+    summary = "Save a ruling, and judge the runs of its trial again"
     app.post("/rulings", response_model=KeptRuling, status_code=201, responses=WRITES, summary=summary)(work.keep)
     app.delete("/rulings/{ruling_id}", status_code=204, responses=WRITES, summary="Remove a ruling")(work.remove)
 

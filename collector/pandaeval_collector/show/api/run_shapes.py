@@ -41,7 +41,7 @@ class RunBody(BaseModel):
     metrics: list[Text] = Field(
         min_length=1, max_length=100, description="Metric names, such as trace.task_completion."
     )
-    filters: RunFilters = Field(default_factory=RunFilters)
+    filters: RunFilters = Field(default_factory=RunFilters, description="Selects the traces to score.")
     model: Text | None = Field(default=None, description="Judge model from the configuration; null: the default model.")
     sample: Share = Field(default=1.0, description="Share of the sessions that are scored.")
     signal_weights: dict[str, Weight] = Field(

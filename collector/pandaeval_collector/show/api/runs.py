@@ -46,7 +46,9 @@ def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names)
         more = cursor_of((0.0, rows[limit - 1].no)) if len(rows) > limit else None
         return RunList(items=[*map(RunShape.of, rows[:limit])], next=more)
 
-    @reads.operation(app, "/runs/compare", "Two runs, or a run and the live results", tagged=False)
+    @reads.operation(
+        app, "/runs/compare", "Comparison of two evaluation runs, or of a run with the live results", tagged=False
+    )
     def compare(
         a: Id, b: Annotated[str, Query(max_length=64, description="ID of another run, or live.")] = "live"
     ) -> Comparison:

@@ -1,7 +1,7 @@
 """Was the agent consistent throughout this session?
 
-The metric computes a risk for each trace with a confidence score, and the score is 1 minus the root mean square of
-these risks. The risk is (1 + weighted risks of repetition, tool choice and topic) × weighted lack of confidence. It
+From the confidence score of each trace, the metric computes a risk. The session score is 1 minus the root mean square
+of these risks. The risk is (1 + weighted risks of repetition, tool choice and topic) × weighted lack of confidence. It
 does not judge whether the agent was right. It is not applicable if no judge rates confidence.
 
 Source: PandaProbe, session metrics, *Agent Consistency*.

@@ -1,8 +1,9 @@
 """Did the user reach the goal by the end of the conversation?
 
-A judge answers yes or no in the call of ``correctness``; there is no score if the record is not sufficient. A
-discussed, partly reached or refused goal is not completed. The goal comes from ``pandaeval.goal``, else from the user's
-words. It does not judge whether the agent was right. Above 24 traces, the judge sees the first and the newest.
+A judge answers yes or no, in the same call as ``correctness``. If the spans do not contain enough facts, there is no
+score. A goal that was only discussed, partly reached or refused is not completed. The goal comes from
+``pandaeval.goal``, else from the user's words. It does not judge whether the agent was right. Above 24 traces, the
+judge sees the first and the newest.
 
 Scale: 0 or 1. A gate checks the share of conversations with the score 1.
 Source: Agentest, evaluation metrics, *Goal Completion*.

@@ -4,7 +4,7 @@ A judge reads the whole run and rates the agent's confidence. Was the agent deci
 thoughts, calls and answer agree, and are there signs of doubt? It does not judge whether the answer or the steps were
 right.
 
-Scale: 0..1, 1 is confident in every step.
+Scale: 0..1, 1 means that the agent was confident in every step.
 Source: PandaProbe, trace metrics, *Confidence*.
 """
 

