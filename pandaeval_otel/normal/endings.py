@@ -94,7 +94,7 @@ def _own_end(span: Span, attributes: Mapping[str, Mapping[str, Any]], trace: Tra
     reason = span.output[-1].finish_reason if span.output else ""
     if not reason:
         reason = _stated(attributes.get(span.span_id, {}), is_captured=bool(span.output))
-    return _kind_of(reason) if reason else ("", "")
+    return _kind_of(reason)
 
 
 def _stated(attributes: Mapping[str, Any], *, is_captured: bool) -> str:

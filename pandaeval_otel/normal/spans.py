@@ -135,7 +135,7 @@ def _candidates(signature: _Signature, roots: Set[str]) -> Iterator[Dialect]:
             yield dialect
             continue
         named: frozenset[str] = getattr(dialect, "shared_roots", _NO_MARKS)
-        if not named.isdisjoint(roots):
+        if named and not named.isdisjoint(roots):
             read = sum(key.partition(".")[0] in named for key in signature[0])
             shared.append((read, dialect))
     yield from (dialect for _, dialect in sorted(shared, key=_MOST_READ, reverse=True))

@@ -39,8 +39,10 @@ def unread(trace: Trace, raws: Iterable[RawSpan]) -> str:
     keys: dict[str, None] = {}
     count = 0
     for raw in raws:
+        if raw.span_id not in bare:
+            continue
         found = [key for key, value in raw.attributes.items() if _is_content(key, value) and value not in known]
-        if raw.span_id in bare and found:
+        if found:
             count += 1
             keys.update(dict.fromkeys(found))
     if not count:
