@@ -46,13 +46,13 @@ _BLOCK_TYPES = frozenset({"text", "output_text", "input_text", "tool_use", "tool
 _FAILURE = frozenset({"error_code", "error_message"})
 _SPEAKERS = _MESSAGE_TYPES | {"user", "assistant"}
 _ANSWER_WRAPPER = frozenset({"response"})
-"""The one parameter of an output tool for answers that are no objects (Pydantic AI)."""
+"""The parameter of an output tool for answers that are no objects (Pydantic AI)."""
 _NOTHING = frozenset({"", "None", "null"})
 _MAX_NESTING = 8
 _MAX_FIELDS = 12
 """Most members of an object of plain values that counts as the question or the answer itself."""
 _MAX_OBJECT = 20_000
-"""Most characters of such an object: a longer one is some framework's state."""
+"""Most characters of such an object. A longer object is some framework's state."""
 _MAX_NODES = 2000
 """Most values examined in one input, which may hold a framework's whole state."""
 

@@ -34,7 +34,7 @@ _HAND_OVER = re.compile(
     r"|(?:submit|return|provide|give)_final_(?:answer|response|result)|respond_to_user",
     re.IGNORECASE,
 )
-"""Tools by which coding agents and others hand over the answer, as one of the arguments."""
+"""Tools by which coding agents and others hand over the answer, as an argument."""
 _HANDED = ("answer", "final_answer", "result", "response", "message", "output", "text", "summary")
 
 _CALL = frozenset({"args", "kwargs"})

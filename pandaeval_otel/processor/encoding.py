@@ -8,6 +8,7 @@ from typing import Any
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import ReadableSpan
 
+from pandaeval_otel.base import semconv
 from pandaeval_otel.processor.settings import Redact
 from pandaeval_otel.wire.skeleton import Request
 
@@ -15,14 +16,18 @@ from pandaeval_otel.wire.skeleton import Request
 def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> bytes:
     """Return an ``ExportTraceServiceRequest``. Raises errors of ``redact`` and the encoder."""
     request = encode_spans(spans)
-    if redact is not None:
+    unsampled = {span.context.span_id.to_bytes(8, "big") for span in spans if not span.context.trace_flags.sampled}
+    if redact is not None or unsampled:
         for span in (s for r in request.resource_spans for scoped in r.scope_spans for s in scoped.spans):
-            span.name = redact("name", span.name) or ""
-            if span.status.message:
-                span.status.message = redact("status.message", span.status.message) or ""
-            parts: list[Any] = [span, *span.events, *span.links]
-            for part in parts:
-                _redact_pairs(part.attributes, redact)
+            if redact is not None:
+                span.name = redact("name", span.name) or ""
+                if span.status.message:
+                    span.status.message = redact("status.message", span.status.message) or ""
+                parts: list[Any] = [span, *span.events, *span.links]
+                for part in parts:
+                    _redact_pairs(part.attributes, redact)
+            if span.span_id in unsampled:
+                span.attributes.add(key=semconv.PANDAEVAL_SAMPLED).value.bool_value = False
     return bytes(request.SerializeToString())
 
 

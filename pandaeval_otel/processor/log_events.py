@@ -8,14 +8,13 @@ from typing import Any
 
 from opentelemetry.context import Context
 from opentelemetry.sdk._logs import LogRecordProcessor
-from opentelemetry.trace import TraceFlags
 
 from pandaeval_otel.processor.processors import Handover
 
 
 class PandaEvalLogProcessor(Handover, LogRecordProcessor):
     """Sends log events with the spans of their trace: records with an event name, structured body or ``gen_ai.*``
-    attributes, in sampled traces.
+    attributes.
 
     Pass the arguments of :class:`pandaeval_otel.PandaEvalSpanProcessor`, so that both share a thread and traces arrive
     whole.
@@ -25,7 +24,7 @@ class PandaEvalLogProcessor(Handover, LogRecordProcessor):
         """Queue an event within a trace, on the logging thread."""
         try:
             record = log_record.log_record
-            if record.trace_id and record.trace_flags and record.trace_flags & TraceFlags.SAMPLED and _is_event(record):
+            if record.trace_id and _is_event(record):
                 inbox = self._inbox
                 (inbox.append if len(inbox) < inbox.room else inbox.full)(_let_go(log_record))
         except Exception:  # noqa: BLE001, S110 - no content of a record may disturb the application

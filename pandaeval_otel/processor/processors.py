@@ -43,8 +43,6 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
     and :meth:`shutdown` block, and none raises. Under overload it drops and counts whole traces. Missing arguments come
     from the environment (docs/start/python.md). The constructor raises :class:`ValueError` for wrong arguments.
 
-    Unsampled spans are not sent, as in the SDK's processors.
-
     >>> from opentelemetry.sdk.trace import TracerProvider
     >>> provider = TracerProvider()
     >>> provider.add_span_processor(PandaEvalSpanProcessor(endpoint="localhost:4317"))
@@ -58,8 +56,6 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
             # Not the span: it would live until the worker has seen it, which costs more than all of this. Nor the
             # public property, which costs more than the append.
             item: Any = span._context
-            if not item.trace_flags.sampled:
-                return
             if context and (SCOPE in context or BAGGAGE in context):
                 scope = stamp(span, context)
                 if scope is not None:
@@ -74,8 +70,6 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
 
     def on_end(self, span: ReadableSpan) -> None:
         """Queue the ended ``span``, on the ending thread."""
-        if not (span.context and span.context.trace_flags.sampled):
-            return
         inbox = self._inbox
         if len(inbox) < inbox.room:
             inbox.append(span)

@@ -137,4 +137,4 @@ def test_a_metric_that_was_asked_for_and_says_nothing_is_told_of(traces: Path, t
     done, results = _evaluate(traces, tmp_path, None, "", "--metrics", "agent_consistency")
     assert (done.exit_code, results) == (0, [])
     assert "session.agent_consistency has no result: it applies to nothing in the input" in done.stderr
-    assert "confidence (judged)" in done.stderr
+    assert "confidence, which needs a judge" in done.stderr

@@ -23,7 +23,7 @@ Proposal = Annotated[str, Field(min_length=1, max_length=MOST_CHARS)]
 
 
 class Proposals(Verdict):
-    """``guidelines``: what the judge should heed from now on."""
+    """``guidelines``: rules that the judge follows from now on."""
 
     reason: Reason = Field(description="The common points of the judge's errors, in one to three sentences.")
     guidelines: Annotated[list[Proposal], Field(max_length=MOST)] = Field(

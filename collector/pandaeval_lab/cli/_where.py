@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pandaeval_lab.replay.judge import ReplayJudge
 
 NAMED = ("agent", "service", "environment", "user", "session", "status")
-"""Of what a trace has one name each."""
+"""Properties with a single name per trace."""
 _NAMES = (*NAMED, "label", "attribute")
 _KEYS = (*_NAMES, "time")
 HELP = "Keep only matching traces, such as agent=NAME; repeatable."

@@ -43,7 +43,7 @@ _LEFT = {
     "pandaeval.db.suspected": "damage was found: restart the collector, which checks the whole file",
     "pandaeval.db.damaged-*": "quarantined store; `sqlite3 FILE .recover` may restore a part",
 }
-"""Files beside the store that damage left, each with what to do."""
+"""Files that damage left beside the store, each with its remedy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class Drill:
         """Copies by fault, after :meth:`run`."""
         self._session_of: dict[str, str] = {}
         self._said: defaultdict[str, list[Result]] = defaultdict(list)
-        """What metrics say of each run that was read."""
+        """Results of metrics for each run."""
         self._sessions: defaultdict[str, list[str]] = defaultdict(list)
         self._trace = lru_cache(_REMEMBERED)(self._read_again)
 

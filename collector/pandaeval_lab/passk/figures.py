@@ -38,7 +38,7 @@ AT, POW = "pass_at_k", "pass_pow_k"
 _VERSION = "1"
 Bounds: TypeAlias = tuple[float | None, float | None]
 ENOUGH_CASES = 50
-"""From here on the bootstrap over cases holds what it says."""
+"""Fewest cases for which the bootstrap over cases keeps its coverage."""
 Counts = tuple[int, int]
 """Determined trials of a case, and how many of them succeeded."""
 CAPABILITY = "capability"

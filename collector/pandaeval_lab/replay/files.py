@@ -37,7 +37,7 @@ _OPENERS: dict[bytes, Callable[[io.BufferedReader], object]] = {
     b"\x28\xb5\x2f\xfd": lambda raw: zstandard.ZstdDecompressor().stream_reader(raw),
     b"BZh": bz2.BZ2File,
 }
-"""What decompresses a file, by its first bytes."""
+"""Decompressors of files, by first bytes."""
 
 
 class UnusableInputError(Exception):

@@ -100,7 +100,7 @@ def record(failures: Sequence[Failure]) -> Pack:
 
 
 Ask = Callable[[Sequence[Failure]], Awaitable[ErrorDeduplication]]
-"""Puts the question about these failures to a judge; raises what keeps it from answering."""
+"""Ask a judge whether these failures have the same cause. Raises the error that prevents an answer."""
 
 
 @dataclass(slots=True)

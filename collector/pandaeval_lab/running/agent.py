@@ -51,4 +51,4 @@ class RunContext:
 Talk = Callable[[str, RunContext], Awaitable[str]]
 """Puts a message to the agent and returns its answer. Raises :class:`AgentError`."""
 Agent = Callable[[], Talk]
-"""Begins a conversation; raises what the constructor of the user's class raises."""
+"""Begins a conversation. Raises the error of the constructor of the user's class."""

@@ -12,7 +12,7 @@ _COMPLETION = "choices.0.message.content"
 
 
 @dataclass(frozen=True, slots=True)
-class ToolRequest:
+class RequestedCall:
     """A tool call that the agent asks for. ``arguments``: a map, else the text that is none."""
 
     id: str
@@ -29,7 +29,7 @@ class AgentReply:
     """A reply. ``text``: the answer, ``None`` if the reply has none."""
 
     text: str | None
-    calls: tuple[ToolRequest, ...] = ()
+    calls: tuple[RequestedCall, ...] = ()
 
 
 def read_reply(body: str, content_type: str, path: str | None) -> AgentReply:
@@ -60,13 +60,13 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
-def _request(at: int, given: Any) -> ToolRequest:
+def _request(at: int, given: Any) -> RequestedCall:
     call = given.get("function", given) if isinstance(given, Mapping) else {}
     arguments = call.get("arguments", call.get("args", {}))
     if isinstance(arguments, str):
         with suppress(ValueError):
             arguments = json.loads(arguments or "{}")
-    return ToolRequest(str(_at(given, "id") or f"call_{at}"), str(call.get("name", "")), arguments)
+    return RequestedCall(str(_at(given, "id") or f"call_{at}"), str(call.get("name", "")), arguments)
 
 
 def _events(body: str) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _events(body: str) -> Iterator[str]:
 def _merged(events: Sequence[str], path: str | None) -> AgentReply:
     """Join the pieces of a stream; data that is no JSON is text."""
     pieces: list[str] = []
-    calls: list[ToolRequest] = []
+    calls: list[RequestedCall] = []
     parts: dict[int, dict[str, str]] = {}
     for event in events:
         try:

@@ -57,7 +57,7 @@ class Tracing:
         if self._logs is not None:
             self._logs.shutdown()
 
-    def record(self, turn: Turn, is_traced: bool) -> None:
+    def record(self, turn: SentTurn, is_traced: bool) -> None:
         """Send the messages of a turn as an agent's span, and the calls that the runner made.
 
         ``is_traced``: these are all the agent's calls.
@@ -148,7 +148,7 @@ def messages_of(case: Case) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class SentTurn:
     """An answered turn. ``place``: its first span; times in nanoseconds."""
 
     place: SpanContext
@@ -175,7 +175,7 @@ class Attempted:
     trial: str
     session: str
     trace_ids: list[str] = field(default_factory=list)
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[SentTurn] = field(default_factory=list)
     agent: str = ""
     error: str = ""
     spoilt: str = ""
@@ -245,7 +245,7 @@ class CaseAttempts:
                     fail(span, said, attempt.error)
                     said = None
                 else:
-                    attempt.turns.append(Turn(span.get_span_context(), said, answer, about.log, started, ended))
+                    attempt.turns.append(SentTurn(span.get_span_context(), said, answer, about.log, started, ended))
                     messages.append({"role": "assistant", "content": answer})
                     said = await user.next(answer)
                 span.set_attributes(user.marks)

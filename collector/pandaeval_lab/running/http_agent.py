@@ -17,7 +17,7 @@ from pandaeval_lab.running.agent import Agent, AgentError, RunContext
 from pandaeval_lab.running.agent_replies import AgentReply, read_reply
 from pandaeval_lab.running.mock_replies import MockReplies
 from pandaeval_lab.running.templates import filled
-from pandaeval_lab.running.tool_loop import Message, ToolLoop
+from pandaeval_lab.running.tool_loop import Message, ToolRounds
 
 COMPLETIONS = "/chat/completions"
 MOST_BYTES = 4 << 20
@@ -45,7 +45,7 @@ def http_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) ->
             client, url, filled(own, {**about, "message": message, "messages": messages}), entry, context
         )
 
-    return lambda: ToolLoop(ask, replies)
+    return lambda: ToolRounds(ask, replies)
 
 
 def client_for(url: str, held: AsyncExitStack) -> httpx.AsyncClient:

@@ -13,7 +13,7 @@ from pandaeval_lab.running.agent_replies import AgentReply
 from pandaeval_lab.running.http_agent import COMPLETIONS, client_for, posted
 from pandaeval_lab.running.mock_replies import MockReplies
 from pandaeval_lab.running.templates import filled
-from pandaeval_lab.running.tool_loop import Message, ToolLoop
+from pandaeval_lab.running.tool_loop import Message, ToolRounds
 
 
 def openai_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) -> Agent:
@@ -27,4 +27,4 @@ def openai_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) 
         body: dict[str, Any] = {"model": entry.model, "messages": messages, **({"tools": tools} if tools else {})}
         return await posted(client, url, {**body, **filled(entry.body, {"messages": messages})}, entry, context)
 
-    return lambda: ToolLoop(ask, replies)
+    return lambda: ToolRounds(ask, replies)

@@ -20,7 +20,7 @@ from pandaeval_lab.cases.model import AgentEntry
 from pandaeval_lab.running.agent import Agent, AgentError, RunContext
 from pandaeval_lab.running.agent_replies import AgentReply, reply_of
 from pandaeval_lab.running.mock_replies import MockReplies
-from pandaeval_lab.running.tool_loop import Message, ToolLoop
+from pandaeval_lab.running.tool_loop import Message, ToolRounds
 
 
 def python_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) -> Agent:
@@ -44,7 +44,7 @@ def object_agent(target: Any, spec: str, held: AsyncExitStack, replies: MockRepl
         what = f"there is no {name}" if target is None else f"{name} is no agent"
         raise UserError(f"--agent {spec}: {what}; write def {name}(message, context) -> str, or an object with a send")
     _keep_running(held)
-    return lambda: ToolLoop(partial(_call, target().send if isinstance(target, type) else called), replies)
+    return lambda: ToolRounds(partial(_call, target().send if isinstance(target, type) else called), replies)
 
 
 def _keep_running(held: AsyncExitStack) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from pandaeval_lab.running.agent import AgentError, MadeCall, RunContext
-from pandaeval_lab.running.agent_replies import AgentReply, ToolRequest
+from pandaeval_lab.running.agent_replies import AgentReply, RequestedCall
 from pandaeval_lab.running.mock_replies import MockReplies
 
 MOST_ROUNDS = 20
@@ -17,7 +17,7 @@ Message = Mapping[str, Any]
 Ask = Callable[[str, Sequence[Message], RunContext], Awaitable[AgentReply]]
 
 
-class ToolLoop:
+class ToolRounds:
     """A conversation with an agent. The replies of its tools stay in the messages of later turns."""
 
     def __init__(self, ask: Ask, replies: MockReplies) -> None:
@@ -41,7 +41,7 @@ class ToolLoop:
         said = enumerate([*context.messages, None])
         return [each for at, own in said for each in (*self._between.get(at, ()), own) if each is not None]
 
-    async def _made(self, call: ToolRequest, context: RunContext) -> str:
+    async def _made(self, call: RequestedCall, context: RunContext) -> str:
         start = time.time_ns()
         if isinstance(call.arguments, Mapping):
             answer = await self._replies.answer(call.name, call.arguments)

@@ -124,61 +124,20 @@ class TestCompletion:
 
 
 class _RecordOnly(Sampler):
-    """Samples no span whose name begins with ``unsampled``."""
-
-    def should_sample(self, parent_context: Any, trace_id: int, name: str, *args: Any, **kwargs: Any) -> SamplingResult:
-        return SamplingResult(Decision.RECORD_ONLY if name.startswith("unsampled") else Decision.RECORD_AND_SAMPLE)
+    def should_sample(self, *args: Any, **kwargs: Any) -> SamplingResult:
+        return SamplingResult(Decision.RECORD_ONLY)
 
     def get_description(self) -> str:
         return "record only"
 
 
 class TestSampling:
-    def test_recorded_spans_that_are_not_sampled_are_not_sent(
-        self, collector: FakeCollector, telemetry: Recording
-    ) -> None:
+    def test_unsampled_spans_are_marked(self, collector: FakeCollector, telemetry: Recording) -> None:
         tracing = provider(processor(collector.endpoint, telemetry), sampler=_RecordOnly())
-        tracer = tracing.get_tracer("t")
-        with using_session("s-1"), tracer.start_as_current_span("unsampled root") as root:
-            assert root.is_recording()
-            with tracer.start_as_current_span("unsampled child"):
-                pass
-        assert tracing.force_flush()
-        assert not collector.traces
-        assert telemetry.counts == {}
-        with tracer.start_as_current_span("root"):
+        with tracing.get_tracer("t").start_as_current_span("root"):
             pass
         tracing.shutdown()
-        assert [span.name for sent in collector.traces for span in spans_of(sent)] == ["root"]
-
-    def test_a_trace_without_its_unsampled_spans_is_complete(
-        self, collector: FakeCollector, telemetry: Recording
-    ) -> None:
-        tracing = provider(processor(collector.endpoint, telemetry), sampler=_RecordOnly())
-        tracer = tracing.get_tracer("t")
-        with tracer.start_as_current_span("root"):
-            forgotten = tracer.start_span("unsampled child")
-        assert tracing.force_flush()
-        forgotten.end()
-        tracing.shutdown()
-        (sent,) = collector.traces
-        assert not sent.fragment
-        assert [span.name for span in spans_of(sent)] == ["root"]
-
-    def test_a_sampled_child_of_an_unsampled_span_has_its_session(
-        self, collector: FakeCollector, telemetry: Recording
-    ) -> None:
-        tracing = provider(processor(collector.endpoint, telemetry), sampler=_RecordOnly())
-        tracer = tracing.get_tracer("t")
-        with (
-            using_session("s-1"),
-            tracer.start_as_current_span("unsampled root"),
-            tracer.start_as_current_span("child"),
-        ):
-            pass
-        tracing.shutdown()
-        (sent,) = collector.traces
-        assert attributes_of(spans_of(sent)[0])["pandaeval.session.id"] == "s-1"
+        assert attributes_of(spans_of(collector.traces[0])[0])["pandaeval.sampled"] is False
 
     def test_sampled_spans_are_left_as_they_are(self, tracing: TracerProvider, collector: FakeCollector) -> None:
         with tracing.get_tracer("t").start_as_current_span("root"):

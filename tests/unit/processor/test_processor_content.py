@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.trace import NonRecordingSpan, SpanContext, StatusCode, TraceFlags
+from opentelemetry.trace import StatusCode
 
 from pandaeval_otel import PandaEvalLogProcessor
 from pandaeval_otel.processor.settings import Settings, settings
@@ -94,14 +94,6 @@ class TestLogs:
         (sent,) = collector.traces
         assert sent.fragment
         assert len(logs_of(sent)) == 1
-
-    def test_events_of_unsampled_traces_are_not_sent(self, collector: FakeCollector, telemetry: Recording) -> None:
-        logs = _logger(collector, telemetry)
-        unsampled = NonRecordingSpan(SpanContext(0xAB, 0xCD, is_remote=False, trace_flags=TraceFlags(0)))
-        emit(logs, unsampled, {"content": "hello"})
-        logs.shutdown()
-        assert not collector.traces
-        assert telemetry.counts == {}
 
     def test_bodies_are_redacted(self, collector: FakeCollector, telemetry: Recording) -> None:
         tracing = provider(processor(collector.endpoint, telemetry, redact=_redact))
