@@ -172,8 +172,9 @@ while it played scripted sessions. Then we compared the facts that PandaEval rea
 **tokens**, **session**, **agent**, **errors** and **reasoning**.
 
 Each item names a framework, its telemetry, and in italics the facts that are missing in the spans, or that PandaEval
-does not read. PandaEval reads all other facts in every session. The [full matrix](../internals/instrumentations.md) contains older releases, settings
-without content, and reasons. Many instrumentations capture message content only after you set an environment
+does not read. PandaEval reads all other facts in every session. The [full matrix](../internals/instrumentations.md)
+contains older releases, settings without content, and reasons.
+Many instrumentations capture message content only after you set an environment
 variable. The collector's log names this variable.
 
 PandaEval also supports spans of any other framework that follow OpenTelemetry's GenAI conventions. To check your own

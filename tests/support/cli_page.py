@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pandaeval_collector.base.filters import FILTERS
 from typer.main import get_command
 
+from pandaeval_collector.base.filters import FILTERS
 from support.commands import whole
 
 PAGE = Path(__file__).parents[2] / "docs/reference/cli.md"

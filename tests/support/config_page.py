@@ -79,12 +79,19 @@ def reference_page() -> str:
 
 
 def _item(key: Key) -> str:
-    default = "required" if key.required else f"default `{flow(key.default)}`"
-    kind = _words(key.schema)
-    usual = kind in ("true or false", "text")
-    empty = not key.required and key.default in (None, (), [], {})
-    facts = "; ".join(["" if usual else kind] * (not usual) + [default] * (not empty))
+    facts = "; ".join(fact for fact in (_kind(key), _default(key)) if fact)
     return f"- **`{key.path[-1]}`**{f' ({facts})' if facts else ''}: {key.meaning}\n"
+
+
+def _kind(key: Key) -> str:
+    kind = _words(key.schema)
+    return "" if kind in ("true or false", "text") else kind
+
+
+def _default(key: Key) -> str:
+    if key.required:
+        return "required"
+    return "" if key.default in (None, (), [], {}) else f"default `{flow(key.default)}`"
 
 
 def _words(schema: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from pandaeval_lab.cli.metrics import description, whys
 from support.metrics_page import PAGE, reference_page
 
 
-def test_the_table_has_each_question_and_a_section_has_limits_in_80_words() -> None:
+def test_the_list_has_each_question_and_a_section_at_most_80_words() -> None:
     page = reference_page()
     for key, metric in registry((GRADERS,)).items():
         section = page.partition(f"### {key}\n")[2].partition("\n### ")[0].partition("\n## ")[0]
