@@ -173,9 +173,8 @@ while it played scripted sessions. Then we compared the facts that PandaEval rea
 
 Each item names a framework, its telemetry, and in italics the facts that are missing in the spans, or that PandaEval
 does not read. PandaEval reads all other facts in every session. The [full matrix](../internals/instrumentations.md)
-contains older releases, settings without content, and reasons.
-Many instrumentations capture message content only after you set an environment
-variable. The collector's log names this variable.
+contains older releases, settings without content, and reasons. Many instrumentations capture message content only
+after you set an environment variable. The collector's log names this variable.
 
 PandaEval also supports spans of any other framework that follow OpenTelemetry's GenAI conventions. To check your own
 traces, save them to a file and run `pandaeval inspect` with this file. To support another framework, add a
