@@ -18,7 +18,6 @@ from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
 from pandaeval_otel.model import Turn
-from support.database import open_database
 from support.embedder import WordEmbedder
 from support.judged import call, stored, trace
 from support.made_traces import Composer
@@ -153,21 +152,6 @@ def _block(language: str) -> str:
     found = re.search(rf"```{language}\n(.*?)```", DOCS.read_text(), re.DOTALL)
     assert found
     return found[1]
-
-
-def test_the_sql_of_the_documentation_is_not_skewed(judged: tuple[float, list[dict[str, Any]]], tmp_path: Path) -> None:
-    truth, results = judged
-    store = Store(tmp_path, "off")
-    store.close()
-    with open_database(tmp_path / "pandaeval.db") as database:
-        database.executemany(
-            """INSERT INTO results (id, unit, about, metric, revision, counted, created_at, body,
-                                   settled, checksum)
-               VALUES (?, ?, 0, 'trace.task_completion', ?, 1, 0, ?, 1, 0)""",
-            [(str(n), each["trace_id"], each["revision"], json.dumps(each)) for n, each in enumerate(results)],
-        )
-        (estimate,) = database.execute(_block("sql")).fetchone()
-    assert estimate == pytest.approx(truth, abs=0.01)
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")

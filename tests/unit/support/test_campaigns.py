@@ -33,7 +33,7 @@ def test_lines_are_added_up_and_problems_counted(tmp_path: Path) -> None:
     ]
     (tmp_path / "starts-ledger.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     [row] = [row for row in table(tmp_path).splitlines() if row.startswith("| starts under load")]
-    assert "60 of 1,000 starts | 1 | 1 aborted | `a1` to `c3` (3)" in row
+    assert "60 of 1,000 starts | 1 | 1 aborted | `starts.py`" in row
 
 
 def test_the_page_has_the_table_and_keeps_the_rest() -> None:
