@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Protocol
 
@@ -170,10 +171,10 @@ while it played scripted sessions. Then we compared the facts that PandaEval rea
 **input**, **output**, **calls** of tools with **arguments** and **results**, **tools** with **parameters**, **model**,
 **tokens**, **session**, **agent**, **errors** and **reasoning**.
 
-The last column lists the facts that are missing in the spans, or that PandaEval does not read. PandaEval reads all
-other facts in every session. The [full matrix](../internals/instrumentations.md) contains older releases, settings
-without content, and reasons. Many instrumentations capture message content only after you set an environment
-variable. The collector's log names this variable.
+Each item names a framework, its telemetry, and in italics the facts that are missing in the spans, or that PandaEval
+does not read. PandaEval reads all other facts in every session. The [full matrix](../internals/instrumentations.md)
+contains older releases, settings without content, and reasons. Many instrumentations capture message content only
+after you set an environment variable. The collector's log names this variable.
 
 PandaEval also supports spans of any other framework that follow OpenTelemetry's GenAI conventions. To check your own
 traces, save them to a file and run `pandaeval inspect` with this file. To support another framework, add a
@@ -257,14 +258,21 @@ def mark(verdicts: Sequence[Verdict]) -> str:
 
 
 def _summary(rows: Mapping[tuple[str, str], Sequence[Result]]) -> Iterator[str]:
-    yield "| framework | telemetry | missing |"
-    yield "|---|---|---|"
+    found: list[tuple[str, str, str]] = []
     for (framework, telemetry), results in sorted(rows.items(), key=lambda row: (row[0][0].lower(), row[0][1])):
         marks = {fact: mark([result.verdicts[fact] for result in results]) for fact in FACTS}
         missing = ", ".join(
             fact if shown in "–✗" else f"{fact} in part" for fact, shown in marks.items() if shown != "✓"
         )
-        yield f"| {framework} | {telemetry} | {missing or 'none'} |"
+        found.append((framework, telemetry, missing or "none"))
+    yield from by_framework(found)
+
+
+def by_framework(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    """Return a list item per framework from sorted rows of framework, telemetry and missing facts."""
+    for framework, of_framework in groupby(rows, key=lambda row: row[0]):
+        telemetries = "; ".join(f"{telemetry}: *{missing}*" for _, telemetry, missing in of_framework)
+        yield f"- **{framework}**, {telemetries}"
 
 
 def _table(rows: Mapping[tuple[str, str], Sequence[Result]]) -> Iterator[str]:
@@ -288,9 +296,7 @@ def _days() -> Iterator[str]:
 def _documented() -> Iterator[str]:
     yield "## Read as documented\n"
     yield "We tested these frameworks with spans that we made from their code and documentation, not with recordings.\n"
-    yield "| framework | telemetry |"
-    yield "|---|---|"
-    yield from (f"| {name} | {spans} |" for name, spans, _ in DOCUMENTED)
+    yield from (f"- **{name}**: {spans}" for name, spans, _ in DOCUMENTED)
 
 
 def _reasons(found: Sequence[Result]) -> Iterator[str]:

@@ -79,11 +79,12 @@ def reference_page() -> str:
 
 def _operations(described: Mapping[str, Any]) -> Iterator[str]:
     yield "## Operations\n"
-    yield "*Filters* are all [filters](#filters) below. *Pages* are the parameters `cursor` and `limit`.\n"
+    yield "The parentheses contain the parameters. *Filters* are all [filters](#filters) below. *Pages* are the"
+    yield "parameters `cursor` and `limit`.\n"
     for path, method, operation in _each(described):
         parameters = _parameters(operation)
-        takes = f" Parameters: {parameters}." if parameters else ""
-        yield f"- **`{method.upper()} {path}`**: {operation['summary']}.{takes}"
+        takes = f" ({parameters})" if parameters else ""
+        yield f"- **`{method.upper()} {path}`**{takes}: {operation['summary']}."
 
 
 def _each(described: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -139,12 +140,16 @@ def _entry(name: str, schema: Mapping[str, Any], meaning: str, default: str = ""
 
 
 def _bodies(described: Mapping[str, Any]) -> Iterator[str]:
-    yield "## Bodies"
+    yield "## Bodies\n"
+    yield "If several bodies have a field with the same meaning, the first body describes it."
     schemas = described["components"]["schemas"]
+    known: set[tuple[str, str]] = set()
     for name in sorted({body for *_, operation in _each(described) if (body := _body(operation))}):
         yield f"\n### {name}\n"
         for field, schema in schemas[name]["properties"].items():
-            yield _entry(field, schema, schema.get("description", ""))
+            meaning = schema.get("description", "")
+            yield _entry(field, schema, "" if (field, meaning) in known else meaning)
+            known.add((field, meaning))
 
 
 def _type(schema: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import click
 from typer.main import get_command
 
+from pandaeval_collector.base.filters import FILTERS
 from support.commands import whole
 
 PAGE = Path(__file__).parents[2] / "docs/reference/cli.md"
@@ -47,7 +48,15 @@ def reference_page() -> str:
         group = words[0] if len(words) > 1 else "Single commands"
         groups.setdefault(group, []).append(_entry(path, command, shared))
     sections = [f"## {group}\n\n{''.join(entries)}" for group, entries in groups.items()]
-    return "\n".join([_HEAD, f"## Shared options\n\n{_list(shared.values())}", *sections])
+    return "\n".join([_HEAD, f"## Shared options\n\n{_shared_list(shared)}", *sections])
+
+
+def _shared_list(shared: Mapping[tuple[str, str], Any]) -> str:
+    """Return the shared options, and only the names of the filters, which the API page describes."""
+    names = {filter_.option.partition("/")[0] or f"--{filter_.name}" for filter_ in FILTERS}
+    own = [option for (name, _), option in shared.items() if name not in names]
+    filters = ", ".join(f"`{name}`" for name, _ in shared if name in names)
+    return f"{_list(own)}\nThe shared filters are the [filters](api.md#filters) of the API: {filters}.\n"
 
 
 def _entry(path: str, command: click.Command, shared: Mapping[tuple[str, str], Any]) -> str:

@@ -29,6 +29,7 @@ entry of a map: `PANDAEVAL_METRICS__THRESHOLDS__TRACE__COHERENCE=0.4`. An empty 
 - **Durations** are values such as `250ms`, `10s`, `15m`, `24h` and `7d`, or numbers of seconds.
 - **Sizes** are values such as `1MB`, `32MiB` and `10GiB`, or numbers of bytes.
 - **Secrets** are never in the configuration. Keys that end in `_env` contain the name of an environment variable.
+- **Keys** without a type are texts or booleans. Keys without a default are `null` or empty.
 - **Metrics** have names such as `trace.coherence`: level, dot, name. The short name `coherence` means the metrics with
   this name at all levels.
 
@@ -78,10 +79,19 @@ def reference_page() -> str:
 
 
 def _item(key: Key) -> str:
-    default = "required" if key.required else f"default `{flow(key.default)}`"
+    facts = "; ".join(fact for fact in (_kind(key), _default(key)) if fact)
+    return f"- **`{key.path[-1]}`**{f' ({facts})' if facts else ''}: {key.meaning}\n"
+
+
+def _kind(key: Key) -> str:
     kind = _words(key.schema)
-    facts = default if kind == "true or false" else f"{kind}; {default}"
-    return f"- **`{key.path[-1]}`** ({facts}): {key.meaning}\n"
+    return "" if kind in ("true or false", "text") else kind
+
+
+def _default(key: Key) -> str:
+    if key.required:
+        return "required"
+    return "" if key.default in (None, (), [], {}) else f"default `{flow(key.default)}`"
 
 
 def _words(schema: Mapping[str, Any]) -> str:

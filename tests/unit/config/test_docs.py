@@ -43,7 +43,7 @@ def test_every_key_is_explained_in_example_and_page() -> None:
         assert len(key.meaning) > 10, key.path
         assert f"{key.path[-1]}:" in example
         if not key.section:
-            assert f"- **`{key.path[-1]}`** (" in page
+            assert re.search(rf"- \*\*`{key.path[-1]}`\*\*(?: \(.*\))?: {re.escape(key.meaning)}\n", page)
 
 
 def test_the_schema_knows_what_people_write() -> None:
@@ -63,6 +63,8 @@ def test_the_page_reads_as_the_keys_do() -> None:
     page = reference_page()
     assert "- **`quiet`** (duration; default `10s`): " in page
     assert "- **`policy`** (`rescore`, `count`; default `rescore`): " in page
-    assert "- **`cert`** (text; required): " in page
+    assert "- **`cert`** (required): " in page
+    assert "- **`token_env`**: " in page
+    assert "- **`weights`** (map): " in page
     assert "- **`sample`** (number, 0 to 1; default `1.0`): " in page
     assert yaml.safe_load(docs.example_yaml())["exporters"]["otlp"]["metrics_interval"] == "15s"

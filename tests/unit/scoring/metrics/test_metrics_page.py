@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 from typer.testing import CliRunner
 
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.cli import app
 from pandaeval_collector.scoring.registry import GRADERS, registry
-from pandaeval_lab.cli.metrics import whys
+from pandaeval_lab.cli.metrics import description, whys
 from support.metrics_page import PAGE, reference_page
 
 
-def test_the_table_has_each_question_and_a_section_has_limits_in_80_words() -> None:
+def test_the_list_has_each_question_and_a_section_at_most_80_words() -> None:
     page = reference_page()
     for key, metric in registry((GRADERS,)).items():
         section = page.partition(f"### {key}\n")[2].partition("\n### ")[0].partition("\n## ")[0]
-        assert f"| {metric.question} |" in page.partition("\n## ")[0]
-        assert "The metric does not " in " ".join(section.split()), f"{key} names no limit"
+        assert f"`](#{key.replace('.', '')}) ({metric.kind}, " in page.partition("\n## ")[0]
+        assert f"): {metric.question}\n" in page.partition("\n## ")[0]
+        assert re.search(r"\b(It|The metric) does not ", " ".join(description(metric).split())), f"{key} names no limit"
         assert "``" not in section
         assert len(section.split()) <= 80, key
 
