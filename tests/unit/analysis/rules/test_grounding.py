@@ -180,6 +180,11 @@ def test_what_contradicts_results(had: Any, user: str, answer: str, worst: str) 
     assert outcome(run(user, answer, call("look", {}, had))) == worst
 
 
+@pytest.mark.parametrize("answer", ["It takes 1 hour and 35 minutes.", "It takes 1 hr 35 mins."])
+def test_a_duration_counts_if_a_result_has_it_in_iso_format(answer: str) -> None:
+    assert outcome(run("How long is the trip?", answer, call("lookup", {}, {"duration": "PT1H35M"}))) == "grounded"
+
+
 def test_a_number_in_the_arguments_of_a_calculation_is_known() -> None:
     calculated = call("calculate", {"expression": "500 + 250 + 198 + 129"}, "1077.0")
     assert outcome(run("?", "You get $1,077, of which $198 is for the bag.", calculated)) == "grounded"

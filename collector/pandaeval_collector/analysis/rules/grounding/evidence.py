@@ -28,6 +28,7 @@ _DIGIT = re.compile(r"\d")
 _BEGUN, _GOES_ON = re.compile(r"(?:[\w%°]|\w[.,:/-])\Z"), re.compile(r"[\w%°]|[.,:/-]\w")
 _DECIMAL = re.compile(r"-?\d{1,15}\.\d{1,2}")
 _RUN = re.compile(r"[0-9]+|[^0-9]+")
+_ISO_DURATION = re.compile(r"\bPT(?=\d)(?:(\d+)H)?(?:(\d+)M)?\b")
 _WORTH = re.compile(r"price|cost|fee|amount|total|fare|balance|pay|tax|refund|charge|usd|eur", re.IGNORECASE)
 
 
@@ -73,12 +74,17 @@ class Content:
     def _text(self, text: str, label: str, row: tuple[str, ...]) -> None:
         if _DIGIT.search(text) is None:
             return
-        text, end = fold(text).replace("\\n", "\n"), 0
+        text, end = _ISO_DURATION.sub(_hours_and_minutes, fold(text).replace("\\n", "\n")), 0
         for value in scan(text):
             before = text[max(end, value.start - _LONGEST_LABEL) : value.start].rpartition("\n")[2]
             if value.kind != "time" or before not in ("+", "-"):  # the offset of a time zone
                 self.fields.append(Field(value, before if before.strip() else label, row))
             end = value.end
+
+
+def _hours_and_minutes(duration: re.Match[str]) -> str:
+    """Return PT1H35M as people write it."""
+    return f"{duration[1] or 0} hours {duration[2] or 0} minutes"
 
 
 def _parsed(text: str) -> Any:

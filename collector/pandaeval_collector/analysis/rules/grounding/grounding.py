@@ -17,6 +17,7 @@ from pandaeval_otel.model import Kind, Trace
 
 _TIMESTAMP = 13
 """Digits of a time in milliseconds, or of a sum of such times."""
+_DURATIONS = ("hour", "hr", "minute", "min")
 
 
 @dataclass(slots=True)
@@ -78,9 +79,11 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     said = _said(trace, earlier, had)
     for claim in [*stated, *called][:MOST_CLAIMS]:
         _check(claim, comparison, had, said, found)
-    for claim in numbers if found.hidden is None else ():  # they count only where results contradict them
+    for claim in numbers if found.hidden is None else ():  # durations count; others only where results contradict them
         if not had.has(claim.value):
             _sort_out(claim, comparison, had, found)
+        elif claim.value.unit in _DURATIONS:
+            found.check(claim)
     found.loose.sort(key=lambda loose: (not loose.fails, not loose.instead))
     return found if found.total or found.open or found.for_judge else None
 
