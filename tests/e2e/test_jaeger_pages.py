@@ -46,7 +46,7 @@ def jaeger(house: JaegerHouse, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 def _searches() -> list[str]:
     """Return the documented tags, with placeholders filled."""
-    table = _DOCS.partition("| to find | Jaeger")[2].partition("\n\n")[0]
+    table = _DOCS.partition("| to find | tags in Jaeger")[2].partition("\n\n")[0]
     return [found for row in table.splitlines()[2:] for found in re.findall(r"`([^`]+=[^`]+)`", row.split("|")[2])]
 
 
