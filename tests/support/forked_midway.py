@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
@@ -25,7 +26,7 @@ from support.processors import Recording, emit, processor, provider
 
 NOWHERE = "127.0.0.1:1"
 CHILD_S = 120
-_AT_ONCE = 2
+_AT_ONCE, _PATIENCE_S = 2, 10
 _SHUTDOWN: list[Any] = [Handover.shutdown, Lease.end, _is_last, Forwarder.shutdown, Forwarder._close]
 _STAMPING: list[Any] = [PandaEvalSpanProcessor.on_start, stamp, ContextIds.__post_init__]
 
@@ -79,6 +80,12 @@ def line_by_line(run: Callable[[], Any], watched: list[Any]) -> Iterator[str]:
     thread.join()
 
 
+def _wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 def in_child(application: Application) -> int:
     """Return 0 if the child accounts for all items and leaves no thread."""
     try:
@@ -87,6 +94,7 @@ def in_child(application: Application) -> int:
         application.tracing.shutdown()
         application.logging.shutdown()
         telemetry = application.telemetry
+        _wait_until(lambda: (telemetry.balance(), telemetry.balance("logs")) == (0, 0))  # the worker drops the rest
         assert (telemetry.of("spans", "ended"), telemetry.of("logs", "ended")) == (1, 1), telemetry.counts
         assert (telemetry.balance(), telemetry.balance("logs")) == (0, 0), telemetry.counts
         assert not [each for each in threading.enumerate() if each.name == "pandaeval-forwarder"]

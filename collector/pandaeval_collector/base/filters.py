@@ -57,7 +57,7 @@ FILTERS = (
     Filter("text", "text", "Search text in the first part of the input or the answer."),
     Filter("min_seconds", "number", "Minimum duration, in seconds.", "--min-seconds"),
     Filter("min_usd", "number", "Minimum cost in US dollars, if the instrumentation reports it.", "--min-usd"),
-    Filter("attribute", "pairs", "Value of an attribute in store.listed_attributes."),
+    Filter("attribute", "pairs", "Value of a listed attribute."),
 )
 
 
