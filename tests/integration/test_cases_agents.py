@@ -279,7 +279,7 @@ KINDS = (
 )
 
 
-QUICK = ("HTTP without spans", "tool_calls", "OpenAI-compatible", "exits hard")
+QUICK = ("tool_calls",)
 
 
 @pytest.mark.parametrize(
