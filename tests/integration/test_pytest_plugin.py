@@ -92,6 +92,14 @@ def test_selected_cases_alone_are_run(folder: Path) -> None:
     assert [case.get("name") for case in report] == ["green [1]"]
 
 
+def test_a_run_without_results_fails_each_case_and_is_made_once(folder: Path) -> None:
+    (folder / "broken.py").write_text("open('loads', 'a').write('x')\nraise RuntimeError('no key')\n")
+    done = _pytest(folder, "--pandaeval", "--pandaeval-agent", "broken:answer", "cases")
+    assert "5 failed" in done.stdout
+    assert "no key" in done.stdout
+    assert (folder / "loads").read_text() == "x"
+
+
 def test_tests_written_by_hand_use_fixture_and_api(folder: Path) -> None:
     done = _pytest(folder, "test_shop.py")
     assert done.returncode == 0, done.stdout

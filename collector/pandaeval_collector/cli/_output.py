@@ -93,6 +93,11 @@ def safe(text: str) -> str:
     return one_printable_line(text)
 
 
+def notice(text: str) -> None:
+    """Print a notice to standard error."""
+    typer.echo(f"notice: {safe(text)}", err=True)
+
+
 @contextmanager
 def progress(console: Console, what: str = "judging") -> Iterator[Callable[[int, int], None]]:
     """Yield a function for the number of items done and of all, with a progress bar."""

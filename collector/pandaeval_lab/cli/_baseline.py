@@ -10,7 +10,7 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.cli._output import safe
+from pandaeval_collector.cli._output import notice, safe
 from pandaeval_collector.config.sections_scoring import Gates
 from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
@@ -56,8 +56,8 @@ class BaselineStage(Stage):
         typer.echo(f"baseline: {verdict.told}", err=True)
         for state, names in (("not tried now", verdict.missing), ("not in the baseline", verdict.new)):
             if names:
-                typer.echo(f"notice: {len(names)} cases are {state}: {safe(first_of(names))}", err=True)
+                notice(f"{len(names)} cases are {state}: {first_of(names)}")
         if verdict.notice:
-            typer.echo(f"notice: {safe(verdict.notice)}", err=True)
+            notice(verdict.notice)
         for sentence in verdict.failures:
             typer.echo(f"failed: {safe(sentence)}", err=True)

@@ -15,7 +15,7 @@ from pandaeval_collector.cli._output import console, table
 from pandaeval_collector.show.view.compared import change_text
 from pandaeval_collector.show.view.texts import NONE, number
 from pandaeval_lab.cli._case_results import by_case
-from pandaeval_lab.passk.attempts import CaseOutcomes, slim, trials
+from pandaeval_lab.passk.attempts import slim, trials
 from pandaeval_lab.passk.gate import drop
 
 _NAMED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
@@ -83,10 +83,9 @@ def _keys(results: Mapping[str, Sequence[Document]]) -> list[str]:
 
 
 def _counts(documents: Sequence[Document], key: str) -> dict[str, tuple[int, int]]:
-    found: tuple[CaseOutcomes, ...] = ()
     with suppress(UserError):  # this agent has no result of the metric in a case
-        found = trials(map(slim, documents), key, "case").cases
-    return {case.id: (case.n, case.c) for case in found}
+        return {case.id: (case.n, case.c) for case in trials(map(slim, documents), key, "case").cases}
+    return {}
 
 
 def _scores(documents: Sequence[Document], key: str) -> dict[str, list[float]]:

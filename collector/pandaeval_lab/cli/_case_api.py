@@ -17,7 +17,6 @@ from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._case_gates import CASE
 from pandaeval_lab.cli._case_results import by_case
 from pandaeval_lab.cli._case_run import CaseRun, CaseRunOptions, chosen
-from pandaeval_lab.report.layers import TrialCount
 
 Cases = Suite | str | Path | Sequence[str | Path]
 
@@ -122,20 +121,10 @@ def _results(run: CaseRun, folder: Path | None) -> CaseRunResults:
     of_case, cases = by_case(found.documents), dict[str, CaseOutcome]()
     for case, count in found.cases.items():
         own = (each.text for each in failed if each.key == f"{CASE}{case}" or each.key.startswith(f"{case}: "))
-        cases[case] = _outcome(case, count, tuple(own), run.transcripts.of(case), tuple(of_case.get(case, ())))
+        told = count.kind, count.trials, count.correct[True], count.correct[None], tuple(own)
+        kept = run.transcripts.of(case), tuple(of_case.get(case, ()))
+        cases[case] = CaseOutcome(case, *told, count.failed or count.first, *kept)
     return CaseRunResults(cases, tuple(each.text for each in failed), tuple(found.documents), folder)
-
-
-def _outcome(
-    case: str,
-    count: TrialCount,
-    failures: tuple[str, ...],
-    transcripts: Mapping[str, str],
-    results: tuple[Mapping[str, Any], ...],
-) -> CaseOutcome:
-    correct, reason = count.correct, count.failed or count.first
-    told = count.kind, count.trials, correct[True], correct[None], failures, reason
-    return CaseOutcome(case, *told, transcripts, results)
 
 
 def _mean(results: Sequence[Mapping[str, Any]], metric: str) -> float | None:

@@ -20,7 +20,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._options import config_option, declared, file_option
-from pandaeval_collector.cli._output import console, many, progress, safe
+from pandaeval_collector.cli._output import console, many, notice, progress
 from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import case_files, read_suites
 from pandaeval_lab.cases.graders import unanswered
@@ -109,14 +109,15 @@ def run(options: CaseRunOptions) -> None:
     if options.watch:
         watch(options.files, options.output)
         return
-    agents, suite = named_agents(options.agent), suite_of_run(options)
+    modules = config_with_trials(options.config).metrics.modules
+    agents, suite = named_agents(options.agent), chosen(read_suites(case_files(options.files), modules), options)
     several = len(agents) > 1
     runs = {
         name: CaseRun(options, agent, suite, options.output / name if several else options.output)
         for name, agent in agents.items()
     }
     for line in unanswered(suite):
-        typer.echo(f"notice: {safe(line)}", err=True)
+        notice(line)
     code = 0
     for name, each in runs.items():
         if several:
@@ -129,12 +130,6 @@ def run(options: CaseRunOptions) -> None:
         compare_agents({name: each.results.documents for name, each in runs.items()}, options.output)
     if code:
         raise typer.Exit(code)
-
-
-def suite_of_run(options: CaseRunOptions) -> Suite:
-    """Read the chosen cases of a run. Raises ``UserError``."""
-    config = config_with_trials(options.config)
-    return chosen(read_suites(case_files(options.files), config.metrics.modules), options)
 
 
 class CaseRun:
@@ -192,7 +187,7 @@ class CaseRun:
         ended = [attempt for attempt in self.attempts if attempt.has_ended]
         if not self.is_whole:
             finished = f"{len(ended)} of {many(len(self.attempts), 'attempt')}"
-            typer.echo(f"notice: interrupted; {finished} had finished", err=True)
+            notice(f"interrupted; {finished} had finished")
         _tell("the agent failed in", [(each, each.error) for each in ended if each.error])
         _tell("the simulated user broke (no score; spoilt.pb)", [(each, each.spoilt) for each in ended if each.spoilt])
         return bool(ended)
@@ -206,7 +201,7 @@ def _tell(what: str, attempts: Sequence[tuple[Attempted, str]]) -> None:
     if attempts:
         first, why = attempts[0]
         told = f"{what} {many(len(attempts), 'attempt')}; {first.case.id}, trial {first.trial}: {why}"
-        typer.echo(f"notice: {safe(told)}", err=True)
+        notice(told)
 
 
 async def _run(run: CaseRun) -> bool:

@@ -7,13 +7,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.untrusted.printable import excerpt
-from pandaeval_collector.cli._output import safe, table
+from pandaeval_collector.cli._output import notice, table
 from pandaeval_collector.config import Config, closest
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
@@ -106,8 +105,8 @@ class CaseStage(Stage):
         out.print(table(_COLUMNS[:-1], totals, on=out, title="Cases by kind"))
 
     def finish(self, outcome: EvaluationOutcome) -> None:
-        for notice in (*self._mock_notices(), *doubts(self._suite), *self._matching_notices()):
-            typer.echo(f"notice: {safe(notice)}", err=True)
+        for text in (*self._mock_notices(), *doubts(self._suite), *self._matching_notices()):
+            notice(text)
         if self._path is not None:
             self._write(self._path, outcome.gates)
 

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.cli._options import declared
-from pandaeval_collector.cli._output import console, safe
+from pandaeval_collector.cli._output import console, notice, safe
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.finding import Finder, every
@@ -66,7 +66,7 @@ class Inputs:
             for name in self._files:
                 yield from self._requests(name, progress)
         for note in self._notes:
-            typer.echo(f"notice: {safe(note)}", err=True)
+            notice(note)
         if len(self.unusable) == len(self._files):
             raise UserError("\n".join([*self._causes, *self.unusable]))
 

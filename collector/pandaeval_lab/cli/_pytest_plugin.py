@@ -61,7 +61,7 @@ class CaseFile(pytest.File):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self._results: CaseRunResults | None = None
+        self._results: CaseRunResults | Exception | None = None
 
     def collect(self) -> Iterator[pytest.Item]:
         from pandaeval_collector.base.errors import UserError
@@ -91,7 +91,12 @@ class CaseFile(pytest.File):
             if "output" in options:
                 options["output"] = Path(options["output"], self.path.stem)
             selected = [each for each in self.session.items if each.parent is self and isinstance(each, CaseItem)]
-            self._results = run_cases(self.path, only=[escape(each.name) for each in selected], **options)
+            try:
+                self._results = run_cases(self.path, only=[escape(each.name) for each in selected], **options)
+            except Exception as error:  # noqa: BLE001 - each case fails for it, without another run
+                self._results = error
+        if isinstance(self._results, Exception):
+            raise self._results
         return self._results
 
 

@@ -25,11 +25,21 @@ def watch(files: Sequence[str], output: Path) -> None:
     try:
         while True:
             before = snapshot(Path.cwd(), files, output)
-            subprocess.run(program, check=False)  # noqa: S603 - the command of the user, again
+            run_again(program)
             typer.echo("waiting for a change of a Python, YAML or TOML file; Ctrl-C ends", err=True)
             await_change(lambda: snapshot(Path.cwd(), files, output), before)
     except KeyboardInterrupt:
         raise typer.Exit(_INTERRUPTED) from None
+
+
+def run_again(program: Sequence[str]) -> None:
+    """Run a program to its end, even after an interrupt."""
+    process = subprocess.Popen(program)  # noqa: S603 - the command of the user, again
+    try:
+        process.wait()
+    except KeyboardInterrupt:
+        process.wait()  # it got the interrupt too, and grades what has ended
+        raise
 
 
 def await_change(

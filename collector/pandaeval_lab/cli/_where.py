@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from pandaeval_collector.base.result import Result
+from pandaeval_collector.cli._output import notice
 from pandaeval_collector.cli._where_text import conditions_of, span_of, wrong
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -104,4 +103,4 @@ class TraceFilter(Stage):
 
     def finish(self, outcome: EvaluationOutcome) -> None:
         if not (outcome.is_json and self.chosen):
-            typer.echo(f"notice: {self.notice}", err=True)
+            notice(self.notice)

@@ -18,7 +18,7 @@ from pandaeval_collector.base.result import Result, now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._options import config_option, declared, file_option, output_option
-from pandaeval_collector.cli._output import console, progress, safe
+from pandaeval_collector.cli._output import console, notice, progress, safe
 from pandaeval_collector.config import Config, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
@@ -249,14 +249,14 @@ class Evaluation:
         summary = self._summary
         if summary.agents_traces:
             for line in unanswered(self._config, summary, self._options.names or ()):
-                typer.echo(f"notice: {line}", err=True)
+                notice(line)
         elif not outcome.is_json and not summary.left_out:
             typer.echo("No agent traces in this input. `pandaeval inspect` shows how it was read.", err=True)
         for gate in outcome.gates:
             if gate.key != BASELINE:
                 _tell_gate(gate)
         if problem := add_summary(outcome.gates, summary, os.environ, case_table(outcome.about.cases)):
-            typer.echo(f"notice: {problem}", err=True)
+            notice(problem)
 
 
 def _shown(group: RootCause) -> dict[str, object]:

@@ -11,7 +11,7 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._options import file_argument, output_option
-from pandaeval_collector.cli._output import console, table
+from pandaeval_collector.cli._output import console, notice, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_lab.cli._writing import output_file, write_json_line
 from pandaeval_lab.passk.attempts import trials
@@ -60,9 +60,9 @@ def passk(
             title = f"By {unit} (Bayesian: median and 95 % interval)"
             out.print(table((unit, *CASE_HEAD), rows, on=out, title=title))
     if found.trials.per == "conversation" and per is None:
-        typer.echo("notice: no result names a case, so each conversation counts as one case", err=True)
-    for notice in found.notices:
-        typer.echo(f"notice: {notice}", err=True)
+        notice("no result names a case, so each conversation counts as one case")
+    for text in found.notices:
+        notice(text)
 
 
 def numbers(text: str) -> Sequence[int]:

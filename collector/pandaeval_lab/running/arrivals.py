@@ -6,10 +6,8 @@ import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-import typer
-
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._output import many, safe
+from pandaeval_collector.cli._output import many, notice
 from pandaeval_lab.cases.graders import reads_answers
 from pandaeval_lab.cases.model import AgentEntry
 from pandaeval_lab.running.attempts import Attempted, Tracing
@@ -83,7 +81,7 @@ class Arrivals:
             raise UserError(f"{problem}: {cure}")
         if silent:
             known = "graders of the answer run, graders of tool calls have no score"
-            typer.echo(f"notice: {safe(f'{problem}: {known}. To change this, {cure}')}", err=True)
+            notice(f"{problem}: {known}. To change this, {cure}")
 
 
 def owners_of(receiver: SpanReceiver, attempts: Sequence[Attempted]) -> dict[str, Attempted]:

@@ -6,7 +6,6 @@ Each turn is a trace that names case, trial, session and goal.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,12 +21,13 @@ from pandaeval_lab.cases.model import Case
 from pandaeval_lab.cases.trial import RUN_ERROR, RUN_SCOPE, SIMULATED, SIMULATOR_FAILED, TURN
 from pandaeval_lab.running.agent import AgentError, RunContext, Talk, TurnLog
 from pandaeval_lab.running.simulated import ENDED, SimulatedUser, Simulator
+from pandaeval_lab.running.tool_loop import content_of
 from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_case, using_session
 from pandaeval_otel.base import semconv
 
 _MESSAGES_ONLY = "The record has the messages only. Tool calls of the agent are not recorded."
-_MOST_ANSWER = 4 << 20
-"""Characters of an answer."""
+_MOST_ANSWER, _MOST_ERROR = 4 << 20, 2000
+"""Characters of an answer and of an error."""
 
 
 class Tracing:
@@ -70,8 +70,9 @@ class Tracing:
         with self._span("invoke_agent", turn.place, turn.start_ns, told, turn.end_ns) as span:
             for call in turn.log.calls:
                 told = {semconv.TOOL_NAME: call.name, semconv.TOOL_CALL_ID: call.id}
-                told[semconv.TOOL_ARGUMENTS] = _json(call.arguments)
-                told |= {semconv.ERROR_TYPE: call.error} if call.error else {semconv.TOOL_RESULT: _json(call.result)}
+                told[semconv.TOOL_ARGUMENTS] = content_of(call.arguments)
+                result = {semconv.TOOL_RESULT: content_of(call.result)}
+                told |= {semconv.ERROR_TYPE: call.error} if call.error else result
                 with self._span("execute_tool", span.get_span_context(), call.start_ns, told, call.end_ns) as tool:
                     if call.error:
                         tool.set_status(Status(StatusCode.ERROR, call.error))
@@ -112,11 +113,7 @@ def fail(span: Span, message: str, why: str) -> None:
 
 
 def _said(role: str, text: str) -> str:
-    return _json([{"role": role, "parts": [{"type": "text", "content": text}]}])
-
-
-def _json(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return content_of([{"role": role, "parts": [{"type": "text", "content": text}]}])
 
 
 def _trace_id(span: Span) -> str:
@@ -239,7 +236,8 @@ class CaseAttempts:
                     talk = talk or self.begin(attempt)
                     answer = await self._answer(talk, said, about, end - time.monotonic())
                 except Exception as error:  # noqa: BLE001 - its class is the user's code
-                    attempt.error = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+                    why = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+                    attempt.error = why[:_MOST_ERROR]
                 ended = time.time_ns()
                 if attempt.error:
                     fail(span, said, attempt.error)

@@ -59,30 +59,33 @@ def client_for(url: str, held: AsyncExitStack) -> httpx.AsyncClient:
 
 async def posted(client: httpx.AsyncClient, url: str, body: Any, entry: AgentEntry, context: RunContext) -> AgentReply:
     """Post a request and read the reply. Raises :class:`AgentError`."""
+    place = httpx.URL(url).copy_with(userinfo=b"", query=None)  # without secrets
     headers: dict[str, str] = {}
     TraceContextTextMapPropagator().inject(headers)
     W3CBaggagePropagator().inject(headers)
     try:
         async with client.stream("POST", url, json=body, headers={**headers, **entry.headers}) as response:
             context.log.status = response.status_code
-            said = await _body(response, url)
+            said = await _body(response, place)
+    except httpx.LocalProtocolError:  # the text of the error has the value
+        raise AgentError(f"{place}: a header has a character that HTTP does not allow") from None
     except httpx.HTTPError as error:
-        raise AgentError(f"{url} cannot be reached: {type(error).__name__}: {error}") from error
+        raise AgentError(f"{place} cannot be reached: {type(error).__name__}: {error}") from error
     if not response.is_error:
         reply = read_reply(said, response.headers.get("content-type", ""), entry.answer)
         if reply.text is not None or reply.calls:
             return reply
-    shown = f"{url} answered {response.status_code}: {excerpt(said, 200)}"
-    place = f"the answer under {entry.answer}" if entry.answer else '{"answer": text}, or as OpenAI chat completions do'
-    raise AgentError(f"{shown}; answer {place}")
+    shown = f"{place} answered {response.status_code}: {excerpt(said, 200)}"
+    cure = f"the answer under {entry.answer}" if entry.answer else '{"answer": text}, or as OpenAI chat completions do'
+    raise AgentError(f"{shown}; answer {cure}")
 
 
-async def _body(response: httpx.Response, url: str) -> str:
+async def _body(response: httpx.Response, place: httpx.URL) -> str:
     body = bytearray()
     async for piece in response.aiter_bytes():
         body += piece
         if len(body) > MOST_BYTES:
-            raise AgentError(f"{url} sent more than {MOST_BYTES >> 20} MiB")
+            raise AgentError(f"{place} sent more than {MOST_BYTES >> 20} MiB")
         if _DONE in body[-len(piece) - len(_DONE) :]:
             break  # some servers leave the stream open
     return body.decode(errors="replace")

@@ -8,7 +8,10 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
+from pydantic import ValidationError
+
 from pandaeval_collector.base.errors import UserError
+from pandaeval_lab.cases.files import sentence
 from pandaeval_lab.cases.model import AgentEntry, Suite
 from pandaeval_lab.running.agent import Agent
 from pandaeval_lab.running.http_agent import http_agent
@@ -28,10 +31,15 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 def entry_of(name: str, suite: Suite) -> AgentEntry:
     """Return the agent of this name in the case file, else the agent at this address or of this function.
 
-    Raises ``UserError`` for a missing variable.
+    Raises ``UserError`` for a missing variable and an invalid value.
     """
-    entry = suite.agents.get(name) or AgentEntry.model_validate(name)
-    return AgentEntry.model_validate(_with_variables(entry.model_dump(exclude_defaults=True), f"agent {name}"))
+    try:
+        entry = suite.agents.get(name) or AgentEntry.model_validate(name)
+        given = _with_variables(entry.model_dump(exclude_defaults=True), f"agent {name}")
+        return AgentEntry.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(f"agent {name}: {first['loc'][0]} {sentence(first)}") from error
 
 
 def start(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) -> Agent:
@@ -49,4 +57,4 @@ def _with_variables(value: Any, place: str) -> Any:
     missing = [name for name in _VARIABLE.findall(value) if name not in os.environ]
     if missing:
         raise UserError(f"{place}: the environment variable {missing[0]} is not set; set it")
-    return _VARIABLE.sub(lambda found: os.environ[found[1]], value)
+    return _VARIABLE.sub(lambda found: os.environ[found[1]].strip(), value)

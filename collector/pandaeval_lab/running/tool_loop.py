@@ -51,4 +51,9 @@ class ToolRounds:
         made = MadeCall(call.id, call.name, call.arguments, result, error, start, time.time_ns())
         context.log.calls.append(made)
         told = {"error": error} if error else result
-        return told if isinstance(told, str) else json.dumps(told, ensure_ascii=False, default=str)
+        return content_of(told)
+
+
+def content_of(value: Any) -> str:
+    """Return a text, or JSON of another value."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -239,6 +239,37 @@ def test_an_unset_variable_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> 
         _started({"url": "http://127.0.0.1:1", "headers": {"x": "${NO_SUCH_KEY}"}})
 
 
+def test_an_empty_variable_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMPTY", "")
+    with pytest.raises(UserError, match="agent shop: url is empty"):
+        _started({"url": "${EMPTY}"})
+
+
+def test_white_space_around_a_variable_is_dropped(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "s3cret\n")
+    server.replies.append((200, b'{"answer": "yes"}'))
+    assert _asked(server, "/talk", headers={"x": "${KEY}"}) == "yes"
+    assert server.got[0][0]["x"] == "s3cret"
+
+
+def test_an_invalid_header_is_named_without_its_value(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "s3cret\nx")
+    with pytest.raises(AgentError, match="a header has a character that HTTP does not allow") as raised:
+        _asked(server, "/talk", headers={"x": "${KEY}"})
+    assert "s3cret" not in str(raised.value)
+
+
+def test_errors_name_an_address_without_its_secrets(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "s3cret")
+    server.replies.append((500, b"boom"))
+    with pytest.raises(AgentError) as raised:
+        _asked(server, "/talk?key=${KEY}")
+    assert str(raised.value).startswith(f"http://127.0.0.1:{server.server_port}/talk answered 500: boom")
+    with pytest.raises(AgentError) as raised:
+        asyncio.run(_said(_started({"url": "http://me:${KEY}@127.0.0.1:1/talk"})()))
+    assert str(raised.value).startswith("http://127.0.0.1:1/talk cannot be reached")
+
+
 def test_the_runner_makes_the_calls_that_the_agent_asks_for(server: _Server) -> None:
     call = {"id": "c1", "function": {"name": "refund_order", "arguments": '{"order": 17}'}}
     wrong = {"id": "c2", "name": "refund_order", "arguments": "17"}

@@ -90,6 +90,15 @@ def test_an_agent_that_raises_ends_its_attempt_alone(exported: InMemorySpanExpor
     assert not failed.status.is_ok
 
 
+def test_a_long_error_is_cut(exported: InMemorySpanExporter) -> None:
+    async def talk(message: str, context: RunContext) -> str:
+        raise ValueError("x" * 5000)
+
+    assert _run([bad := _attempted(TALK)], talk)
+    assert bad.error.startswith("ValueError: xx")
+    assert len(bad.error) == 2000
+
+
 @pytest.mark.parametrize(
     ("limits", "why"),
     [

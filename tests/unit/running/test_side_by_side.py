@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -136,3 +139,32 @@ def test_a_change_of_a_source_file_is_noticed_and_one_of_the_output_is_not(tmp_p
 
     await_change(lambda: snapshot(tmp_path, [], tmp_path / "run"), before, sleep)
     assert len(waits) == 2
+
+
+RUNS = """
+import sys
+from pandaeval_lab.cli._watch import run_again
+run_again([sys.executable, "-c", sys.argv[1]])
+"""
+SLOW = """
+import pathlib, time
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    time.sleep(1)
+    pathlib.Path("graded").touch()
+"""
+
+
+def test_an_interrupted_command_ends_in_its_own_time(tmp_path: Path) -> None:
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
+    command = [sys.executable, "-c", RUNS, SLOW]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=paths, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        os.killpg(process.pid, signal.SIGINT)
+    assert process.returncode
+    assert (tmp_path / "graded").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
+from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.export import COLUMNS, csv_lines, in_blocks, stored_rows
 from pandaeval_collector.show.view.texts import csv_cell
@@ -161,3 +163,15 @@ def test_the_command_writes_what_the_api_answers(folder: Path, client: TestClien
     assert command(*store, "--of", "incidents").count("\n") == len(GROUPS)
     assert "--of traces" in command(*store, "--of", "results", "--format", "case", code=2)
     assert "no folder" not in command(*store, "--output", str(tmp_path / "no" / "file"), code=2)
+
+
+def test_a_collector_that_is_gone_is_named_for_a_file_too() -> None:
+    async def ask() -> None:
+        asker = Asker.over_http("http://127.0.0.1:1")
+        try:
+            await asker.file("/spans/ab")
+        finally:
+            await asker.close()
+
+    with pytest.raises(AskError, match="no collector answers at http"):
+        asyncio.run(ask())

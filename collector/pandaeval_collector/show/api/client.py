@@ -62,10 +62,8 @@ class Asker:
 
     async def file(self, path: str) -> bytes:
         """Return the bytes of the answer, empty if there is no such object. Raises :class:`AskError`."""
-        answer = await self._client.get(path)
-        if answer.status_code not in (200, 404):
-            raise AskError(self._refused(answer))
-        return answer.content if answer.is_success else b""
+        content: bytes = await self._asked("GET", path, is_file=True)
+        return content
 
     async def post(self, path: str, body: Any = None) -> Any:
         return await self._asked("POST", path, json=body or {}, timeout=_LONG_S)
@@ -76,9 +74,11 @@ class Asker:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _asked(self, method: str, path: str, **given: Any) -> Any:
+    async def _asked(self, method: str, path: str, is_file: bool = False, **given: Any) -> Any:
         try:
             answer = await self._client.request(method, path, **given)
+            if is_file and answer.status_code in (200, 404):
+                return answer.content if answer.is_success else b""
             if answer.is_success:
                 return answer.json() if answer.content else None
         except httpx.ReadTimeout as error:

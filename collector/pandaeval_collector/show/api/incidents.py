@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pandaeval_collector.show.api.cursors import Limit
 from pandaeval_collector.show.api.filters import Filters, Window, within
 from pandaeval_collector.show.api.names import Names
-from pandaeval_collector.show.api.problems import WRITES, ProblemError
+from pandaeval_collector.show.api.problems import WRITES, ProblemError, saving
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.incidents import (
@@ -230,10 +229,8 @@ def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> Non
 
 async def _mark(store: StoreAccess, said: NewTriage) -> Triage:
     triage = Triage(said.state, said.note.strip(), said.by.strip(), int(time.time() * 1000))
-    try:
+    with saving("the state"):
         await asyncio.wrap_future(store.triage.mark(said.ids, triage))
-    except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
-        raise ProblemError(503, "the state could not be saved; try again in a moment") from error
     return triage
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
 from typing import Annotated
 
@@ -11,11 +10,10 @@ from fastapi import FastAPI, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.result import DISMISSED
-from pandaeval_collector.config import MetricNames
 from pandaeval_collector.labels.queue import about
-from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, number_of
-from pandaeval_collector.show.api.problems import WRITES, ProblemError
+from pandaeval_collector.show.api.names import Names
+from pandaeval_collector.show.api.problems import WRITES, ProblemError, saving
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.view.rows import ItemPage, Milliseconds
@@ -64,9 +62,8 @@ class Annotations(ItemPage[Annotation]):
     """A page of verdicts, newest first."""
 
 
-def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
+def labelling(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     """Add the operations on verdicts: list, and with ``work``, add and withdraw."""
-    names = MetricNames((metric.level, metric.name) for metric in registry(work.modules).values())
 
     @reads.operation(app, "/annotations", "People's verdicts, newest first", tagged=False)
     def listed(
@@ -92,10 +89,8 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
     )
     async def add(said: NewAnnotation) -> Response:
         label = _label(said, names)
-        try:
+        with saving("the verdict"):
             fates = await asyncio.wrap_future(store.people.put([label], time.time()))
-        except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
-            raise ProblemError(503, "the verdict could not be saved; try again in a moment") from error
         return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")
 
     @app.post("/annotations/undo", status_code=204, responses=WRITES, summary="Withdraw a verdict")
@@ -105,9 +100,8 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
             raise ProblemError(404, "there is no verdict of this person")
 
 
-def dismissing(app: FastAPI, reads: Reads, work: Work) -> None:
+def dismissing(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     """Add the operation that dismisses a finding, if a collector runs."""
-    names = MetricNames((metric.level, metric.name) for metric in registry(work.modules).values())
     if (dismiss := work.dismiss) is None:
         return
 
@@ -122,20 +116,18 @@ def dismissing(app: FastAPI, reads: Reads, work: Work) -> None:
         comment = said.comment.strip() or "dismissed"
         person = bounded(said.annotator.strip())
         label = HumanLabel(unit, metric, None, True, person, time.time(), comment)
-        try:
+        with saving("the dismissal"):
             await dismiss(Dismissal(label, said.undone))
-        except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
-            raise ProblemError(503, "the dismissal could not be saved; try again in a moment") from error
 
 
-def _unit(said: GivenAnnotation, names: MetricNames) -> tuple[str, str]:
+def _unit(said: GivenAnnotation, names: Names) -> tuple[str, str]:
     try:
-        return about((said.trace_id or "").strip().lower(), (said.session_id or "").strip(), said.metric, names)
+        return about((said.trace_id or "").strip().lower(), (said.session_id or "").strip(), said.metric, names.metrics)
     except LabelError as error:
         raise ProblemError(422, str(error)) from error
 
 
-def _label(said: NewAnnotation, names: MetricNames) -> HumanLabel:
+def _label(said: NewAnnotation, names: Names) -> HumanLabel:
     if said.passed is None and said.score is None:
         raise ProblemError(422, "give passed (true or false) or a score from 0 to 1")
     unit, metric = _unit(said, names)

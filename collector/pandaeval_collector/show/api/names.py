@@ -41,11 +41,11 @@ class Names:
 
     def metric(self, name: str) -> str:
         """Return the only metric key with this name. Raises :class:`ProblemError`."""
-        keys = self._metrics.select(name)
+        keys = self.metrics.select(name)
         if len(keys) > 1:
             raise ProblemError(422, f"metric: {name} is the name of several metrics; write {' or '.join(keys)}")
         if not keys:
-            raise ProblemError(422, f"metric: {name}: {self._metrics.unknown(name)}")
+            raise ProblemError(422, f"metric: {name}: {self.metrics.unknown(name)}")
         return keys[0]
 
     def trace(self, text: str) -> bytes:
@@ -71,7 +71,7 @@ class Names:
         return one_of(text, self._finder.sessions_from(text, _SHOWN))
 
     @cached_property
-    def _metrics(self) -> MetricNames:
+    def metrics(self) -> MetricNames:
         return MetricNames((metric.level, metric.name) for metric in registry(self._modules).values())
 
     def _check(self, column: Literal["agent", "service", "environment"], name: str | None) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -52,6 +54,15 @@ def _told(fault: Any) -> str:
     if fault.get("ctx", {}).get("pattern") == PAIR:
         what = "write key=value, such as service.version=1.4"
     return f"{place}: {what}"
+
+
+@contextmanager
+def saving(what: str) -> Iterator[None]:
+    """Raise :class:`ProblemError` if the store does not take ``what``: a full disk; a store that closes."""
+    try:
+        yield
+    except (sqlite3.Error, RuntimeError) as error:
+        raise ProblemError(503, f"{what} could not be saved; try again in a moment") from error
 
 
 def answer_problems(app: FastAPI) -> None:
