@@ -114,7 +114,7 @@ def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
 def _rate(key: Key, labels: list[_Label], population: list[float]) -> AgentRate:
     """Estimate a rate.
 
-    Drawn runs have weight 1 / P(judged and labelled). Chosen runs count only if all are labelled.
+    A drawn run has the weight 1 / P(judged and labelled). Runs that people chose count only if every run is labelled.
     """
     weight, total, passed, squares, runs, undecided = population
     if len(labels) >= runs:

@@ -139,7 +139,7 @@ def grpc_connections() -> int:
 
 
 def http_connections() -> int:
-    """Return a fifth of the file limit."""
+    """Return the connection limit of OTLP over HTTP and the API: a fifth of the file limit."""
     return max(_FEWEST, int(_files() * _HTTP_SHARE))
 
 

@@ -166,7 +166,10 @@ class Trial:
     def counted_expected(
         self, expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall]
     ) -> tuple[ExpectedCall, ...] | None:
-        """Return the expected calls that count; of allowed calls, those that were made (``calls``)."""
+        """Return the expected calls that count.
+
+        With ``tool_match: within``, return the matching expected call for each of ``calls``.
+        """
         if expected is None:
             return None
         how, hints = self.case.counted_calls, self._hints

@@ -87,7 +87,10 @@ class Arrivals:
 
 
 def owners_of(receiver: SpanReceiver, attempts: Sequence[Attempted]) -> dict[str, Attempted]:
-    """Return the attempts of the arrived traces, without spans of earlier runs."""
+    """Return the attempt of each trace ID.
+
+    Includes the traces of all turns, and other arrived traces that contain an attempt's session ID.
+    """
     turns = {id_: attempt for attempt in attempts for id_ in attempt.trace_ids}
     sessions = {attempt.session: attempt for attempt in attempts}
     named = receiver.naming(sessions, receiver.items().keys() - turns.keys())

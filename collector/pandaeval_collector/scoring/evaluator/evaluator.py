@@ -66,7 +66,8 @@ class Evaluator:
     def embed(self, traces: Iterable[Trace]) -> Texts:
         """Embed the requested texts in one batch.
 
-        If this fails for a trace, only results that need its vectors are ``unscored(metric_error)``.
+        If the embedder fails for several traces, its error is raised. If it fails for a single trace, only results that
+        need vectors are ``unscored(metric_error)``.
         """
         traces = list(traces)
         metrics = (*self.plan.alone, *(metric for metric, reads in self.plan.dependent if reads.answers))

@@ -136,7 +136,7 @@ class Judged:
         )
 
     def details(self, subject: Trace | TurnView) -> tuple[list[Result], list[Question]]:
-        """Return :meth:`questions` that wait for a verdict."""
+        """Like :meth:`questions`, for the questions about a trace or turn that wait for a verdict."""
         if isinstance(subject, TurnView):
             of_turn = self._waiting(self._of_turns, subject.trace)
             return self._asked(of_turn, subject, subject.trace, turn_unit(subject), _SELECTED, TurnContext)

@@ -25,7 +25,7 @@ def running_metrics(
 ) -> tuple[tuple[Metric[Any, Any], ...], frozenset[str]]:
     """Return the metrics to run, in registry order, and the keys that only feed session metrics.
 
-    ``enabled``: ``None`` for all except judged metrics.
+    ``enabled``: metric keys; ``None`` for all of the ``registry``.
     """
     if enabled is None:
         return tuple(registry.values()), frozenset()
