@@ -174,6 +174,8 @@ class Breaker:
         self._failures = 0
         self._open_until: float | None = None
         self._probing = False
+        self.reason = ""
+        """The last failure, which a call that is not tried reports."""
 
     @property
     def is_closed(self) -> bool:
@@ -194,8 +196,9 @@ class Breaker:
     def succeeded(self) -> None:
         self._failures, self._open_until, self._probing = 0, None, False
 
-    def failed(self, rest: float | None = None) -> None:
+    def failed(self, reason: str, rest: float | None = None) -> None:
         """Report a provider failure. ``rest``: seconds requested by the provider."""
+        self.reason = reason
         self._failures += 1
         if self._probing or self._failures >= _FAILS:
             self._open_until = self._clock() + max(self._rest, rest or 0.0)
