@@ -219,7 +219,7 @@ class Bill:
         self._began = time.monotonic()
 
     def failed(self, *, maybe_billed: bool) -> None:
-        """Record a failed try. Providers bill late or unreadable answers."""
+        """Record a failed try. ``maybe_billed``: the provider may bill it, such as a late answer."""
         if not maybe_billed:
             self.answered(0.0)
 

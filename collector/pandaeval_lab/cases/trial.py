@@ -213,7 +213,7 @@ class Trial:
 
     @property
     def mock_calls(self) -> tuple[dict[str, Any], ...]:
-        """Calls that mocks answered or refused, by span."""
+        """Calls that mocks answered or refused, in order of their spans."""
         stated = (span.attributes.get(MOCK_CALLS) for trace in self.traces for span in trace.spans)
         return tuple(orjson.loads(call) for calls in stated if isinstance(calls, list | tuple) for call in calls)
 
