@@ -230,8 +230,9 @@ class Evaluator:
     def signal_value(self, result: Result) -> float | None:
         """Return the score of a trace's result for session metrics.
 
-        ``None``: open, a suspect, or passed if only failures count. The signal setting ``raw`` always uses the score.
-        With ``sure``, a failing result counts with its score and others as 1.0 (without a calibration, not at all).
+        ``None``: open or dismissed. Without a signal setting, also excused, suspect, or passed if only failures count.
+        The signal setting ``raw`` uses every other score. With ``sure``, a failing result counts with its score and
+        others as 1.0 (without a calibration, not at all).
         """
         finding, metric = result.finding, self._by_name.get(result.metric)
         if not isinstance(finding, Score) or finding.label in OPEN or finding.label == DISMISSED:

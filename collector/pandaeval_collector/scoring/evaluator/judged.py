@@ -60,7 +60,7 @@ _NOT_SAMPLED = Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
 
 
 def provenance(finding: Finding, spent: AnswerCost, model: str) -> Mapping[str, Any]:
-    """Return the judge's metadata of a result; empty if no judge was called.
+    """Return the judge's metadata of a result; empty if no judge was asked.
 
     ``truncated``: the record was cut. ``judge.cited``: span ids in the verdict. ``judge.tokens.cached``: input tokens
     from the provider's cache. ``judge.calls``: 0 for a remembered verdict.
