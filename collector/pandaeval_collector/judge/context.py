@@ -64,7 +64,10 @@ def before(trace: Trace) -> EarlierTurns:
 
 
 def instructions(trace: Trace) -> tuple[str, ...]:
-    """Return a trace's distinct instructions in order, prefixed by agent name if several."""
+    """Return a trace's distinct instructions in order.
+
+    For several agents: prefixed by agent name, and agents without instructions last.
+    """
     acting = agents(trace.spans)
     owners: dict[str, str] = {}
     for span in trace.spans:
