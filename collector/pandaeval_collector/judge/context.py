@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pandaeval_collector.analysis.rules._cycles import agents
+from pandaeval_collector.analysis.rules._visits import agents
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.sanitize import escaped, one_line
 from pandaeval_otel.model import (
