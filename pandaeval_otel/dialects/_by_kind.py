@@ -108,7 +108,7 @@ class ByKind(Reading, Dialect):
         return self
 
     def read_any(self) -> None:
-        """Read the fields of all kinds, before the rest."""
+        """Read fields that spans of any kind may have, before the fields of one kind."""
 
     def fill(self, table: Table) -> None:
         fill(self, self.attributes, table)

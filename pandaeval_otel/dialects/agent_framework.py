@@ -1,6 +1,6 @@
-"""Reads Microsoft Agent Framework's ``workflow.*``, ``executor.*`` and ``edge_group.*``.
+"""Reads Microsoft Agent Framework's spans ``workflow.*``, ``executor.*``, ``edge_group.*`` and ``message.send``.
 
-Its agents follow the conventions.
+The agents' spans follow the conventions.
 """
 
 from __future__ import annotations

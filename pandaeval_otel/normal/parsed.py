@@ -14,7 +14,10 @@ _PARSERS = re.compile(r"\b(?:Json|Pydantic|Structured)\w*Parser\b")
 
 
 def with_parsed_answers(spans: Sequence[Span]) -> Sequence[Span]:
-    """Return the spans, with calls as answers if a parser followed and no such tool ran."""
+    """Return the spans, with some tool calls as answers.
+
+    A call is an answer if a parser ran after the model call and no tool of that name ran.
+    """
     parsers = [span for span in spans if span.error is None and "Parser" in span.name and _PARSERS.search(span.name)]
     if not parsers:
         return spans

@@ -188,7 +188,10 @@ def unfolded(output: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _of_provider(message: Message) -> tuple[Part, ...]:
-    """Return the parts of an answer with hosted calls, else ``()``. Regular text after calls marks hosted calls."""
+    """Return the parts of an answer with hosted calls, else ``()``.
+
+    If an answer ends regularly with text after its calls, the provider ran them.
+    """
     parts = message.parts
     if len(parts) < 2 or not any(type(part) is ToolRequest for part in parts[:-1]):
         return ()

@@ -72,7 +72,7 @@ def but_times() -> Iterator[Filter]:
 
 
 def of_runs() -> list[Filter]:
-    """Return the filters that leave the results of runs open, so that rates of the runs have a meaning."""
+    """Return the filters that do not select runs by results. Selection by results would distort pass rates."""
     return [each for each in FILTERS if each.name not in OF_RESULTS]
 
 

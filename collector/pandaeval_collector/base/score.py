@@ -12,7 +12,7 @@ _SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
 
 
 class Why(StrEnum):
-    """Why a due evaluation failed."""
+    """Why a due evaluation has no score."""
 
     JUDGE_FAILED = "judge_failed"
     INVALID_VERDICT = "invalid_verdict"

@@ -13,7 +13,10 @@ _UNSET = "the environment variable {} is not set"
 
 
 def secret(env_name: str | None, environ: Mapping[str, str]) -> str | None:
-    """Return the variable that a ``…_env`` key names, or ``None``. Raises :class:`ConfigError` if missing or empty."""
+    """Return the value of the variable that a ``…_env`` key names; ``None`` without the key.
+
+    Raises :class:`ConfigError` if the variable is missing or empty.
+    """
     if env_name is None:
         return None
     value = environ.get(env_name, "").strip()

@@ -113,7 +113,7 @@ class PerMinute:
 
 class Purse(Protocol):
     async def reserve(self, usd: float) -> float | None:
-        """Reserve US dollars; return the time in Unix seconds, or ``None`` without budget."""
+        """Reserve US dollars; return the time in Unix seconds, or ``None`` if the budget is too small."""
         ...
 
     async def settle(self, reserved: float, spent: float, reserved_at: float) -> None: ...
@@ -219,7 +219,7 @@ class Bill:
         self._began = time.monotonic()
 
     def failed(self, *, maybe_billed: bool) -> None:
-        """Record a failed try. Providers bill late or unreadable answers."""
+        """Record a failed try. ``maybe_billed``: the provider may bill it, such as a late answer."""
         if not maybe_billed:
             self.answered(0.0)
 

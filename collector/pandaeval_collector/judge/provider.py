@@ -108,7 +108,7 @@ class ProviderCaller:
         for number in range(1 + self._retries):
             wait = route.breaker.closed_in()
             if wait > 0.0:
-                return reply or failed("cooldown", f"{route.model} failed too often just now", wait, unread)
+                return reply or failed("cooldown", route.breaker.reason, wait, unread)
             unread = reply["answered"] if reply else unread
             try:
                 reply = await self._once(route, call, allowed, unread)
@@ -118,7 +118,7 @@ class ProviderCaller:
             if reply["ok"] or reply["failure"] in _FINE:
                 route.breaker.succeeded()
             elif number < _COUNTED:
-                route.breaker.failed(reply["retry_after"])
+                route.breaker.failed(reply["message"], reply["retry_after"])
             else:
                 route.breaker.left()
             pause = _pause(number, reply)
@@ -221,7 +221,7 @@ def unreadable(error: BaseException | None) -> bool:
 
 
 def answered(response: Any, model: str, max_tokens: int) -> Reply:
-    """Convert litellm's response to a reply. ``cut``: ended at its token limit. Refused answers are failures."""
+    """Convert litellm's response to a reply. ``cut``: ended at its token limit. Refused and broken-off answers fail."""
     choice = response.choices[0] if response.choices else None
     message = getattr(choice, "message", None)
     reasons = {str(each).lower() for each in (getattr(choice, "finish_reason", None), _own(choice, _NATIVE)) if each}

@@ -46,7 +46,7 @@ _PROBING_S = 1.0
 
 
 class Route:
-    """The route to a model. ``keyless``: the missing variable of its key."""
+    """The route to a model. ``keyless``: the environment variable of its key, if that is not set; else empty."""
 
     def __init__(self, setup: JudgeConfig, model: str, known: KnownModel) -> None:
         self.model, self.timeout, self.known = model, setup.timeout, known
@@ -174,6 +174,8 @@ class Breaker:
         self._failures = 0
         self._open_until: float | None = None
         self._probing = False
+        self.reason = ""
+        """The last failure, which a call that is not tried reports."""
 
     @property
     def is_closed(self) -> bool:
@@ -194,8 +196,9 @@ class Breaker:
     def succeeded(self) -> None:
         self._failures, self._open_until, self._probing = 0, None, False
 
-    def failed(self, rest: float | None = None) -> None:
+    def failed(self, reason: str, rest: float | None = None) -> None:
         """Report a provider failure. ``rest``: seconds requested by the provider."""
+        self.reason = reason
         self._failures += 1
         if self._probing or self._failures >= _FAILS:
             self._open_until = self._clock() + max(self._rest, rest or 0.0)

@@ -24,8 +24,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PartitionClaim:
-    """A partition's commit: ``replay`` (-1: never), ``settled``, the collector, and ``read``, up to which settled
-    traces may have messages.
+    """A partition's commit to Kafka.
+
+    ``replay``: committed offset, -1 without a commit. ``settled``: all messages below this offset are settled.
+    ``owner``: collector that committed. ``read``: settled traces may have messages up to this offset.
     """
 
     replay: int

@@ -88,7 +88,9 @@ class Reader:
             _log.warning("the group of %s was not left within %.0f s", self._settings.topic, _LEAVE_S)
 
     def may_decide(self) -> bool:
-        """Return whether traces may be decided now: partitions are confirmed, and read to their end or memory is full.
+        """Return whether traces may be decided now.
+
+        They may if ownership of the partitions is confirmed, and if all are read to their end or memory is full.
 
         On the event loop.
         """

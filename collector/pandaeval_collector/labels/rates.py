@@ -59,8 +59,8 @@ _NAME = "pandaeval.pass_rate"
 class AgentRate:
     """A pass rate.
 
-    ``judge``: judge's pass share. ``undecided``: share of unclear or disputed runs. ``rate``: ``None`` below 50
-    labelled drawn runs (``n``). ``by_hand``: labelled runs chosen by people.
+    ``judge``: judge's pass share of decided runs. ``undecided``: share of unclear or disputed runs. ``rate``:
+    ``None`` below 50 labelled drawn runs (``n``). ``by_hand``: labelled runs chosen by people.
     """
 
     metric: str
@@ -114,7 +114,7 @@ def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
 def _rate(key: Key, labels: list[_Label], population: list[float]) -> AgentRate:
     """Estimate a rate.
 
-    Drawn runs have weight 1 / P(judged and labelled). Chosen runs count only if all are labelled.
+    A drawn run has the weight 1 / P(judged and labelled). Runs that people chose count only if every run is labelled.
     """
     weight, total, passed, squares, runs, undecided = population
     if len(labels) >= runs:

@@ -134,12 +134,12 @@ def listening_socket(address: Address, setting: str) -> socket.socket:
 
 
 def grpc_connections() -> int:
-    """Return half of the file limit, because idle connections cannot be dropped."""
+    """Return half of the file limit, at least 16, because idle connections cannot be dropped."""
     return max(_FEWEST, int(_files() * _GRPC_SHARE))
 
 
 def http_connections() -> int:
-    """Return a fifth of the file limit."""
+    """Return the connection limit of OTLP over HTTP and the API: a fifth of the file limit, at least 16."""
     return max(_FEWEST, int(_files() * _HTTP_SHARE))
 
 

@@ -47,7 +47,7 @@ CURES: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Damage with the trace or unit, if readable."""
+    """A damaged row or file page. ``about``: the trace or unit, if readable."""
 
     kind: Kind
     key: int

@@ -45,8 +45,10 @@ def read_measures(finder: Finder, wanted: Wanted) -> dict[str, list[tuple[int, i
 
 
 def read_costs(finder: Finder, wanted: Wanted, by: str, limit: int) -> list[tuple[Any, ...]]:
-    """Return (name, runs, tokens in and out, US dollars, unpriced runs, then tokens, US dollars and unpriced count of
-    verdicts).
+    """Return rows of costs by agent, user, session or day.
+
+    Columns: name, runs, tokens in, tokens out, US dollars, unpriced runs; then of verdicts: tokens, US dollars,
+    unpriced verdicts.
     """
     where = conditions(wanted)
     order = "name DESC" if by == "day" else "total(json_extract(f, '$.usd')) + total(judge_usd) DESC, name"

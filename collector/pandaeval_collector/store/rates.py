@@ -29,7 +29,7 @@ class AgentBucket:
 def read_rates(finder: Finder, wanted: Wanted) -> list[tuple[str, str | None, str, int]]:
     """Count results as (metric, agent, verdict, count).
 
-    A session counts for ``None`` and each agent; turns count by the worst.
+    A session counts once without an agent, and once for each agent. A run's turns count once, by the worst turn.
     """
     where, results = conditions(wanted.of_unit()), result_conditions(wanted, "r")
     values, of = (*results.values, *where.values), carried(wanted, "m")

@@ -262,8 +262,10 @@ class RunTable(StoreTable):
         return {(metric, outcome): count for metric, outcome, count in self._rows(query, no)}
 
     def pairs(self, first: int, second: int | None) -> Iterator[tuple[Any, ...]]:
-        """Yield (metric, about, session, score, success, by, the last three of the other run, share of people who pass
-        the unit).
+        """Yield a row for each metric and unit in both runs. ``second`` of ``None``: live results.
+
+        Columns: metric, about, session, score, success, by; then score, success, by of the second; then the share of
+        people who pass the unit.
         """
         if second is None:
             other = """json_extract(CAST(b.body AS TEXT), '$.score'), b.success,

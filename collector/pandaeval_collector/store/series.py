@@ -294,7 +294,7 @@ def increments(
 ) -> list[Increment]:
     """Return the results' additions.
 
-    ``counted``: their unit is in the histogram. ``first``: without a final predecessor.
+    ``counted``: IDs of results whose unit is in the histogram. ``first``: IDs of results that replace no final result.
     """
     batch = _Batch(labels)
     for result in results:

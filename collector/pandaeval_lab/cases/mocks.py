@@ -43,7 +43,7 @@ class MockAnswer:
 
 @dataclass(frozen=True, slots=True)
 class MockContext:
-    """The place of a call. ``turn`` and ``call``, the number of earlier calls of the tool in the attempt, from 0."""
+    """The place of a call in an attempt. ``turn``: from 0. ``call``: number of earlier calls of the same tool."""
 
     case: str
     trial: str = ""

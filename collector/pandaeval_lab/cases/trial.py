@@ -166,7 +166,10 @@ class Trial:
     def counted_expected(
         self, expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall]
     ) -> tuple[ExpectedCall, ...] | None:
-        """Return the expected calls that count; of allowed calls, those that were made (``calls``)."""
+        """Return the expected calls that count.
+
+        With ``tool_match: within``, return the matching expected call for each of ``calls``.
+        """
         if expected is None:
             return None
         how, hints = self.case.counted_calls, self._hints
@@ -210,7 +213,7 @@ class Trial:
 
     @property
     def mock_calls(self) -> tuple[dict[str, Any], ...]:
-        """Calls that mocks answered or refused, by span."""
+        """Calls that mocks answered or refused, in order of their spans."""
         stated = (span.attributes.get(MOCK_CALLS) for trace in self.traces for span in trace.spans)
         return tuple(orjson.loads(call) for calls in stated if isinstance(calls, list | tuple) for call in calls)
 

@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("pandaeval", "PandaEval")
     group.addoption("--pandaeval", action="store_true", help="Collect each case of case files as a test.")
     for name, about in OPTIONS.items():
-        group.addoption(f"--pandaeval-{name}", help=f"{about} Also as pandaeval_{name} in the configuration.")
+        group.addoption(f"--pandaeval-{name}", help=f"{about} Key in pytest's configuration: pandaeval_{name}.")
         parser.addini(f"pandaeval_{name}", about)
 
 

@@ -33,7 +33,7 @@ class TrialOptions:
     budget: Annotated[float | None, typer.Option(min=0.0, help="Limit in US dollars; default: twice the estimate.")] = (
         None
     )
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before spending or keeping.")] = False
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before judge calls and keeping the ruling.")] = False
     format_: given.Format = "table"
 
     @property

@@ -74,7 +74,9 @@ def _rows(path: Path) -> Iterator[tuple[int, Row | str]]:
         cure = "name a file of labels, such as `pandaeval labels next -o FILE` writes"
         raise UserError(f"{path} cannot be read: {error.strerror}; {cure}") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 (byte {error.start}): save it as “CSV UTF-8”") from error
+        raise UserError(
+            f"{path} is not UTF-8 (byte {error.start}): save it as UTF-8, in Excel as “CSV UTF-8”"
+        ) from error
     yield from _json_rows(text) if text.lstrip().startswith("{") else _csv_rows(text, path)
 
 
@@ -104,7 +106,7 @@ def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, Row]]:
             if any(row):
                 yield rows.line_num, _named(zip(named, map(_plain, row), strict=False))
     except csv.Error as error:
-        raise UserError(f"{path}, line {rows.line_num}: this is no CSV ({error}): save it as “CSV UTF-8”") from error
+        raise UserError(f"{path}, line {rows.line_num}: not valid CSV ({error}): save it as CSV again") from error
 
 
 def _column(name: str) -> str:

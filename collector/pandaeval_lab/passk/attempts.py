@@ -119,7 +119,7 @@ def _chosen(asked: str | None, there: set[str]) -> str:
             return TRIAL_CORRECT
         if len(there) == 1:
             return there.pop()
-        raise UserError(f"say by which metric a trial succeeds: --metric with one of {', '.join(sorted(there))}")
+        raise UserError(f"choose the metric that decides success: --metric with one of {', '.join(sorted(there))}")
     fitting = sorted(key for key in there if asked in (key, key.partition(".")[2]))
     if len(fitting) == 1:
         return fitting[0]

@@ -51,7 +51,7 @@ class CallCount:
 
 
 class CountingCaller:
-    """Implements :class:`pandaeval_collector.judge.call.Caller` with fabricated answers."""
+    """Implements :class:`pandaeval_collector.judge.call.Caller`: counts calls and fabricates answers."""
 
     def __init__(self, usual: Mapping[Shape, Sequence[str]]) -> None:
         self.counted = CallCount()

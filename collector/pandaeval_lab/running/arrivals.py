@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import many, notice
+from pandaeval_lab.cases.agent_entry import AgentEntry
 from pandaeval_lab.cases.graders import reads_answers
-from pandaeval_lab.cases.model import AgentEntry
 from pandaeval_lab.running.attempts import Attempted, Tracing
 from pandaeval_lab.running.receiver import SpanReceiver
 
@@ -85,7 +85,10 @@ class Arrivals:
 
 
 def owners_of(receiver: SpanReceiver, attempts: Sequence[Attempted]) -> dict[str, Attempted]:
-    """Return the attempts of the arrived traces, without spans of earlier runs."""
+    """Return the attempt of each trace ID.
+
+    Includes the traces of all turns, and other arrived traces that contain an attempt's session ID.
+    """
     turns = {id_: attempt for attempt in attempts for id_ in attempt.trace_ids}
     sessions = {attempt.session: attempt for attempt in attempts}
     named = receiver.naming(sessions, receiver.items().keys() - turns.keys())

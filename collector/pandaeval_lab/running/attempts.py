@@ -89,7 +89,7 @@ class Tracing:
 
     @contextmanager
     def turn(self, about: RunContext, marks: Mapping[str, Any]) -> Iterator[Span]:
-        """Open the current first span of a turn, which the caller ends."""
+        """Open a turn's first span, and make it current. The caller ends it."""
         carrying = baggage.set_baggage(TURN, str(about.turn))
         for name in (semconv.PANDAEVAL_GOAL, SIMULATED):
             carrying = baggage.set_baggage(name, str(marks[name]), carrying) if name in marks else carrying

@@ -65,7 +65,7 @@ class SpanReceiver:
         self._folder.cleanup()
 
     async def is_complete(self, trace_ids: Collection[str], of_agent: Collection[str]) -> bool:
-        """Return whether every trace is closed, and all of ``trace_ids`` and :meth:`spoken` ``of_agent`` arrived."""
+        """Return whether all traces are closed, ``trace_ids`` arrived, and the agent sent spans for ``of_agent``."""
         # Before the state: what comes opens a trace.
         have_come = self.items().keys() >= {*trace_ids} and self.spoken(of_agent) >= {*of_agent}
         return bool((await self._calls.ask("state"))[2]) and have_come

@@ -17,7 +17,7 @@ def _opened(clock: Clock, rest: float = 30.0) -> Breaker:
     breaker = Breaker(rest, clock)
     for _ in range(3):
         assert breaker.closed_in() == 0.0
-        breaker.failed()
+        breaker.failed("down")
     return breaker
 
 
@@ -33,8 +33,8 @@ def test_three_failures_in_a_row_open_it_for_its_rest() -> None:
 def test_a_success_between_failures_keeps_it_closed() -> None:
     breaker = Breaker(30.0)
     for _ in range(5):
-        breaker.failed()
-        breaker.failed()
+        breaker.failed("down")
+        breaker.failed("down")
         breaker.succeeded()
     assert breaker.is_closed
 
@@ -55,7 +55,7 @@ def test_one_more_failure_opens_it_again_at_once() -> None:
     breaker = _opened(clock)
     clock.now += 30.0
     assert breaker.closed_in() == 0.0
-    breaker.failed()
+    breaker.failed("down")
     assert breaker.closed_in() == 30.0
 
 
@@ -72,5 +72,5 @@ def test_it_rests_as_long_as_the_provider_asks() -> None:
     clock = Clock()
     breaker = Breaker(30.0, clock)
     for _ in range(3):
-        breaker.failed(120.0)
+        breaker.failed("down", 120.0)
     assert breaker.closed_in() == 120.0

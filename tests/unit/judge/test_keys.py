@@ -80,10 +80,11 @@ async def test_an_endpoint_that_is_not_there_is_left_alone_after_failures_of_two
     monkeypatch.setenv("OWN", "k")
     caller = ProviderCaller(replace(_SETUP, api_key_env="OWN", api_base="http://127.0.0.1:9"))
     for tries in (3, 4):
-        assert (await caller.answer(_CALL, allowed))["failure"] == "unavailable"
+        last = await caller.answer(_CALL, allowed)
+        assert last["failure"] == "unavailable"
         assert len(tried) == tries
     again = await caller.answer(_CALL, allowed)
-    assert again["failure"] == "cooldown"
+    assert (again["failure"], again["message"]) == ("cooldown", last["message"]), "with its cause"
     assert 20.0 < again["retry_after"] <= 30.0
     assert len(tried) == 4, "and is not tried before its time"
 

@@ -170,8 +170,8 @@ class Reliability:
 class Consistency:
     """``score`` in 0..1; 1.0 with ``evaluated`` 0 if no trace had a confidence.
 
-    ``raw_instability``: root mean square of ``weighted_uncertainty``. Others: per evaluated trace, as in
-    :class:`Reliability`.
+    ``total``, ``evaluated``, ``positions``: as in :class:`Reliability`. ``raw_instability``: root mean square of
+    ``weighted_uncertainty``. Per evaluated trace: ``weighted_uncertainty``, ``situational_penalty``, ``components``.
     """
 
     score: float

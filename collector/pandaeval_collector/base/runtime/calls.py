@@ -119,10 +119,10 @@ class Peer:
         on_hang: Callable[[], None] = lambda: None,
         child: Child | None = None,
     ) -> None:
-        """Set up an end of the pipes.
+        """Set up one end of the pipes.
 
-        ``relay``: called before each answer and notice. ``in_turn``: sequential requests. ``on_hang``: called when
-        patience ends. ``child``: for its CPU time.
+        ``relay``: called before each answer and notice. ``in_turn``: the other end handles one request at a time.
+        ``on_hang``: called when a request exceeds its limit. ``child``: the other end, if its CPU time counts.
         """
         self._send, self._codec, self.handlers, self._relay = send, codec, handlers, relay
         self._in_turn, self._on_hang, self._child = in_turn, on_hang, child
@@ -261,8 +261,8 @@ class Calls:
         """Prepare the calls, without a start.
 
         ``what``: name in messages. ``module``: run with ``setup``. ``count``: called with ``started``, ``not_started``
-        or ``ended``. ``silent``: discard standard error. ``in_turn``: sequential requests. ``keep``: restart
-        immediately. ``backoff``: seconds before a restart.
+        or ``ended``. ``silent``: discard standard error. ``in_turn``: the process handles one request at a time.
+        ``keep``: restart without waiting for a call. ``backoff``: seconds before a restart.
         """
         self._what, self._module, self._setup, self._environ = what, module, setup, dict(environ)
         self._count, self._handlers, self._codec = count, handlers or {}, codec

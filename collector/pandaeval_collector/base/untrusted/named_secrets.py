@@ -132,7 +132,10 @@ def without_named(text: str) -> str:
 
 
 def _names(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the lower-case ending of each possible secret name, and its position. ``?``: the value decides."""
+    """Yield the lower-case ending of each possible secret name, and its position.
+
+    An ending with ``?`` names a secret only if its value looks like a secret.
+    """
     lower = text.replace("\u0130", "i").lower()  # the only character whose lower case is longer
     for found in _ENDING.finditer(lower):
         start, ending = found.start(), found[0]

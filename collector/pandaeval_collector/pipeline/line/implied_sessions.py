@@ -42,7 +42,7 @@ class Places:
 
 class Chains(Protocol):
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
-        """Return the sessions of ``runs``, ordered by start."""
+        """Return the sessions of ``runs``. Expects runs in order of start."""
 
 
 class Forward:

@@ -1,4 +1,4 @@
-"""Operations that export what filters find, as a stream."""
+"""Operations that stream the rows of a filter, or the spans of a trace, as a file."""
 
 from __future__ import annotations
 

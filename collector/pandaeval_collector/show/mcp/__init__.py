@@ -1,1 +1,1 @@
-"""MCP tools for coding agents. They read; one starts runs within a budget."""
+"""MCP tools for coding agents. All tools only read."""

@@ -80,7 +80,7 @@ def _other_services(connection: sqlite3.Connection, session_id: str) -> frozense
 
 
 def _names(row: Sequence[Any], kind: str, value: str, others: Collection[str]) -> bool:
-    """Return whether a selector names the chunk. ``others``: services of other sessions."""
+    """Return whether a selector names the chunk. Chunks of ``others``, services of other sessions, do not count."""
     if kind == "trace":
         return bool(row[3].hex() == value)
     if kind == "before":

@@ -128,7 +128,9 @@ def _outbox(connection: sqlite3.Connection, gone: Gone, record: Record, counts: 
 
 
 def _rest(connection: sqlite3.Connection, gone: Gone, record: Record, counts: Counter[str]) -> bool:
-    """Delete unused attributes, judge answers, and deleted examples in series."""
+    """Delete unused attributes, saved judge answers since the first deleted trace, and deleted traces among examples
+    of series.
+    """
     connection.execute("DELETE FROM attribute_pairs WHERE NOT EXISTS (SELECT 1 FROM listed_attributes WHERE pair = id)")
     query = "DELETE FROM verdicts WHERE created_at >= ?"
     counts["saved_answers"] += connection.execute(query, (record.get("since", float("inf")),)).rowcount

@@ -97,7 +97,9 @@ def place_of(written: str) -> StoreAddress:
 def _read_address(written: str, kind: str, secure: bool, rest: str) -> StoreAddress:
     parts = urlsplit(f"{'https' if secure else 'http'}://{rest}")
     if parts.username is not None:
-        raise UnusableInputError(f"{kind}://…: give a token by token_env=NAME, and its user by user=NAME")
+        raise UnusableInputError(
+            f"{kind}://…: name the token's environment variable with token_env=VARIABLE, and its user with user=NAME"
+        )
     given = _parameters(parts.query, (*_SHARED, *_OWN[kind]))
     now = time.time_ns()
     since, until = _time("since", given.get("since", "24h"), now), _time("until", given.get("until", "0s"), now)
@@ -231,7 +233,7 @@ def by_trace(document: Mapping[str, Any]) -> dict[str, OneTrace]:
 
 
 class AnswerTooLargeError(Exception):
-    """An answer above :data:`MOST_BYTES`, or too large as objects."""
+    """An answer that exceeds :data:`MOST_BYTES`, or whose objects would take too much memory."""
 
 
 class StoreClient:
