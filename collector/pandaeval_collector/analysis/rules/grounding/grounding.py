@@ -137,7 +137,7 @@ def _looked(trace: Trace, before: Sequence[tuple[str, Any]]) -> bool:
 
 
 def first_said(trace: Trace, claim: Claim) -> str:
-    """Return the span ID of the model call that first mentions a value."""
+    """Return the span ID of the model call that first mentions a value, else of the claim or the answer."""
     for span in trace.spans:
         if span.kind is not Kind.LLM or not span.output:
             continue
