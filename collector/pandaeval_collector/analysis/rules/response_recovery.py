@@ -164,8 +164,8 @@ def read_only_hints(trace: Trace) -> dict[str, bool | None]:
 def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
     """Return indexes of calls that failed for good, or have another ``sign`` for good.
 
-    Considers state-changing calls, or all if none changes state and all failed. A later success of the tool or another
-    changing tool, or an earlier equal success, recovers a failure.
+    Considers state-changing calls of the last ``_MOST_CALLS``, or all if none changes state and all failed. A later
+    success of the tool or another changing tool, or an earlier equal success, recovers a failure.
     """
     calls, signs, wrong = trace.tool_calls, signs_of(trace), wrong_calls(trace)
     if sign not in signs:

@@ -61,7 +61,10 @@ class Grounding:
 
 
 def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
-    """Check a trace's claims. ``earlier``: session content. ``None`` without specific values."""
+    """Check a trace's claims. ``earlier``: session content. ``None`` without specific values.
+
+    If the session has no tool calls and documents, only case-specific stated values count.
+    """
     stated, called, numbers = claims(trace)
     if not (stated or called or numbers):
         return None
