@@ -1,6 +1,6 @@
 """Evaluates metrics that read other traces of the session.
 
-A digest of the traces read is part of the result id. If it changes, the metric runs again.
+A digest of the trace and the traces read is part of the result id. If it changes, the metric runs again.
 """
 
 from __future__ import annotations
