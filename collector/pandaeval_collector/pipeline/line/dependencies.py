@@ -166,7 +166,7 @@ class _Before(_Rule):
 
 
 class _Recovery(_Rule):
-    """Detects later calls that repair a failed call or answer an open call."""
+    """Detects later calls that repair an admitted failed call or answer an open call."""
 
     tells_session = False
 
