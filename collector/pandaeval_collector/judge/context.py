@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pandaeval_collector.analysis.rules._cycles import agents
+from pandaeval_collector.analysis.rules._visits import agents
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.sanitize import escaped, one_line
 from pandaeval_otel.model import (
@@ -64,7 +64,10 @@ def before(trace: Trace) -> EarlierTurns:
 
 
 def instructions(trace: Trace) -> tuple[str, ...]:
-    """Return a trace's distinct instructions in order, prefixed by agent name if several."""
+    """Return a trace's distinct instructions in order.
+
+    For several agents: prefixed by agent name, and agents without instructions last.
+    """
     acting = agents(trace.spans)
     owners: dict[str, str] = {}
     for span in trace.spans:

@@ -63,9 +63,9 @@ def known(litellm: Any, model: str) -> KnownModel:
 
 
 def record_budget(window: int | None, reply: int) -> int:
-    """Return a record's token limit: 32,000 for windows from 128,000, else up to 12,000.
+    """Return a record's token limit: up to 32,000 for windows from 128,000, else up to 12,000.
 
-    ``reply``: tokens of the answer.
+    In small windows, three quarters of the rest, but at least 400. ``reply``: tokens of the answer.
     """
     if window is None:
         return USUAL_RECORD

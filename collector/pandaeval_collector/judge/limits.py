@@ -113,7 +113,7 @@ class PerMinute:
 
 class Purse(Protocol):
     async def reserve(self, usd: float) -> float | None:
-        """Reserve US dollars; return the time in Unix seconds, or ``None`` without budget."""
+        """Reserve US dollars; return the time in Unix seconds, or ``None`` if the budget is too small."""
         ...
 
     async def settle(self, reserved: float, spent: float, reserved_at: float) -> None: ...

@@ -1,6 +1,6 @@
 """Redacts e-mail addresses, and phone, card, account and social security numbers, by Presidio's pattern recognisers.
 
-People's names and postal addresses remain.
+People's names, postal addresses, and phone numbers without separators or ``+`` remain.
 """
 
 from __future__ import annotations

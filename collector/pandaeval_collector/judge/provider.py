@@ -221,7 +221,7 @@ def unreadable(error: BaseException | None) -> bool:
 
 
 def answered(response: Any, model: str, max_tokens: int) -> Reply:
-    """Convert litellm's response to a reply. ``cut``: ended at its token limit. Refused answers are failures."""
+    """Convert litellm's response to a reply. ``cut``: ended at its token limit. Refused and broken-off answers fail."""
     choice = response.choices[0] if response.choices else None
     message = getattr(choice, "message", None)
     reasons = {str(each).lower() for each in (getattr(choice, "finish_reason", None), _own(choice, _NATIVE)) if each}

@@ -90,7 +90,10 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
 
 
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:
-    """Draw at most ``count`` runs, the same until a label is added. ``now``: Unix seconds."""
+    """Draw at most ``count`` runs and store their probabilities. ``now``: Unix seconds.
+
+    The same call draws the same runs until a label is added.
+    """
     judged = people.judged(connection, metric, agent, picked=False)
     if not judged:
         return Queue([], 0, 0)
@@ -132,7 +135,7 @@ def wanted(scores: Values, thresholds: Values) -> Values:
 def drawn(numbers: Values, wants: Values, is_open: NDArray[np.bool_], count: int) -> tuple[NDArray[np.int64], Values]:
     """Draw at most ``count`` unlabelled runs.
 
-    Returns their indexes by weight, and every run's probability. ``numbers``: of :func:`numbers_of`.
+    Returns their indexes by rank, and every run's probability. ``numbers``: of :func:`numbers_of`.
     """
     ranks = numbers / wants
     waiting = np.flatnonzero(is_open)

@@ -59,8 +59,8 @@ _NAME = "pandaeval.pass_rate"
 class AgentRate:
     """A pass rate.
 
-    ``judge``: judge's pass share. ``undecided``: share of unclear or disputed runs. ``rate``: ``None`` below 50
-    labelled drawn runs (``n``). ``by_hand``: labelled runs chosen by people.
+    ``judge``: judge's pass share of decided runs. ``undecided``: share of unclear or disputed runs. ``rate``:
+    ``None`` below 50 labelled drawn runs (``n``). ``by_hand``: labelled runs chosen by people.
     """
 
     metric: str

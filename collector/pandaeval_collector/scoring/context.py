@@ -80,11 +80,11 @@ class EarlierOutput:
 class TraceContext:
     """The context of a trace metric.
 
-    ``threshold``: in the metric's scale. ``earlier``: oldest first, for metrics that read ``answers``, whose traces
-    have no spans. ``end_tokens``: answers that declare the end. ``before``: content of earlier traces for metrics with
-    ``unsettled``, or ``None``. ``asked_again``: the user requested a repetition. ``asked``: content words of the
-    question. ``changed``: a tool changed something. ``tried``: a call failed. ``failing``: span ids of failures by
-    metric, for metrics with ``explains``.
+    ``threshold``: in the metric's scale. ``earlier``: oldest first, only for metrics that read ``answers``; their
+    trace has no spans or messages. ``end_tokens``: answers that declare the end. ``before``: content of earlier traces
+    for metrics with ``unsettled``, or ``None``. ``asked_again``: the user requested a repetition. ``asked``: content
+    words of the question. ``changed``: a tool changed something. ``tried``: a call failed. ``failing``: span ids of
+    failures by metric, for metrics with ``explains``.
     """
 
     texts: Texts

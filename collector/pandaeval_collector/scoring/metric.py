@@ -205,8 +205,8 @@ class SessionReads:
 
     A change of any repeats the evaluation.
 
-    ``earlier``, ``later``: numbers of traces. ``answers``: number of earlier answers of the same agent. ``unsettled``:
-    returns whether earlier content could change a finding.
+    ``earlier``, ``later``: numbers of traces. ``answers``: read only earlier traces that the same agent answered before
+    this trace began. ``unsettled``: returns whether earlier content could change a finding.
     """
 
     earlier: int = 0

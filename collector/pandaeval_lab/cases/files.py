@@ -27,12 +27,13 @@ from pandaeval_collector.base.untrusted.yaml_text import (
 )
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
 from pandaeval_lab.cases import model as shapes
+from pandaeval_lab.cases.agent_entry import AgentEntry
 from pandaeval_lab.cases.graders import CaseFault, complete, known_graders, out_of_reach
 from pandaeval_lab.cases.personas import with_users
 
 # Sentences on what is wrong with a case file: what stands there, and what to write instead.
 _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
-    "agents": ("an agent", shapes.AgentEntry, "{url: 'http://127.0.0.1:8000/chat'}"),
+    "agents": ("an agent", AgentEntry, "{url: 'http://127.0.0.1:8000/chat'}"),
     "cases": ("a case", shapes.Case, "{id: refund-3}"),
     "expected_tools": ("an expected call", shapes.ExpectedCall, "{tool_name: search}"),
     "interactions": ("an interaction", shapes.Interaction, "{expected_tools: []}"),

@@ -9,53 +9,18 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pandaeval_collector.base.section import Duration
+from pandaeval_lab.cases.agent_entry import AgentEntry
+from pandaeval_lab.cases.fields import CasePart, JsonSchema, Name, Pattern, Share, UserPrompt
 
-Name = Annotated[str, Field(min_length=1)]
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Compared = Literal["exact", "text", "number", "unordered", "any"]
 WEIGHTS = ("selection", "parameters", "sequence", "utilization")
 _SUM = 1e-6
 
 
-def _checked_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    from pandaeval_lab.cases.schemas import BadSchemaError, validator_of
-
-    try:
-        validator_of(schema)
-    except BadSchemaError as error:
-        raise ValueError(f"is no JSON schema that can be held to: {error}") from error
-    return schema
-
-
-def _checked_pattern(pattern: str) -> str:
-    from pandaeval_lab.cases.schemas import PatternError, compiled
-
-    try:
-        compiled(pattern)
-    except PatternError as error:
-        raise ValueError(f"is no regular expression that is searched for: {error}") from error
-    return pattern
-
-
-def _has_goal(prompt: str) -> str:
-    if "{goal}" not in prompt:
-        raise ValueError("has no {goal}: the simulated user needs to know it")
-    return prompt
-
-
-UserPrompt = Annotated[str, AfterValidator(_has_goal)]
-JsonSchema = Annotated[dict[str, Any], AfterValidator(_checked_schema)]
-Pattern = Annotated[str, AfterValidator(_checked_pattern)]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class ExpectedCall(_Part):
+class ExpectedCall(CasePart):
     """A call of a tool that is expected."""
 
     tool_name: Name = Field(
@@ -88,7 +53,7 @@ class ExpectedOutcome(BaseModel):
     end_state: dict[str, Any] = Field(default={}, description="Fields that the end state must have, nested.")
 
 
-class OutputFormat(_Part):
+class OutputFormat(CasePart):
     """What the answer has to look like; everything that is said has to hold."""
 
     type: Literal["text", "json"] = Field(default="text", description="json: the whole answer is one JSON value.")
@@ -103,7 +68,7 @@ class OutputFormat(_Part):
     excludes: tuple[str, ...] = Field(default=(), description="Texts that must not appear in the answers.")
 
 
-class CountedCalls(_Part):
+class CountedCalls(CasePart):
     """Which calls of a trial the graders of tools look at."""
 
     tools: Literal["all", "changing"] | tuple[Name, ...] = Field(
@@ -113,7 +78,7 @@ class CountedCalls(_Part):
     failed: bool = Field(default=True, description="Whether calls that failed count, too.")
 
 
-class Interaction(_Part):
+class Interaction(CasePart):
     """Expectations of an interaction: a user message and the following steps."""
 
     input: str | None = Field(default=None, description="The user's message, for people.")
@@ -121,7 +86,7 @@ class Interaction(_Part):
     expected_tools: tuple[ExpectedCall, ...] | None = Field(default=None, description="The calls to make; []: none.")
 
 
-class Mock(_Part):
+class Mock(CasePart):
     """What a tool answers in place of the tool itself: one of result, results, error and function."""
 
     when: dict[str, Any] = Field(default={}, description="Arguments that a call must have, among others; {}: any.")
@@ -143,7 +108,7 @@ class Mock(_Part):
         return self
 
 
-class RecordedCall(_Part):
+class RecordedCall(CasePart):
     """A call as it was recorded, for replay."""
 
     tool_name: Name
@@ -152,7 +117,7 @@ class RecordedCall(_Part):
     error: str | None = None
 
 
-class RecordedTool(_Part):
+class RecordedTool(CasePart):
     """A tool that the agent had."""
 
     name: Name
@@ -160,7 +125,7 @@ class RecordedTool(_Part):
     parameters: Any = None
 
 
-class Recorded(_Part):
+class Recorded(CasePart):
     """The run that a case was frozen from, without secrets."""
 
     trace_ids: tuple[str, ...] = Field(default=(), description="Its traces, which are a trial of the case.")
@@ -170,7 +135,7 @@ class Recorded(_Part):
     answer: str | None = None
 
 
-class Persona(_Part):
+class Persona(CasePart):
     """A kind of user. A text is a profile."""
 
     profile: str = Field(description="Who the user is, and how the user talks.")
@@ -182,7 +147,7 @@ class Persona(_Part):
         return {"profile": given} if isinstance(given, str) else given
 
 
-class Scenario(_Part):
+class Scenario(CasePart):
     """A user whom a model plays (``pandaeval cases run --simulate``)."""
 
     goal: Name = Field(description="Goal of the user; the conversation ends when it is met or given up.")
@@ -211,7 +176,7 @@ class Scenario(_Part):
         return bool(self.thresholds or self.fail_on_error_severity)
 
 
-class AbsentFinding(_Part):
+class AbsentFinding(CasePart):
     """A finding that no trial of the case may have."""
 
     metric: Name = Field(description="The metric that reports it, such as trace.response.")
@@ -219,7 +184,7 @@ class AbsentFinding(_Part):
     reason: str = Field(default="", description="The description that a judge reads, if no code checks the metric.")
 
 
-class Case(_Part):
+class Case(CasePart):
     """A task with expectations of a run."""
 
     id: Name = Field(description="Unique among all cases; spans name it by pandaeval.case.id.")
@@ -346,53 +311,7 @@ class Case(_Part):
         return None if named is None else tuple(ExpectedCall(tool_name=name) for name in named)
 
 
-_KINDS = ("python", "url", "openai")
-
-
-class AgentEntry(_Part):
-    """An agent under test: one of python, url and openai. A text is a function or an address."""
-
-    python: Name | None = Field(default=None, description="module:function or ./file.py:function.")
-    url: Name | None = Field(default=None, description="Address that gets a POST per turn.")
-    openai: Name | None = Field(default=None, description="Base URL of an OpenAI-compatible endpoint; needs model.")
-    model: Name | None = Field(default=None, description="Name of the model at the endpoint.")
-    headers: dict[Name, str] = Field(default={}, description="Headers of the request; ${NAME} is a variable.")
-    body: dict[Name, Any] = Field(
-        default={},
-        description="Body of the request, as JSON. {message}, {messages}, {session}, {case}, {trial}, {turn} and "
-        "{inputs} are filled in. For openai: further fields, such as temperature.",
-    )
-    answer: Name | None = Field(default=None, description="Place of the answer in the reply, such as data.text.")
-    spans: bool = Field(default=True, description="false: the agent sends no spans, so do not wait for them.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _shorthand(cls, given: Any) -> Any:
-        if not isinstance(given, str):
-            return given
-        return {"url" if given.startswith(("http://", "https://")) else "python": given}
-
-    @model_validator(mode="after")
-    def _is_of_one_kind(self) -> AgentEntry:
-        named = [name for name in _KINDS if getattr(self, name) is not None]
-        if len(named) != 1:
-            given = " and ".join(named) or "none of them"
-            raise ValueError(f"has {given}; write one of python, url and openai")
-        if self.openai and not self.model:
-            raise ValueError("openai needs model, such as model: gpt-4o-mini")
-        return self
-
-    @property
-    def kind(self) -> str:
-        return next(name for name in _KINDS if getattr(self, name) is not None)
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether another process sends the agent's spans."""
-        return self.url is not None and self.spans
-
-
-class Suite(_Part):
+class Suite(CasePart):
     """A file of cases."""
 
     name: str = ""

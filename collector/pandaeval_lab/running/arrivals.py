@@ -10,8 +10,8 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import many, safe
+from pandaeval_lab.cases.agent_entry import AgentEntry
 from pandaeval_lab.cases.graders import reads_answers
-from pandaeval_lab.cases.model import AgentEntry
 from pandaeval_lab.running.attempts import Attempted, Tracing
 from pandaeval_lab.running.receiver import SpanReceiver
 

@@ -12,7 +12,7 @@ from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from pandaeval_collector.base.untrusted.printable import excerpt
-from pandaeval_lab.cases.model import AgentEntry
+from pandaeval_lab.cases.agent_entry import AgentEntry
 from pandaeval_lab.running.agent import Agent, AgentError, RunContext
 from pandaeval_lab.running.agent_replies import AgentReply, read_reply
 from pandaeval_lab.running.mock_replies import MockReplies

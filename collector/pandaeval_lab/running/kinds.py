@@ -9,7 +9,8 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_lab.cases.model import AgentEntry, Suite
+from pandaeval_lab.cases.agent_entry import AgentEntry
+from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.running.agent import Agent
 from pandaeval_lab.running.http_agent import http_agent
 from pandaeval_lab.running.mock_replies import MockReplies

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
+from pandaeval_lab.cases.agent_entry import AgentEntry
 from pandaeval_lab.cases.mocks import offered
-from pandaeval_lab.cases.model import AgentEntry
 from pandaeval_lab.running.agent import Agent, RunContext
 from pandaeval_lab.running.agent_replies import AgentReply
 from pandaeval_lab.running.http_agent import COMPLETIONS, client_for, posted

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_module
-from pandaeval_lab.cases.model import AgentEntry
+from pandaeval_lab.cases.agent_entry import AgentEntry
 from pandaeval_lab.running.agent import Agent, AgentError, RunContext
 from pandaeval_lab.running.agent_replies import AgentReply, reply_of
 from pandaeval_lab.running.mock_replies import MockReplies

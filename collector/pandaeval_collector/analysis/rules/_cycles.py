@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pandaeval_collector.analysis.rules._canonical import bare, canonical_arguments, same_answer
@@ -12,7 +11,8 @@ from pandaeval_collector.analysis.rules._code_runs import NAME as CODE
 from pandaeval_collector.analysis.rules._failure_text import LOOKED_AT
 from pandaeval_collector.analysis.rules._failures import as_object, error_of, failed, is_absence
 from pandaeval_collector.analysis.rules._verbs import Nature, is_stepwise
-from pandaeval_otel.model import Kind, Reasoning, Span, Text, ToolCall, ToolRequest, ToolResponse, Trace
+from pandaeval_collector.analysis.rules._visits import Visit
+from pandaeval_otel.model import Reasoning, Text, ToolCall, ToolRequest, ToolResponse
 
 POLL_WAIT_S = 2.0
 """An idle wait of this many seconds between a call and the same call again makes it polling."""
@@ -37,7 +37,6 @@ _TELLS_NOTHING = frozenset(
     """.split()  # noqa: SIM905 - a list of words to be read
 )
 # Agents that hand a run to and fro between them without getting anywhere.
-_ACTING = frozenset({Kind.AGENT, Kind.LLM, Kind.TOOL})
 _SPOKEN_FOR = Text | Reasoning | ToolRequest | ToolResponse
 _KINDS = {1: "repeat", 2: "cycle2", 3: "cycle3"}
 _PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)
@@ -237,75 +236,6 @@ def _failure(step: Step) -> str:
 
 def _at_once(before: Step, step: Step) -> bool:
     return step.call.start_ns < before.call.end_ns or bool(step.asked_by and step.asked_by == before.asked_by)
-
-
-# What a span takes over from the spans above it: the agent at work, and the tool call that it happens inside.
-def agents(spans: Sequence[Span]) -> dict[str, str]:
-    """Map each span ID to its own or nearest agent; ``""`` if unnamed."""
-    return _inherited({span.span_id: span for span in spans}, lambda span: span.agent_name)
-
-
-def contexts(spans: Sequence[Span]) -> dict[str, str]:
-    """Map each span ID to the tool call that started its agent; ``""`` or missing for outermost agents."""
-    by_id = {span.span_id: span for span in spans}
-    if not any(span.kind is Kind.AGENT and span.parent_id in by_id for span in spans):
-        return {}  # as mostly
-    tools = _inherited(by_id, lambda span: span.span_id if span.kind is Kind.TOOL else "")
-    return _inherited(by_id, lambda span: tools.get(span.parent_id, "") if span.kind is Kind.AGENT else "")
-
-
-def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for span in by_id.values():
-        path: list[str] = []
-        at: Span | None = span
-        value = ""
-        while at is not None:
-            value = found[at.span_id] if at.span_id in found else own(at)
-            if value or at.span_id in found:
-                break
-            found[at.span_id] = ""  # also what ends a parent loop
-            path.append(at.span_id)
-            at = by_id.get(at.parent_id)
-        found[span.span_id] = value
-        found.update(dict.fromkeys(path, value))
-    return found
-
-
-@dataclass(slots=True)
-class Visit:
-    """A period of a run with a single agent at work."""
-
-    agent: str
-    start_ns: int
-    first_span_id: str
-    models: list[Span] = field(default_factory=list)
-
-    @property
-    def end_ns(self) -> int:
-        return max((span.end_ns for span in self.models), default=self.start_ns)
-
-
-class Visits:
-    def __init__(self, trace: Trace) -> None:
-        self.all: list[Visit] = []
-        self._of_span: dict[str, int] = {}
-        acting = agents(trace.spans)
-        for span in sorted(trace.spans, key=lambda span: span.start_ns):
-            agent = acting[span.span_id]
-            if span.kind not in _ACTING or not agent:
-                continue
-            if not self.all or self.all[-1].agent != agent:
-                self.all.append(Visit(agent, span.start_ns, span.span_id))
-            if span.kind is Kind.LLM:
-                self.all[-1].models.append(span)
-            self._of_span[span.span_id] = len(self.all) - 1
-        self._starts = [visit.start_ns for visit in self.all]
-
-    def of(self, call: ToolCall) -> int:
-        """Return a call's visit number; -1 without a named agent."""
-        by_time = bisect_right(self._starts, call.start_ns) - 1
-        return self._of_span.get(call.span_id, by_time)
 
 
 @dataclass(frozen=True, slots=True)

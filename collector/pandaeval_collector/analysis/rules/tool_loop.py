@@ -27,8 +27,6 @@ from pandaeval_collector.analysis.rules._cycles import (
     Cycle,
     RepeatMarker,
     Step,
-    Visits,
-    contexts,
     find_cycles,
     find_failing,
     find_ping_pong,
@@ -36,6 +34,7 @@ from pandaeval_collector.analysis.rules._cycles import (
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._rewording import mark_rewordings, may_reword
 from pandaeval_collector.analysis.rules._verbs import nature
+from pandaeval_collector.analysis.rules._visits import Visits, contexts
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace, read_only_hints
 from pandaeval_otel.model import Kind, ToolCall, ToolDefinition, Trace
 from pandaeval_otel.normal.speech import tool_requests

@@ -107,7 +107,7 @@ class Evaluator:
     def turns(self, trace: Trace, is_judged: bool) -> list[Result]:
         """Return the results of all turns that need no judge; none for a step.
 
-        Unless ``is_judged``, add judged metrics with ``by_code``.
+        Adds judged metrics with ``by_code``; if ``is_judged``, only metrics that wait for a verdict.
         """
         coded = [] if trace.fragment or len(trace.tool_calls) < 2 else self.plan.coded
         if is_judged:
@@ -152,8 +152,8 @@ class Evaluator:
     ) -> list[Result]:
         """Return the results of a trace; if some fail, add explaining metrics and the blamed step.
 
-        ``with_session``: the results include the session's other traces; else results that the session may change are
-        not explained. ``stand``: earlier failing results, see :meth:`blamed`.
+        ``with_session``: the metrics have read the session's other traces; else results that the session may change
+        are not explained. ``stand``: earlier failing results, see :meth:`blamed`.
         """
         others = [result for result in results if result.metric not in self.explaining]
         failing = [result for result in others if result.success is False]
@@ -190,7 +190,10 @@ class Evaluator:
     def with_others(
         self, metric: TraceMetric, trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any
     ) -> list[Result]:
-        """Return the result of a metric that reads the session; ``more``: fields of :class:`TraceContext`."""
+        """Return the result of a metric that reads the session.
+
+        ``unit``: its evidence covers the traces read. ``more``: fields of :class:`TraceContext`.
+        """
         return self._on_trace([metric], trace, unit, texts, **more)
 
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
@@ -227,8 +230,9 @@ class Evaluator:
     def signal_value(self, result: Result) -> float | None:
         """Return the score of a trace's result for session metrics.
 
-        ``None``: open, a suspect, or passed if only failures count. The signal setting ``raw`` always uses the score.
-        With ``sure``, a failing result counts with its score and others as 1.0 (without a calibration, not at all).
+        ``None``: open or dismissed. Without a signal setting, also excused, suspect, or passed if only failures count.
+        The signal setting ``raw`` uses every other score. With ``sure``, a failing result counts with its score and
+        others as 1.0 (without a calibration, not at all).
         """
         finding, metric = result.finding, self._by_name.get(result.metric)
         if not isinstance(finding, Score) or finding.label in OPEN or finding.label == DISMISSED:

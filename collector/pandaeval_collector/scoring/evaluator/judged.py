@@ -60,7 +60,7 @@ _NOT_SAMPLED = Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
 
 
 def provenance(finding: Finding, spent: AnswerCost, model: str) -> Mapping[str, Any]:
-    """Return the judge's metadata of a result; empty if no judge was called.
+    """Return the judge's metadata of a result; empty if no judge was asked.
 
     ``truncated``: the record was cut. ``judge.cited``: span ids in the verdict. ``judge.tokens.cached``: input tokens
     from the provider's cache. ``judge.calls``: 0 for a remembered verdict.
@@ -247,6 +247,7 @@ class Judged:
         """Repeat the draw for a trace whose session is known now.
 
         Returns the results without a call, and the choices by metric key. Undrawn metrics become ``not_sampled``.
+        Results of metrics that the session answers are dropped.
         """
         choice = self._settings.selection.choose(unit.session_id or unit.trace_id, suspicious)
         of_trace = self._of(unit.session_id)
@@ -330,8 +331,10 @@ def _refused(trace: Trace | None) -> Unscored | None:
 
 
 def verdict(finding: Score, band: tuple[float, float], against: Mapping[str, str] | None) -> Score:
-    """Label an undecided verdict: ``unclear`` (certainty in ``band``) or ``disputed`` (code found a failure,
-    ``against``).
+    """Label an undecided verdict.
+
+    ``unclear``: the certainty is in ``band``. ``disputed``: the judge finds no fault, but code found a failure
+    (``against``).
     """
     if band[0] <= finding.metadata["sure"] <= band[1]:
         return replace(finding, label=UNCLEAR)

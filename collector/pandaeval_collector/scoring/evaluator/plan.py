@@ -41,7 +41,7 @@ class MetricPlan:
 
     ``order``: positions by name. ``silent``: keys that only feed session metrics. ``alone``: of a single trace.
     ``dependent``: read other traces, comparisons first, later traces last. ``unsettled``: use earlier traces.
-    ``coded``: judged metrics that code can score. ``lacks_signals``: session metrics wait for a verdict.
+    ``coded``: judged metrics that code can score. ``lacks_signals``: signals wait for a verdict.
     """
 
     def __init__(self, registry: Mapping[str, Metric[Any, Any]], settings: EvaluatorSettings) -> None:

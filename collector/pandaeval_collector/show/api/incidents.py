@@ -159,7 +159,7 @@ class IncidentReads:
         )
 
     def check(self, ids: Sequence[str]) -> None:
-        """Raise :class:`ProblemError` if no incident has or had any of the ids."""
+        """Raise :class:`ProblemError` if an id never belonged to an incident."""
         failed, groups, given = read_failures(self._finder, Wanted())
         if unknown := set(ids) - known_ids(failed, groups) - given.keys():
             raise ProblemError(404, f"there is no incident {min(unknown)}")

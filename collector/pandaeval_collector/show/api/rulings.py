@@ -73,7 +73,7 @@ class RulingList(BaseModel):
 
 
 class RulingTrial(BaseModel):
-    """A ruling to try on dependent, labelled and decided runs."""
+    """A ruling to try on the runs of a question, and on some labelled and decided runs."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -1,4 +1,4 @@
-"""CSRF protection: only JSON from our own origin may write."""
+"""CSRF protection: a write needs JSON, and no foreign page may send it."""
 
 from __future__ import annotations
 

@@ -152,7 +152,10 @@ def _rows(trace: Trace, texts: TextPool) -> list[Row]:
 
 
 def _kept(spans: Sequence[Span]) -> set[str]:
-    """Return the ids of at most :data:`MAX_SPANS` important spans with their parents."""
+    """Return the ids of about :data:`MAX_SPANS` spans with all parents.
+
+    Errors come first, then agents and tools, then model calls, then other steps.
+    """
     if len(spans) <= MAX_SPANS:
         return {span.span_id for span in spans}
     by_id = {span.span_id: span for span in spans}

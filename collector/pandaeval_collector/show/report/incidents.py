@@ -148,7 +148,8 @@ class Incident:
 def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupRow]) -> list[Incident]:
     """Group failures by cause, unordered.
 
-    ``failed``: oldest first. Merges groups with the same words and findings about the same steps.
+    ``failed``: oldest first. Merges groups with the same words and findings about the same steps. If a
+    session has a finding with a group, its findings without a group are left out.
     """
     failed = [*failed]
     explained = {failure.no for failure in failed if failure.no < 0 and failure.group}
@@ -217,10 +218,10 @@ def _host(incident: Incident, hosts: Mapping[tuple[str, str], Incident]) -> Inci
 class IncidentRow(BaseModel):
     """An incident within a window.
 
-    ``ids``: names for its state. ``grouped``: those in results (`metadata.failure_group.id`). ``also``: other metrics
-    and labels at the same steps. ``trend``: `begun`, `rising` or empty. ``first_at``: first seen, perhaps earlier.
-    ``among``: runs of its agents in the window. ``dismissed``: findings that people dismissed.
-    ``spark``: runs over the window. Other fields: newest failure.
+    ``ids``: names for its state. ``grouped``: they are in results (`metadata.failure_group.id`). ``also``: other
+    metrics and labels at the same steps. ``trend``: `begun`, `rising` or empty. ``first_at``: first seen, perhaps
+    earlier. ``among``: runs of its agents in the window. ``dismissed``: findings that people dismissed. ``spark``: runs
+    over the window. Other fields: newest failure.
     """
 
     id: str
@@ -273,7 +274,7 @@ class IncidentRow(BaseModel):
 
 
 class IncidentPart(BaseModel):
-    """Runs of an agent, version or model within the window, and the incident's share over time."""
+    """Runs of an agent, version or model within the window. ``failed``, ``spark``: of the incident."""
 
     kind: str
     name: str

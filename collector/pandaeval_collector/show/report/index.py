@@ -119,7 +119,7 @@ def facts_of(row: Listed) -> dict[str, Any]:
 
 
 def session_result(result: ShownResult) -> dict[str, Any]:
-    """Return a full session result, explained in words without a judge."""
+    """Return a full session result; if no judge had a part, with its meaning in words."""
     whole = {**result.short, **result.full}
     if not is_inline(result.full.get("metadata")) or "label" not in result.short:
         return whole

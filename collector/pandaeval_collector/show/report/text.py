@@ -48,7 +48,7 @@ def _written_out(match: re.Match[str]) -> str:
 
 
 def cut(text: str, room: int) -> Cut:
-    """Return clean ``text`` within ``room`` characters: its beginning (two thirds) and its end."""
+    """Return clean ``text`` if it fits in ``room`` characters, else its beginning (two thirds) and its end."""
     if len(text) <= room:
         return clean(text)
     head = room - room // 3
@@ -128,7 +128,8 @@ def filled_shell(
 ) -> tuple[str, str]:
     """Return the page of ``assets/<kind>`` and its policy.
 
-    ``loading``: text while it loads. ``data``: elements before the scripts. ``allowed``: policy additions.
+    ``loading``: texts while it loads, and without scripts. ``data``: elements before the scripts. ``allowed``:
+    policy additions.
     """
     library, licence = _asset("common/vendor/uPlot.iife.min.js"), _asset("common/vendor/uPlot.LICENSE.txt")
     data += f"<!-- {licence} -->\n<script>{library}</script>"

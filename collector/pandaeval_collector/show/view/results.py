@@ -37,8 +37,8 @@ class ResultView:
     """A result in lists.
 
     ``metric``: key. ``signal``: 0..1 as in sessions (coherence calibrated), ``None`` if open, excused or unscored.
-    ``inline``: a session score without a judge. ``final``: false while its session is open. ``step``: first wrong step
-    by a judge.
+    ``inline``: a session score without a judge. ``final``: false while its session is open. ``step``: the first
+    wrong step, named by a judge.
     """
 
     metric: str
@@ -136,7 +136,7 @@ def is_inline(metadata: Mapping[str, Any] | None) -> bool:
 
 
 def verdict(label: str | None) -> str:
-    """Return such a score's label in one to three words."""
+    """Return a label in one to three words."""
     return (label or "").replace("_", " ")
 
 

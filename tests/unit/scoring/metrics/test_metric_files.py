@@ -226,7 +226,7 @@ class TestLoopDetection:
         near = self.SUMMARY.replace("The total is", "Altogether both of you pay tomorrow")
         found = self.again(near, self.SUMMARY, asked=asked, asked_then=then)
         assert 0.5 < found.metadata["max_hybrid"] < 0.9
-        assert (found.label, found.failed, found.metadata["excused"]) == ("excused", False, "in other words")
+        assert (found.label, found.failed) == ("suspect", False)
         upgraded = self.SUMMARY.replace("The total", "Upgraded total")
         found = self.again(upgraded, self.SUMMARY, asked=content_tokens("Is upgrading possible?"), asked_then=then)
         assert found.metadata["excused"] == "it takes up words of the question: upgraded"

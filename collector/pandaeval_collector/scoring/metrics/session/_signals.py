@@ -20,8 +20,8 @@ ENOUGH = 0.5
 class Coverage:
     """The completeness of a session's signals.
 
-    ``share``: obtained / expected, 1.0 if none is expected. ``thin``: kinds obtained too rarely. ``assumed``: some
-    signal is assumed.
+    ``share``: obtained / expected, 1.0 if none is expected. Without a judge, our own signals count too, and the judged
+    kinds are missing in every trace. ``thin``: kinds obtained too rarely. ``assumed``: some signal is assumed.
     """
 
     share: float

@@ -9,8 +9,8 @@ If any of these metrics fails in a trace, the session fails. If only ``grounding
 score, the label is ``suspect``, which neither passes nor fails.
 
 Without a judge, ``metadata.basis`` is ``inline`` and the label is ``problem_found``, ``suspect`` or
-``no_problem_found``. There is no score if fewer than half of the applicable checks ran. ``no_problem_found`` does not
-mean that the task succeeded.
+``no_problem_found``. If nothing fails, there is no score in two cases: only ``response`` was checked, or fewer than
+half of the applicable checks ran. ``no_problem_found`` does not mean that the task succeeded.
 
 Source: PandaProbe, session metrics, *Agent Reliability*.
 """

@@ -91,7 +91,7 @@ def completion_limit(trace: Trace) -> Limit:
     """Return the highest possible completion of a task.
 
     Below half: an error without an answer, or a changing call failed for good (:func:`lost_at`). Partial: all calls
-    failed. A reported failure or hand-over lifts the limit.
+    failed. A reported failure or hand-over lifts the limit of failed calls.
     """
     if crashed(trace):
         return Limit(LEFT_UNDONE, "error_without_answer", "the run ended with an error and gave no answer")

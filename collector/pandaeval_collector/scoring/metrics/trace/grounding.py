@@ -1,8 +1,8 @@
 """Do the values in the answer and in calls come from messages or tool results?
 
 The score is the share of values that have a source, such as a tool result. Code finds the values in texts of any
-language. Typed values of the answer (identifiers, amounts, dates, times, e-mail and web addresses, measures) and
-identifiers in arguments of calls that change something are looked up in the instructions, the user's words, the
+language. Typed values of the answer (identifiers, amounts, dates, times, durations, e-mail and web addresses, measures)
+and identifiers in arguments of calls that change something are looked up in the instructions, the user's words, the
 conversation before, earlier results and documents, in any spelling.
 
 It *fails* only on values that are surely made up:

@@ -4,9 +4,9 @@ The metric compares the answer with the three previous answers of the same sessi
 the highest similarity (cosine × Jaccard). It does not detect a loop inside a trace; ``tool_loop`` does.
 
 A repeated answer is ``excused`` (``metadata.excused``) if the user requested it again, extended or challenged it, or
-repeated the question. The same holds for hold messages, new values, words of the question, reports of new or failed
-work, and other words (similarity below .9). The same answer (.9 or more) to another question (below .5) fails with the
-label ``loop``. Other answers that are the same are ``suspect`` and fail no run. With ``session.loop_signal: raw``, the
+repeated the question. The same holds for hold messages, new values, words of the question, and reports of new or failed
+work. The same answer (.9 or more) to another question (below .5) fails with the label ``loop``. Other repeated answers
+are ``suspect`` and fail no run. With ``session.loop_signal: raw``, the
 session reads every score.
 
 Source: PandaProbe, trace metrics, *Loop Detection*.
@@ -127,7 +127,7 @@ def _excuse(trace: Trace, context: TraceContext, comparison: OutputComparison, w
     taken_up = sorted(word for word in words - earlier.tokens if word[:_STEM] in stems)
     if taken_up:
         return f"it takes up words of the question: {', '.join(taken_up[:_LISTED])}"
-    return "in other words" if comparison.hybrid_score < _SAME_ANSWER else ""
+    return ""
 
 
 def _reason(context: TraceContext, worst: OutputComparison, excuse: str, sure: bool) -> str:

@@ -21,8 +21,8 @@ also passes if one of the session's next three traces recovers (``recovered_by``
 answers an open call. If all calls fail, they count like a failed change.
 
 A token declares the end if the instructions, a message or ``response.end_tokens`` name it. There is no score if the
-answer was not captured, or if the user or the application stopped the run (``metadata.ending``: ``stopped``). If runs
-are parallel, the worst run counts.
+answer was not captured, or if it is a token and no instructions were captured. The same holds if the user or the
+application stopped the run (``metadata.ending``: ``stopped``). If runs are parallel, the worst run counts.
 
 Ours: other metrics find no fault in a run that crashed or stayed silent.
 """
