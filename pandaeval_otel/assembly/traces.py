@@ -53,7 +53,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Item counts of a fragment. ``late`` items came after a final decision, so the fragment is rejected."""
+    """Item counts of a fragment. ``late`` items came after a final decision or cap, so the fragment is rejected."""
 
     stored: int = 0
     duplicate: int = 0
@@ -139,7 +139,7 @@ class TraceAssembler:
 
     @property
     def held_bytes(self) -> int:
-        """Estimated memory of open traces, in bytes."""
+        """Estimated memory of traces that are open or being decided, in bytes."""
         return _TRACE_BYTES * (len(self._open) + len(self._deciding)) + _ID_BYTES * self._ids
 
     def knows(self, trace_id: bytes) -> bool:

@@ -207,8 +207,8 @@ def finish_reason_of(item: Object) -> str:
 def messages_of(value: Any, role: str) -> Messages | None:
     """Return the messages in ``value``; ``role`` is the default.
 
-    ``()`` for a captured empty list; ``None`` if absent, a placeholder or fully hidden. A single hidden message holds
-    :data:`NOT_CAPTURED`.
+    ``()`` for a captured empty list; ``None`` if absent, a placeholder or fully hidden. A hidden message among others
+    holds :data:`NOT_CAPTURED`.
     """
     return read_messages(value, role)[0]
 

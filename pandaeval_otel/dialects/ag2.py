@@ -47,7 +47,7 @@ class AG2(ByKind):
 
 
 def _turned(message: Message) -> Message:
-    """Swap sides of a chat message, because the initiator's history has it as the assistant."""
+    """Swap sides of a message without tool calls, because the initiator's history has it as the assistant."""
     if message.tool_requests or message.role not in _TURNED:
         return message
     return Message(_TURNED[message.role], message.parts, message.finish_reason)

@@ -18,7 +18,7 @@ _HISTORY = -1_000_000_000
 
 
 def asked_calls(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[Span]]) -> list[Call]:
-    """Return the calls requested in this trace, plus calls only in its first or last input."""
+    """Return the calls requested in this trace, plus calls only in its first or last input or a next turn's history."""
     calls = [
         call_asked_for(request, span, tree, index)
         for span in speakers

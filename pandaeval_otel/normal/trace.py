@@ -261,7 +261,7 @@ def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
 
 def _agent(root: Span, tree: Tree) -> str:
     """Return the root agent's name: its own, the first agent's below, the trace's only agent, else the workflow or
-    service.
+    service. Agents called by tools do not count.
     """
     if root.agent_name:
         return root.agent_name

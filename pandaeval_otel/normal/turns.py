@@ -62,7 +62,7 @@ class _Exchange:
 
 
 def _without_handovers(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
-    """Join a run without an answer with the next run of the same question: a handover or retry."""
+    """Join a run with the next of the same question if the first has no answer or the second repeats its answer."""
     kept: list[_Exchange] = []
     for exchange in exchanges:
         last = kept[-1] if kept else _Exchange(NOTHING, NOTHING, "", 0)

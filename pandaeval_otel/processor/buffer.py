@@ -56,7 +56,7 @@ class Buffer:
         return b"".join(waiting.data for waiting in self._batch)
 
     def accepted(self, rejected: Mapping[bytes, str]) -> None:
-        """Settle the batch, except for ``rejected`` (reasons by trace id)."""
+        """Settle the batch as accepted, except for ``rejected`` (reasons by trace id)."""
         for waiting in self._batch:
             self.size -= waiting.size
             reason = rejected.get(waiting.trace_id)

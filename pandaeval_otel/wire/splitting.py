@@ -72,8 +72,8 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
 def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0) -> Split:
     """Split an ``ExportLogsServiceRequest`` by trace id.
 
-    Keeps records with a trace and an event name or structured body. Counts others and human verdicts as ``ignored``.
-    Raises as :func:`split_traces`.
+    Keeps records with a trace and an event name, structured body or ``gen_ai.*`` attribute. Counts others and human
+    verdicts as ``ignored``. Raises as :func:`split_traces`.
     """
     split, full, request, skeleton = _opened(ExportLogsServiceRequest, LogRecord, request, at_most)
     builder = _Builder(split, logs=True)

@@ -136,7 +136,10 @@ class Telemetry:
         return {key: value for key, value in counts.items() if value}
 
     def component_errors(self) -> Counter[Component]:
-        """Return exceptions per component (kind and name), in this process and its children. Any thread."""
+        """Return the number of exceptions per component (kind and name) since this object was made. Any thread.
+
+        Counts this process and its children.
+        """
         return ERRORS.counts() - self._raised_before
 
     def sinks_down(self) -> list[str]:

@@ -48,7 +48,7 @@ PREFIX = "PANDAEVAL_"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key. ``section``: its section, if any. ``required``: no default."""
+    """A key. ``section``: the section that it holds, if any. ``required``: no default."""
 
     path: tuple[str, ...]
     meaning: str
@@ -62,7 +62,7 @@ class Key:
 
     @property
     def default(self) -> Any:
-        """The default as written (``10s``, ``32MiB``). Nullable defaults stay raw."""
+        """The default as written (``10s``, ``32MiB``), also of a nullable duration."""
         default = self.within.model_fields[self.path[-1]].default
         if isinstance(default, float) and "duration" in {each.get("x-kind") for each in self._variants}:
             return format_duration(default)
@@ -92,7 +92,7 @@ def variable(path: tuple[str | int, ...]) -> str:
 
 @cache
 def keys() -> dict[tuple[str, ...], Key]:
-    """Return all keys by path in tree order, sections first."""
+    """Return all keys by path in tree order, each section before its keys."""
     return {key.path: key for key in _walk(Config, ())}
 
 

@@ -36,7 +36,7 @@ _SPAN_ID = re.compile("[0-9a-f]{16}")
 class Role(NamedTuple):
     """The part of a run that a span covers.
 
-    ``named_by``: its name without failures. ``may_pass``: may get the verdict ``pass``.
+    ``named_by``: source of its name without failures. ``may_pass``: may get the verdict ``pass``.
     """
 
     level: str
@@ -65,7 +65,7 @@ class SpanSummary(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether a substantial result passes and none fails."""
+        """Whether a result other than ``response`` passes and none fails."""
         if self.failed or self.is_open or self.undecided:
             return False
         return any(result.metric != "response" for result in self.passing)

@@ -88,7 +88,7 @@ class Scrape:
 # text of a page of series is the same to the byte.
 @functools.lru_cache(maxsize=256)
 def metric_name(name: str, unit: str) -> tuple[str, str]:
-    """Return a metric family's name with unit suffix (counters also ``_total``), and the unit or ``""``."""
+    """Return a metric family's name with unit suffix but without ``_total``, and the unit or ``""``."""
     escaped, word = label_name(name), _UNITS.get(unit)
     if word is None:
         return escaped, ""

@@ -63,7 +63,10 @@ def new_ones(points: Iterable[Point]) -> list[str]:
 
 
 def visible(points: Iterable[Point], now: float, hold_s: float) -> list[Point]:
-    """Return points as a reader sees them: 0 while new and for ``hold_s`` seconds after."""
+    """Return points as a reader sees them: 0 while new and for ``hold_s`` seconds after.
+
+    Omits points of another version with other buckets.
+    """
     shown = []
     for point in points:
         if len(point.buckets) != len(point.instrument.bounds) + 1:

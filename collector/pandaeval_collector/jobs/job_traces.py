@@ -172,7 +172,7 @@ def fence_secret(store: StoreAccess) -> bytes:
 
 
 class EarlierTraces:
-    """Reads a session's earlier traces, and caches 512 texts. One thread."""
+    """Reads a session's earlier traces, and caches the texts of 512 traces. One thread."""
 
     def __init__(self, store: StoreReader, shown: Callable[[Trace], Trace]) -> None:
         """``shown`` redacts a trace."""

@@ -27,7 +27,7 @@ def member_message(contents: Contents) -> Callable[[bytes], tuple[str, bytes]]:
 
 
 def with_contents(message: bytes, read: Contents, most: int) -> bytes:
-    """Add stored trace content, if the session's scorer may need it, at most ``most`` bytes."""
+    """Add stored trace content, if the session's scorer may need it; none if above ``most`` bytes."""
     member = Member.FromString(message)
     if not member.decided:
         return message

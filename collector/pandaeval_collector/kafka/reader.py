@@ -1,7 +1,8 @@
 """Reads a topic of OTLP spans or session members on a thread, in a consumer group.
 
 Offsets are stored in the data's transaction. The Kafka commit has the replay offset (:mod:`.partitions`), its author
-and the settled offset. A collector resumes at its own position if nobody else had the partition.
+and the settled offset. A collector resumes at its own position if nobody else had the partition, else at
+the committed offset.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 async def readers(around: Surroundings, pipeline: SharingPipeline, deliveries: Deliveries) -> list[Reader]:
     """Make unstarted readers of spans and session members, which control when the pipeline decides.
 
-    Raises ``UserError``.
+    Returns none without a topic. Raises ``UserError``.
     """
     kafka: Kafka = around.config.kafka
     if kafka.topic is None:

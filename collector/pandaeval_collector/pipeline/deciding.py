@@ -154,7 +154,10 @@ class TraceDecider:
             self._note(part)
 
     async def _attempt(self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch]) -> Exception | None:
-        """Return the error, if any. A single trace is retried until a process hangs or :data:`MOST_DEATHS` ended."""
+        """Decide traces; return the error, if any.
+
+        A single trace is retried until a process hangs or :data:`MOST_DEATHS` processes ended because of it.
+        """
         deaths = 0
         while True:
             failpoints.reach("before_decide")

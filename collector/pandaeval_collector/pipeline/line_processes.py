@@ -89,7 +89,10 @@ class LineProcesses:
         return decision
 
     async def decide(self, name: str, *arguments: Any) -> Decision:
-        """Make another decision, with one retry. Raises ``ChildEndedError``."""
+        """Make another decision, with retries. Raises ``ChildEndedError``.
+
+        It is retried until the process hangs or :data:`MOST_DEATHS` processes ended because of it.
+        """
         deaths = 0
         while True:
             try:

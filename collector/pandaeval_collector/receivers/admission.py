@@ -140,7 +140,7 @@ class _Body:
     seen: int = 0
 
     def is_slow(self, now: float) -> bool:
-        """Return whether the body was too slow since the last call."""
+        """Return whether the body was too slow since the last check; ``False`` within a second of it."""
         took = now - self.seen_at
         if took < _PATIENCE_S:
             return False

@@ -134,7 +134,10 @@ def listening_socket(address: Address, setting: str) -> socket.socket:
 
 
 def grpc_connections() -> int:
-    """Return half of the file limit, at least 16, because idle connections cannot be dropped."""
+    """Return the connection limit of OTLP over gRPC: half of the file limit, at least 16.
+
+    It exceeds the limit of HTTP, because idle connections cannot be dropped.
+    """
     return max(_FEWEST, int(_files() * _GRPC_SHARE))
 
 

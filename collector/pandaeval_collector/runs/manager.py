@@ -107,7 +107,7 @@ class EvaluationRuns:
         return created
 
     async def cancel(self, run_id: str) -> bool:
-        """Cancel a run but keep its results; return ``False`` if it was over."""
+        """Cancel a run but keep its results; return ``False`` if it is over or missing."""
         done = await asyncio.wrap_future(self.store.runs.cancel(run_id))
         if done:
             self.engine.cancelled(run_id)

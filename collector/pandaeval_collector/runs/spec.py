@@ -108,7 +108,7 @@ class NotAllowedError(UserError):
 
 
 def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
-    """Raise :class:`NotAllowedError` if an API caller redirects traces or sets no spending limit."""
+    """Raise :class:`NotAllowedError` if an API caller redirects traces, or spends without a limit."""
     judge = config.judge
     known = {*judge.models.values(), *judge.fallbacks, *filter(None, [judge.model])}
     if spec.model is not None and spec.model not in known:

@@ -149,7 +149,7 @@ def pack_ids(ids: frozenset[bytes]) -> bytes:
 def _apply_sessions(
     connection: sqlite3.Connection, changes: WriteSet, of_trace: Mapping[bytes, int], now: float
 ) -> dict[bytes, int]:
-    """Return session numbers by trace id; 0 for none."""
+    """Write sessions and members. Return session numbers by trace id; 0 for none."""
     moved = numbers.of_traces(connection, changes.moved)
     connection.executemany("DELETE FROM members WHERE no = ?", [(number,) for number in moved.values()])
     # The time of an open session is skipped: rewriting it would dirty a page of the table.
@@ -195,7 +195,7 @@ def _apply_sessions(
 def _know_strangers(
     connection: sqlite3.Connection, digests: Mapping[bytes, str], contents: Mapping[bytes, bytes], now: float
 ) -> None:
-    """Add other collectors' traces as rows of revision 0."""
+    """Add other collectors' traces as rows of revision 0, and keep their ``contents``."""
     if not digests:
         return
     there = numbers.of_traces(connection, digests)
@@ -219,7 +219,7 @@ def _insert_results(
     first_time: Collection[bytes],
     now: float,
 ) -> list[tuple[ResultRow, int]]:
-    """Return the new results with subject numbers; sessions are below zero.
+    """Insert and return the new results, with subject numbers; sessions are below zero.
 
     The store has no results of ``first_time``.
     """

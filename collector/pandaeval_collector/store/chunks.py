@@ -116,10 +116,10 @@ def keep_newest(connection: sqlite3.Connection) -> None:
 
 class KeptTraces(StoreTable):
     def keep(self, late_window_s: float, now: float, wanted: Collection[bytes] = (), limit: int = 200) -> int:
-        """Compress chunks of up to ``limit`` traces, decided ``late_window_s`` seconds before ``now`` (store calendar).
+        """Compress chunks of up to ``limit`` traces, decided over ``late_window_s`` seconds before ``now``.
 
-        ``wanted`` traces and traces with judge jobs wait. Deletes the chunks. Returns the number of traces. Blocks; not
-        on the writer thread.
+        ``now``: store calendar. ``wanted`` traces and traces with judge jobs wait. Deletes the chunks, also damaged
+        chunks. Returns the number of traces. Blocks; not on the writer thread.
         """
         due = self._due(now - late_window_s, wanted, limit)
         packed: list[tuple[int, bytes, bytes | None]] = []

@@ -26,7 +26,7 @@ class Times(NamedTuple):
 class StoreClock:
     """Two monotonic clocks in Unix seconds; thread-safe.
 
-    ``running`` stops without a collector. ``calendar`` counts a day of downtime.
+    ``running`` stops without a collector. ``calendar`` also counts downtime, at most a day.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:

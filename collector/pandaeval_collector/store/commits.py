@@ -74,7 +74,7 @@ class Writer:
         return self.submit(lambda connection: work(table, connection, *arguments, **options))
 
     def submit_item(self, together: Callable[[sqlite3.Connection, Sequence[T]], None], item: T) -> Future[None]:
-        """Queue an item. Adjacent items are passed to the same ``together``, or singly if that fails."""
+        """Queue an item. Adjacent items with the same ``together`` share a call, or get single calls if it fails."""
         return self._submit(_Job(Future(), together=together, item=item))
 
     def waiting(self) -> int:

@@ -22,7 +22,7 @@ _CORRECTNESS = f"""
 
 @dataclass(frozen=True, slots=True)
 class StandingVerdict:
-    """A current verdict.
+    """A current verdict of ``correctness``.
 
     ``no``: of the trace, or below zero of the session. ``question``: to the owner. ``labelled``: also by people.
     """
@@ -38,7 +38,7 @@ class StandingVerdict:
 
 
 def read_verdicts(finder: Finder) -> list[StandingVerdict]:
-    """Return the verdicts on the newest runs and sessions, newest first."""
+    """Return the verdicts of ``correctness`` on the newest runs and sessions, newest first."""
     [(read,)] = finder.read(_CORRECTNESS)
     return [
         StandingVerdict(

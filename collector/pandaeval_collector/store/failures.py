@@ -139,7 +139,7 @@ def _text(value: object) -> str:
 
 
 def normalised(error: str) -> str:
-    """Casefold an error, and replace numbers, ids, addresses and quotes by ``#``. Status codes stay."""
+    """Casefold an error, and replace numbers, ids, addresses and quoted text by ``#``. Status codes stay."""
     text = _QUOTED.sub("#", error)
     text = _TOKEN.sub(
         lambda found: "#" if _VOLATILE.search(found[0]) and not _STATUS.fullmatch(found[0]) else found[0], text

@@ -37,8 +37,8 @@ HAS_PAIR = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
 def badness_of(results: Iterable[tuple[bool | None, float | None]], broken: bool) -> tuple[float, int]:
     """Return a unit's badness and number of failures.
 
-    Badness: worst signal (0..1, or :data:`NO_SCORE`), plus :data:`NOT_FAILED`. ``results``: (success, signal).
-    ``broken``: the run failed.
+    Badness: worst signal (0..1, or :data:`NO_SCORE`), plus :data:`NOT_FAILED` without failures. ``results``: (success,
+    signal). ``broken``: the run failed.
     """
     worst, failures = 0.0 if broken else NO_SCORE, int(broken)
     for success, signal in results:
@@ -194,7 +194,7 @@ class Wanted:
 
 
 def chosen_by_index(wanted: Wanted) -> bool:
-    """Return whether the time index alone decides."""
+    """Return whether there is a filter and the time index alone decides it."""
     told = replace(wanted, failed=None)
     read_from = ("text", "session", "attribute", "status", "min_seconds", "min_usd")
     return told != Wanted() and told == told.of_unit() and not any(getattr(told, name) for name in read_from)

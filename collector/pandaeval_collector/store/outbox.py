@@ -128,7 +128,7 @@ class OutboxRows(StoreTable):
     ) -> Counter[tuple[str, str]]:
         """Drop at most ``limit`` rows: older than ``before`` (running clock), then to free ``excess_bytes``.
 
-        Returns dropped items by signal and reason.
+        Returns unsent dropped items by signal and reason.
         """
         oldest = connection.execute(
             "SELECT seq, signal, created_at, size, items FROM outbox ORDER BY seq LIMIT ?", (limit,)

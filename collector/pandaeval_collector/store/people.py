@@ -55,7 +55,8 @@ def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
 def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float) -> Fates:
     """Keep the last verdict per run, metric and annotator.
 
-    Missing times become ``now`` (Unix seconds). Returns numbers of new, changed and known verdicts.
+    Missing or later times become ``now`` (Unix seconds). A repeated verdict is known, whatever its time.
+    Returns numbers of new, changed and known verdicts.
     """
     fates: Fates = Counter()
     for each in labels:

@@ -107,7 +107,7 @@ class RunTable(StoreTable):
 
     @written
     def cancel(self, connection: sqlite3.Connection, id_: str) -> int:
-        """Cancel a run. Returns 0 if it was over."""
+        """Cancel a run. Returns 0 if it is over or missing."""
         return connection.execute(
             "UPDATE runs SET state = 'cancelled', ended_at = ? WHERE id = ? AND state IN ('queued', 'running')",
             (self._clock.calendar(), id_),
@@ -166,7 +166,7 @@ class RunTable(StoreTable):
 
     @written
     def judge_again(self, connection: sqlite3.Connection, no: int) -> int:
-        """Make judge jobs of the run's units due. Returns their number."""
+        """Make ended judge jobs of the units that the run scored due again. Returns their number."""
         now = self._clock.running()
         return connection.execute(
             """UPDATE jobs SET state = 'due', due_at = ?1, created_at = ?1, attempts = 0, crashes = 0, why = '',

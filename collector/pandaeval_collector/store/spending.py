@@ -38,7 +38,7 @@ class Spending(StoreTable):
 
     @written
     def settle(self, connection: sqlite3.Connection, reserved: float, spent: float, reserved_at: float) -> None:
-        """Replace a reservation by the cost. A negative or infinite cost counts as the reservation."""
+        """Replace a reservation by the cost. A negative or non-finite cost counts as the reservation."""
         day = _day(reserved_at)
         cost = spent if 0 <= spent < math.inf else reserved
         connection.execute(_BEGIN, (day,))

@@ -130,7 +130,7 @@ class VerdictChange:
 
 
 def verdict_change(before: Sequence[bool], after: Sequence[bool], clusters: Sequence[object]) -> VerdictChange:
-    """Compare whether runs were judged as people do. ``clusters``: their sessions."""
+    """Compare whether runs, at least one, were judged as people do. ``clusters``: their sessions."""
     n = len(before)
     apart = [at for at in range(n) if before[at] != after[at]]
     found = VerdictChange(n, sum(before), sum(after), len(apart), None, None)

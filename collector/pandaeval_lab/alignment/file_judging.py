@@ -25,7 +25,7 @@ OnJudged = Callable[[int, int], None]
 class FileJudging:
     """Judges a metric of the runs in ``requests``.
 
-    ``agent``: for a ruling, ``""`` for all; ``usd``: the highest total cost.
+    ``agent``: the agent of a ruling, ``""`` for all; ``usd``: the highest total cost.
     """
 
     config: Config

@@ -89,7 +89,7 @@ def argument_equal(call: ExpectedCall, name: str, actual: Any) -> bool:
 
 
 def agreement(expected: ExpectedCall, call: ToolCall) -> float:
-    """Return equal keys / union of keys; 1 without any."""
+    """Return equal keys / union of keys; 1 without keys or expectations."""
     right = _compared(expected, call)
     return sum(right.values()) / len(right) if right else 1.0
 

@@ -145,7 +145,7 @@ def _subject(level: str, traces: Sequence[Trace]) -> Trace | TurnView | Conversa
 
 
 def shared(metrics: Collection[AnyMetric], traces: Sequence[Trace]) -> Mapping[str, str]:
-    """Return per level the question that judges all its metrics in a call."""
+    """Return the question that judges all metrics of a level in a call, for levels with at least two of them."""
     packed = _packed(redacted(traces[0]) if traces else None)
     texts: dict[str, str] = {}
     for level in ("trace", "turn"):

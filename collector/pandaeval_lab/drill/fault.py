@@ -60,13 +60,13 @@ class Subject:
 
     @cached_property
     def known(self) -> str:
-        """The agent's text before its answer: instructions, messages, arguments, results and earlier runs."""
+        """The text that the agent had before its answer: instructions, messages, arguments, results, earlier runs."""
         found = [text for trace in self.earlier for text in (*_before(trace), trace.output or "")]
         return "\n".join([*found, *_before(self.trace)])
 
     @cached_property
     def written(self) -> str:
-        """The encoded spans of this session as text."""
+        """The encoded spans of this session so far, as text."""
         return "\n".join(data.decode(errors="replace") for _, data in (*self.earlier_parts, *self.parts))
 
     def knows(self, value: str) -> bool:

@@ -75,7 +75,7 @@ class FaultTally:
 
     @property
     def could_not_tell(self) -> NoticedShare:
-        """The share of copies that no metric fails, but a metric of the original does not score."""
+        """The share of copies that no metric fails, and that a metric which scored the original does not score."""
         return NoticedShare(self._could_not_tell, self.n)
 
     def to_dict(self) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def weighed(
 def weighed_tools(
     trial: Trial, context: TrialContext, expected: Interaction, actual: Interacted | None
 ) -> Weighed | None:
-    """Weigh an interaction's tools; ``None`` if there is no call and no expectation."""
+    """Weigh an interaction's tools; ``None`` without ``expected_tools``, or if no call is expected or made."""
     calls = actual.calls if actual is not None and expected.expected_tools is not None else ()
     wanted = trial.counted_expected(expected.expected_tools, calls)
     if wanted is None or (not wanted and not calls):

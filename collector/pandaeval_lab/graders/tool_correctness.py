@@ -11,7 +11,7 @@ The score is the weighted mean of four parts: selection, parameters, sequence an
 - utilization: the score of ``result_utilization``; 1 unless ``results_must_be_used``, and 1 without a judge if the case
   declares ``results_used``.
 
-In a conversation, it is the mean of the reached interactions with expected calls, and fails if any misses the
+In a conversation, it is the mean of the reached interactions with ``expected_tools``, and fails if any misses the
 threshold. Without any call, the score is 0 if calls are expected; otherwise it does not apply. It does not judge the
 answer. If an unknown utilization would decide, there is no score.
 

@@ -153,7 +153,7 @@ def _notes(calibration: Calibration) -> Iterator[str]:
 
 
 def from_lines(results: Iterable[dict[str, Any]]) -> dict[Key, JudgedRow]:
-    """Return scored results as JSON objects, the highest revision per unit and metric."""
+    """Return the scored results among JSON objects, the highest revision per unit and metric."""
     found: dict[Key, tuple[int, JudgedRow | None]] = {}
     for result in results:
         _add(found, result)

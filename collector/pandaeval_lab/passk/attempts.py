@@ -1,8 +1,9 @@
 """Groups results into trials of cases with success.
 
 A case is a result's ``metadata.case``, or that of its session's other results. Results with the same ``metadata.trial``
-and session form a trial; without a session, those with the same trial; without both, each trace. A trial succeeded if
-all results pass, failed if any does not, and is undetermined if a result has no score.
+and session form a trial; without a session, those with the same trial; without both, each trace. A result of level
+``trial`` is a trial. A trial succeeded if all results pass, failed if any does not, and is undetermined if a result has
+no score. Assumed values determine nothing.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def _band(label: str | None) -> str:
 def task_results(found: Figures) -> Iterator[Result]:
     """Make ``pass_at_k`` and ``pass_pow_k`` results per case and k.
 
-    The score is the unbiased estimate, ``None`` below k trials.
+    The score is the unbiased estimate, ``None`` below k determined trials.
     """
     trials = found.trials
     settings = {"metric": trials.metric, "per": trials.per}
@@ -214,7 +214,7 @@ def repeated(correct: Sequence[Mapping[str, Any]]) -> Iterator[Result]:
 
 
 def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
-    """Make JSON-ready results of all cases; ``metadata.case`` is ``None``."""
+    """Make JSON-ready results over all cases; ``metadata.case`` is ``None``."""
     for each in found.suite:
         for metric, mean in ((AT, each.at), (POW, each.pow)):
             yield {
@@ -240,7 +240,7 @@ def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class SuiteEstimate:
-    """``value``: ``None`` unless all ``of`` cases have ``k`` trials.
+    """``value``: ``None`` unless all ``of`` cases have ``k`` determined trials.
 
     ``mean``: over the ``cases`` that do, with 95 % interval by ``method``.
     """
@@ -265,7 +265,7 @@ def suite(of: Callable[[int, int, int, Mode], PassEstimate], cases: Sequence[Cou
 
 
 def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, str]:
-    """Return the 95 % interval of the mean of cases' shares (0..1), and its method."""
+    """Return the 95 % interval of the mean of cases' shares (0..1, at least one), and its method."""
     mean = min(1.0, max(0.0, math.fsum(values) / len(values)))
     shares = np.asarray(values, dtype=np.float64)
     if len(values) < ENOUGH_CASES or np.ptp(shares) == 0.0:  # no draw differs from another, and that is no certainty
@@ -284,7 +284,7 @@ def bounds(n: int, c: int, undetermined: int, k: int, mode: Mode = "unbiased") -
 
 @dataclass(frozen=True, slots=True)
 class PromotableCase:
-    """A capability case. ``more``: successes needed for promotion; ``None`` above 2,000."""
+    """A capability case. ``more``: further successes needed for promotion; ``None`` above 2,000."""
 
     case: CaseOutcomes
     power: PassEstimate

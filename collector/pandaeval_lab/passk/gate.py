@@ -169,7 +169,7 @@ class Drop:
 
 
 def drop(before: Sequence[Counts], now: Sequence[Counts]) -> Drop | None:
-    """Compare the same cases in the same order; ``None`` without a case."""
+    """Compare the same cases in the same order, each with trials at both times; ``None`` without a case."""
     if not before:
         return None
     pairs = list(zip(before, now, strict=True))

@@ -61,7 +61,10 @@ class LiveJudge:
 
 
 class PaidCaller:
-    """Calls the judge from the scoring thread."""
+    """Calls the judge from the scoring thread. Files each cost before the answer is used.
+
+    Create it on the judge's event loop.
+    """
 
     def __init__(self, judge: LiveJudge | OwnJudge, run: int, at_once: int, file: File) -> None:
         self._judge, self._run, self._file = judge, run, file

@@ -178,7 +178,7 @@ class TraceFiles:
 
 
 def traces_by_start(reads: StoreReader) -> Iterator[tuple[bytes, list[int], int, int]]:
-    """Yield ids, bytes and items (copies counted) of each trace with chunks, by start."""
+    """Yield each trace with chunks, by start: id, chunk ids, number of bytes and of items (copies counted)."""
     with reads.scan() as reader:
         rows = reader.execute(
             """SELECT trace_id, group_concat(id), sum(size), sum(items),

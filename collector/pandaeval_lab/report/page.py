@@ -39,7 +39,7 @@ _LOADING = (
 
 @dataclass(frozen=True, slots=True)
 class ReportOrigin:
-    """A report's source. ``without_agents``: hidden traces. ``left_out``: filtered traces."""
+    """A report's source. ``without_agents``: number of hidden traces. ``left_out``: number outside the filter."""
 
     sources: Sequence[str] = ()
     made_at: str = ""

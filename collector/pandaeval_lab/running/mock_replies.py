@@ -21,7 +21,7 @@ _NO_TOOL = "no mock matches, and the runner has no tool of this name; add a resu
 
 class MockReplies:
     def __init__(self, cases: Sequence[Case], default: str = "") -> None:
-        """``default``: id of the case without baggage."""
+        """``default``: id of the case if baggage names none."""
         self._cases, self._default = {bounded(case.id): case for case in cases}, default
         self._attempts: dict[tuple[str, str], Mocks] = {}
         self._lock = threading.Lock()

@@ -82,7 +82,7 @@ class SpanReceiver:
         return self._spoken & {*ids}
 
     def items(self) -> Mapping[str, int]:
-        """Return the spans and events per trace id, copies counted."""
+        """Return the number of spans and events per trace id, copies counted."""
         return {id_.hex(): items for id_, _, _, items in traces_by_start(StoreReader(self._data))}
 
     def write(self, path: Path, ids: Collection[str]) -> None:

@@ -56,7 +56,10 @@ class Embedder(Protocol):
     bands: Bands | None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return float32 rows, shape ``(len(texts), dim)``, of length 1, or zeros for empty texts. May block."""
+        """Return float32 rows, shape ``(len(texts), dim)``, of length 1, or zeros for texts without content.
+
+        May block.
+        """
         ...
 
 

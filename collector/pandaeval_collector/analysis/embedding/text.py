@@ -71,7 +71,10 @@ def chunks(text: str, limit: int = LIMIT) -> list[str]:
 
 
 def embed_texts(embedder: Embedder, texts: Iterable[str], limit: int = LIMIT) -> TextVectors:
-    """Embed each different text once, in a single call. Texts over ``limit`` get the mean of their chunks."""
+    """Embed the first :data:`MOST_EMBEDDED` characters of each different text, in a single call.
+
+    Texts over ``limit`` get the mean of their chunks.
+    """
     parts = {text: chunks(text[:MOST_EMBEDDED], limit) for text in dict.fromkeys(texts)}
     unique = list(dict.fromkeys(part for each in parts.values() for part in each))
     vectors = embedder.embed(unique)

@@ -81,9 +81,9 @@ def masked(text: str) -> str:
 
 
 def pieces(result: Any) -> tuple[str, ...] | None:
-    """Return a result's sorted values with keys, or a text's lines, mostly without volatile values.
+    """Return a result's sorted values with keys, or a text's lines.
 
-    ``None`` if too large.
+    Volatile values are left out unless all are volatile. ``None`` if too large or too deep.
     """
     if isinstance(result, str) and len(result) <= PARSED_UP_TO and result.lstrip()[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
@@ -138,7 +138,8 @@ def _number(value: Any) -> Any:
 def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = None) -> str | None:
     """Canonicalise arguments; ``None`` if too deep or with huge integers.
 
-    Ignores key order, number format, white space, comments, quotes, empty values, ``defaults`` and volatile keys.
+    Ignores key order, number format, white space, empty values, ``defaults``, volatile keys unless all are volatile,
+    and comments and quote style of code.
     """
     if isinstance(arguments, str) and arguments.strip() in _SAYS_NOTHING:
         arguments = None

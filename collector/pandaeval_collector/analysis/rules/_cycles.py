@@ -195,8 +195,8 @@ def masked_reason(call: ToolCall) -> str:
 def find_failing(steps: Sequence[Step], known: Sequence[Cycle]) -> list[Cycle]:
     """Find tools that fail at least three times in a row for the same reason.
 
-    A success, another failure, a wait or a user message ends the row. Parallel calls count once. ``known`` repeats are
-    skipped.
+    A success, another failure, a wait or a user message ends the row. Parallel calls count once. "Not found" of a
+    lookup is no failure. ``known`` repeats are skipped.
     """
     wasted = {index for cycle in known for index in cycle.wasted}
     cycles: list[Cycle] = []

@@ -101,7 +101,7 @@ class _Request:
         return frozenset(words), frozenset(names)
 
     def alike(self, others: Sequence[_Request], least: float) -> bool:
-        """Return whether requests with equal fixed parts share ``least`` of their words and equal code."""
+        """Return whether similar code and ``least`` of the shorter request's words recur in a request of ``others``."""
         for other in others:
             (words, names), (others_words, others_names) = self.words, other.words
             shorter = min(len(words), len(others_words))

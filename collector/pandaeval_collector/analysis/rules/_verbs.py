@@ -89,7 +89,7 @@ class Nature(Enum):
 def nature(name: str, read_only: bool | None = None) -> Nature:
     """Return a tool's effect by the words of its name: ``get_order`` reads, ``get_or_create`` changes.
 
-    ``read_only``: the definition's hint, which overrides the name.
+    ``read_only``: the definition's hint, which decides between reading and changing.
     """
     words = _words(name)
     first = words[0] if words else ""
@@ -131,7 +131,7 @@ def runs_code(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def ends_run(name: str) -> bool:
-    """Return whether this call ends the agent's work: hand-over, reply, or declared end."""
+    """Return whether this call ends the agent's work: hand-over, reply, question to the user, or declared end."""
     words = _words(name)
     if not words:
         return False

@@ -152,7 +152,7 @@ def wrong_calls(trace: Trace) -> list[bool]:
 
 @once_a_trace
 def spelled_calls(trace: Trace) -> list[str | None]:
-    """Return the canonical arguments of each call, without tools' defaults."""
+    """Return the canonical arguments of each call, default values included."""
     return [canonical_arguments(call.arguments) for call in trace.tool_calls]
 
 
@@ -164,8 +164,8 @@ def read_only_hints(trace: Trace) -> dict[str, bool | None]:
 def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
     """Return indexes of calls that failed for good, or have another ``sign`` for good.
 
-    Considers state-changing calls, or all if none changes state and all failed. A later success of the tool or another
-    changing tool, or an earlier equal success, recovers a failure.
+    Considers state-changing calls of the last ``_MOST_CALLS``, or all if none changes state and all failed. A later
+    success of the tool or another changing tool, or an earlier equal success, recovers a failure.
     """
     calls, signs, wrong = trace.tool_calls, signs_of(trace), wrong_calls(trace)
     if sign not in signs:
@@ -212,7 +212,7 @@ def name_of(call: ToolCall) -> str:
 
 
 def answered_by(trace: Trace) -> tuple[str, ...]:
-    """Return names (:func:`name_of`) of calls that another trace requested."""
+    """Return names (:func:`name_of`) of the first calls that are answered here and that another trace requested."""
     models = [span.output for span in trace.spans if span.kind is Kind.LLM and span.output]
     asked = {request.id for output in models for message in output for request in message.tool_requests}
     calls = (call for call in trace.tool_calls if answered(call) and call.id not in asked)
@@ -262,7 +262,8 @@ def _given(arguments: object) -> str | None:
 class Told(Enum):
     """An answer's account of failed work.
 
-    ``ADMITTED``: a failure or omission. ``ASKED``: also a question or hand-over. ``CLAIMED``: success only.
+    ``ADMITTED``: a failure or omission. ``ASKED``: a question or hand-over, also without an admission.
+    ``CLAIMED``: success only.
     """
 
     NOTHING = auto()

@@ -287,7 +287,7 @@ def _takes_none(tool: ToolDefinition | None) -> bool:
 
 
 def running_away(step: Trace) -> ToolLoop | None:
-    """Return the waste up to a step (:attr:`pandaeval_otel.model.Trace.is_step`) if it first exceeds the limit there,
+    """Return the waste up to a step (:attr:`pandaeval_otel.model.Trace.is_step`) if it first reaches the limit there,
     else ``None``.
     """
     done = tuple(call for call in step.tool_calls if call.has_result)

@@ -82,7 +82,7 @@ def clamp01(value: float) -> float:
 
 
 def mean(values: list[float]) -> float:
-    """Return the exactly rounded mean of a non-empty list, in any order."""
+    """Return the exactly rounded mean of a non-empty list, the same in any order."""
     return math.fsum(values) / len(values)
 
 

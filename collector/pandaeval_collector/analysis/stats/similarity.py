@@ -70,8 +70,8 @@ def jaccard(a: Set[str], b: Set[str]) -> float:
 def coherence(a: Vector, b: Vector) -> float:
     """Return 1 - cosine distance of an input's and its answer's embedding, clamped to 0..1.
 
-    Measures topic alone. Compare only values of the same embedder. Raises ``ValueError`` for zero, unequal or infinite
-    vectors.
+    Measures topic alone. Compare only values of the same embedder. Raises ``ValueError`` for zero vectors,
+    different dimensions or infinite components.
     """
     value = cosine(a, b)
     if value is None:

@@ -141,8 +141,8 @@ def have_subjects(message: str, answer: str) -> tuple[bool, bool]:
 
 
 def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
-    """Return whether low similarity is meaningful: both texts have content, and the answer neither hands over nor
-    repeats words. ``unlike``: not similar at all.
+    """Return whether low similarity is meaningful: both texts have content, the message has its own topic, and the
+    answer neither hands over nor repeats words. ``unlike``: not similar at all.
     """
     # To what agrees to a proposal or asks what to do next, the subject of the answer is the agent's to choose.
     if _CONSENT.match(message) is not None or _WHAT_NEXT.search(message[-PLAINLY:]) is not None:

@@ -13,7 +13,7 @@ def is_cron(text: str) -> bool:
 
 
 def next_time(cron: str, after: float) -> float | None:
-    """Return the next due time, in Unix seconds; ``None`` if never."""
+    """Return the next due time of ``cron`` (in UTC) after ``after``, in Unix seconds; ``None`` if never."""
     from croniter import CroniterBadDateError, croniter
 
     try:

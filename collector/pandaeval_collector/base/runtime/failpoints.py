@@ -72,7 +72,7 @@ def reach(name: str) -> None:
 
 
 def reach_over(name: str, about: str) -> None:
-    """Call :func:`reach` for the item ``about``. Any thread."""
+    """Call :func:`reach` if ``about`` begins with the point's prefix. Any thread."""
     point = _armed.get(name)
     if point is not None and point.about and about.startswith(point.about):
         reach(name)

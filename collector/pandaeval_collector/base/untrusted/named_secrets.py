@@ -199,7 +199,10 @@ def _is_variable(name: str, sign: str, value: str) -> bool:
 
 
 def is_secret_name(name: str, value: str) -> bool:
-    """Return whether a field is named like a secret: ``apiKey``, ``PGPASSWORD``, ``Set-Cookie``."""
+    """Return whether a field is named like a secret: ``apiKey``, ``PGPASSWORD``, ``Set-Cookie``.
+
+    Some names count only if ``value`` looks like a secret. Placeholders never count.
+    """
     if _PLACEHOLDER.fullmatch(value):
         return False
     if _COOKIE.search(name):

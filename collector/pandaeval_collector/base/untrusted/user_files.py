@@ -18,7 +18,7 @@ class TooLongError(OSError):
 
 
 def open_given(path: Path | str) -> BinaryIO:
-    """Open a file for reading. Raises ``OSError`` with a sentence, also for special files."""
+    """Open a file for reading. Raises ``OSError`` with a sentence, also for special files except the shell's pipes."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opens a pipe without a writer
     try:
         kind = os.fstat(descriptor).st_mode

@@ -136,8 +136,8 @@ def target(
 ) -> SignalTarget:
     """Parse a signal's target.
 
-    ``endpoint``: HOST:PORT or a URL. ``own_path``: it contains the whole path, as OpenTelemetry specifies. ``headers``:
-    ``name=value,name=value``, percent-encoded.
+    ``endpoint``: HOST:PORT or a URL. ``own_path``: its path, if any, is the whole path, as OpenTelemetry specifies.
+    ``headers``: ``name=value,name=value``, percent-encoded.
     """
     is_url = "://" in endpoint
     parts = urlsplit(endpoint if is_url else f"{'http' if insecure else 'https'}://{endpoint}")

@@ -1,6 +1,6 @@
 """Evaluates metrics that read other traces of the session.
 
-A digest of the traces read is part of the result id. If it changes, the metric runs again.
+A digest of the trace and the traces read is part of the result id. If it changes, the metric runs again.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class _Before(_Rule):
 
 
 class _Recovery(_Rule):
-    """Detects later calls that repair a failed call or answer an open call."""
+    """Detects later calls that repair an admitted failed call or answer an open call."""
 
     tells_session = False
 

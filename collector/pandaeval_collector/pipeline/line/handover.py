@@ -42,7 +42,7 @@ class Handed:
 
 
 def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
-    """Pack a member. ``decided``: just decided, else judged. Includes spans if the owner may need them."""
+    """Pack a member, and mark it if the owner may need its spans. ``decided``: just decided, else judged."""
     facts = unpack(row.body)
     return Member(
         trace_id=row.trace_id,
@@ -135,7 +135,10 @@ class Adoption:
         self._compared = frozenset(metric.name for metric, reads in evaluator.plan.dependent if reads.answers)
 
     def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, int]:
-        """Add the traces to ``changes``, unless the session has a final score. Returns sessions to compare."""
+        """Add the traces to ``changes``. Returns sessions to compare.
+
+        Touches the sessions, except those that a previous owner finally scored.
+        """
         newest = _last_words(handed)
         known = self._store.left_behind(newest)
         grown: dict[str, int] = {}

@@ -71,7 +71,7 @@ class LineServer:
         return understood
 
     def handlers(self) -> Handlers:
-        """Return the handlers by name. Results are packed; the main process does not read them."""
+        """Return the handlers by name. Judge and run results arrive packed; the main process does not read them."""
         line = self._line
         own = (self.understand, self.keep_understood, self.file, self.adopt)
         plain = (line.set_aside, line.compare, line.end_elsewhere, line.close_sessions, line.score_so_far, line.dismiss)

@@ -45,7 +45,7 @@ def kept_trace(
     digest: str,
     closing: Closing = Closing(Trigger.SESSION_CHANGED),  # noqa: B008 - it never changes
 ) -> Trace | None:
-    """Rebuild a decided trace; ``None`` if its digest differs."""
+    """Rebuild a decided trace; ``None`` if it is unreadable or its digest differs."""
     try:
         found = rebuilt(parts, closing)
     except MemoryError:

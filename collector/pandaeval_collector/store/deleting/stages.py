@@ -1,7 +1,7 @@
 """The stages of a deletion, in bounded steps.
 
-``rows``: decided traces. ``mark``: hashes of undecided traces. ``chunks``: spans. ``outbox``: queued exports. ``rest``:
-data without traces.
+``rows`` deletes decided traces. ``mark`` stores hashes of undecided traces; ``chunks`` deletes their spans. ``outbox``
+removes queued exports. ``rest`` deletes data without traces.
 """
 
 from __future__ import annotations

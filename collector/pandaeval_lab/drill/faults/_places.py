@@ -110,7 +110,7 @@ def swapped(answer: str, old: str, new: str, what: str) -> AnswerEdit:
 
 
 def scrambled(old: str, rng: Random) -> str:
-    """Return a value with other digits and letters; longer words stay."""
+    """Return a value with other digits and letters; words of three letters or more stay."""
     keep = {each.span() for each in re.finditer(r"[A-Za-z]{3,}", old)}
     kept = {at for start, end in keep for at in range(start, end)}
     alphabets = (string.digits, string.ascii_uppercase, string.ascii_lowercase)

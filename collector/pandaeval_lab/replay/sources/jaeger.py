@@ -34,7 +34,7 @@ class Jaeger:
         self._place, self._asking = place, asking
 
     def pages(self) -> Iterator[tuple[Found, bool]]:
-        """Yield traces by id, newest first, and whether they are complete.
+        """Yield traces by id, newest first, and whether no trace of their time is missing.
 
         A trace may repeat. Raises :class:`UnusableInputError`.
         """

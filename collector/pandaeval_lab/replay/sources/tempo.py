@@ -28,7 +28,7 @@ class Tempo:
         self._known: set[str] = set()
 
     def pages(self) -> Iterator[tuple[Found, bool]]:
-        """Yield traces by id, newest first, and whether they are complete.
+        """Yield traces by id, newest first, and whether no trace of their time is missing.
 
         A trace may repeat. Raises :class:`UnusableInputError`.
         """

@@ -95,7 +95,7 @@ class Claim:
 
     @property
     def is_harmless(self) -> bool:
-        """Whether it had no effect, as the call failed, or the tool repeats the identifier, so that it exists."""
+        """Whether its call failed, has no captured result, or has a result that repeats the identifier."""
         if self.call is None:
             return False
         found = self.call.has_result and str(self.value.keys[0]) in squeezed(fold(str(self.call.result)))
@@ -117,7 +117,7 @@ class Claim:
 
 @once_a_trace
 def claims(trace: Trace) -> tuple[list[Claim], list[Claim], list[Claim]]:
-    """Return the first typed values and bare numbers of answers, and identifiers of changing calls."""
+    """Return the first typed values of answers, identifiers of changing calls, and bare numbers of answers."""
     answers = [(turn.assistant, turn.span_id) for turn in trace.turns if turn.assistant]
     if not answers and trace.output:
         answers = [(trace.output, trace.root_span_id)]

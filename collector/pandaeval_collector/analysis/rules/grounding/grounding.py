@@ -61,7 +61,10 @@ class Grounding:
 
 
 def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
-    """Check a trace's claims. ``earlier``: session content. ``None`` without specific values."""
+    """Check a trace's claims. ``earlier``: session content. ``None`` without specific values.
+
+    If the session has no tool calls and documents, only case-specific stated values count.
+    """
     stated, called, numbers = claims(trace)
     if not (stated or called or numbers):
         return None
@@ -137,7 +140,7 @@ def _looked(trace: Trace, before: Sequence[tuple[str, Any]]) -> bool:
 
 
 def first_said(trace: Trace, claim: Claim) -> str:
-    """Return the span ID of the model call that first mentions a value."""
+    """Return the span ID of the model call that first mentions a value, else of the claim or the answer."""
     for span in trace.spans:
         if span.kind is not Kind.LLM or not span.output:
             continue
