@@ -65,8 +65,6 @@ class ScoredTrace:
     is_judged: bool = False
     listed: ListedRow | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
-    error: str | None = None
-    """The error with which the run itself failed, if it did."""
     is_handed: bool = False
     """Whether another collector decided the run and this collector scores its session."""
 
@@ -149,7 +147,7 @@ def unasked(understood: Understood) -> Understood:
     if run is None:
         return understood
     inline = [result for result in run.results if result.evaluator.kind != "llm"]
-    return replace(understood, run=replace(run, results=inline, jobs=[], awaited=[], is_judged=False))
+    return replace(understood, run=replace(run, results=inline, jobs=[], awaited=[], is_judged=False, listed=None))
 
 
 class Understanding:
@@ -215,7 +213,6 @@ class Understanding:
             trace=trace,
             listed=listed(trace, built.attributes, built.cost),
             lacking=lacking(trace),
-            error=trace.failure,
         )
         if built.is_judged and not (trace.is_step or trace.utility):
             with contextlib.suppress(OverTimeError):  # what is asked by then is asked
