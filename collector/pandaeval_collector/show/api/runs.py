@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from typing import Annotated
 
@@ -96,18 +95,11 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
 
     @app.post("/runs/{run_id}/cancel", response_model=RunShape, summary="Cancel a run")
     async def cancel(run_id: str) -> RunShape:
-        return await changed(run_id, runs.cancel, "has ended already")
-
-    @app.post("/runs/{run_id}/retry", response_model=RunShape, summary="Repeat the failed traces of a run")
-    async def retry(run_id: str) -> RunShape:
-        return await changed(run_id, runs.retry, "has nothing to retry, or has not ended")
-
-    async def changed(run_id: str, change: Callable[[str], Awaitable[bool]], otherwise: str) -> RunShape:
         id_ = (await reads.run(lambda: _run(stored, run_id))).id
-        done = await change(id_)
+        done = await runs.cancel(id_)
         run = await reads.run(lambda: _run(stored, id_))
         if not done:
-            raise ProblemError(409, f"run {id_} {otherwise}")
+            raise ProblemError(409, f"run {id_} has ended already")
         return RunShape.of(run)
 
 
