@@ -26,7 +26,6 @@ from pandaeval_collector.store.listed_pages import (
     results_about,
     sessions_of,
 )
-from pandaeval_collector.store.series_table import attributes_of
 
 _T = TypeVar("_T")
 _NAMES_AGE = 50.0
@@ -244,10 +243,10 @@ class Finder:
         self._names = ended + _NAMES_AGE * (ended - begun), names
         return names
 
-    def counters(self, name: str) -> list[tuple[Mapping[str, str], int]]:
-        """At most 20,000 series of a counter."""
-        rows = self.read("SELECT attributes, total FROM series WHERE name = ? LIMIT 20000", name)
-        return [(dict(attributes_of(attributes)), int(total)) for attributes, total in rows]
+    def scored(self) -> list[tuple[str, str]]:
+        """Return OpenTelemetry's name and the level of each metric with results."""
+        names = "json_extract(attributes, '$[0][1]'), json_extract(attributes, '$[1][1]')"
+        return self.read(f"SELECT DISTINCT {names} FROM series WHERE name = 'pandaeval.evaluations'")  # noqa: S608
 
     def newest(self) -> int:
         """Return the number of the newest result, 0 for none."""
