@@ -8,25 +8,27 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from support.deploy import DEPLOY, program, run
+from support.deploy import DEPLOY, ROOT, program, run
 
 CHART = DEPLOY / "helm" / "pandaeval"
 README, GATEWAY = CHART / "README.md", DEPLOY / "kubernetes" / "gateway.yaml"
 KUBE = "1.34.0"
 _NAMESPACE = "pandaeval"
-_HEAD = """\
+VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+_HEAD = f"""\
 # Helm chart of the PandaEval collector
 
 The chart installs a gateway: a StatefulSet of collectors. Each collector stores acknowledged spans on its own volume.
 
 ```
-docker build -f deploy/Dockerfile -t REGISTRY/pandaeval-collector:0.1.0 .
-docker push REGISTRY/pandaeval-collector:0.1.0
+docker build -f deploy/Dockerfile -t REGISTRY/pandaeval-collector:{VERSION} .
+docker push REGISTRY/pandaeval-collector:{VERSION}
 helm install pandaeval deploy/helm/pandaeval --namespace pandaeval --create-namespace \\
   --set image.repository=REGISTRY/pandaeval-collector \\
   --set config.exporters.otlp.endpoint=otel-collector.observability:4317

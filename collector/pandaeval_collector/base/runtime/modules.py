@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 from pandaeval_otel.base.plugins import told
 
 _PREFIX = "_pandaeval_own_"
+_LOADING = threading.RLock()
+"""A second thread waits until a module has run. A module may load others."""
 
 
 class ModuleLoadError(Exception):
@@ -28,7 +31,10 @@ def load_module(spec: str) -> ModuleType:
     """
     is_path = spec.endswith(".py") or "/" in spec or os.sep in spec
     try:
-        return _from_file(Path(spec).expanduser().resolve()) if is_path else _named(spec)
+        if not is_path:
+            return _named(spec)
+        with _LOADING:
+            return _from_file(Path(spec).expanduser().resolve())
     except ModuleLoadError:
         raise
     except (Exception, SystemExit) as error:  # other people's code may raise whatever it likes

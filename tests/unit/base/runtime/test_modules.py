@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -96,3 +99,21 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
     twice = str(metric(tmp_path, "again", "other.py"))
     with pytest.raises(ModuleLoadError, match=r"there is a metric trace\.again already"):
         registry((twice, twice))
+
+
+def test_a_second_thread_gets_a_complete_module(tmp_path: Path) -> None:
+    path = tmp_path / "slow.py"
+    path.write_text("import pandaeval_free as gate\ngate.began.set()\ngate.go.wait(30)\nend = 1\n")
+    gate = ModuleType("pandaeval_free")
+    gate.began, gate.go = threading.Event(), threading.Event()  # type: ignore[attr-defined]
+    sys.modules["pandaeval_free"] = gate
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(load_module, str(path))
+            assert gate.began.wait(30)
+            second = pool.submit(load_module, str(path))
+            assert not wait([second], 0.1).done
+            gate.go.set()
+            assert first.result(30).end == second.result(30).end == 1
+    finally:
+        del sys.modules["pandaeval_free"]
