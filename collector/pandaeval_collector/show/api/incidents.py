@@ -141,7 +141,7 @@ class IncidentReads:
 
     def every(self, wanted: Wanted, window: Window) -> Iterator[IncidentRow]:
         """Yield all incidents, most urgent first."""
-        found = self._window(wanted, window)
+        found = self.window(wanted, window)
         for first in range(0, len(found.incidents), _BLOCK):
             yield from self._rows(found, found.incidents[first : first + _BLOCK])
 
