@@ -29,7 +29,7 @@ _UNTRACED = Unscored(Why.NO_CONTENT, "the agent sent no spans, so its tool calls
 _FRAGMENT = Unscored(Why.INCOMPLETE_TRACE, "only a part of a trace over several services came here")
 
 
-def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
+def ask(metric: Metric, subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
     """Return a metric's finding, or ``refusal`` if given; ``None`` if not applicable.
 
     Exceptions become ``metric_error``; no time left is ``timeout``.
@@ -57,7 +57,7 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
     return finding if finding is None or refusal is None else refusal
 
 
-def attempt(metric: Metric[Any, Any], call: Callable[[Any], T], subject: Any, otherwise: T) -> T:
+def attempt(metric: Metric, call: Callable[[Any], T], subject: Any, otherwise: T) -> T:
     LIMIT.step(metric.key)
     try:
         return call(subject)
