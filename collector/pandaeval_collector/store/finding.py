@@ -193,11 +193,11 @@ class Finder:
         with self.reads.snapshot() as reader:
             return contents(reader, trace_id)
 
-    def results(self, wanted: Wanted, *, before: int | None = None, limit: int = 100) -> Page:
+    def results(self, wanted: Wanted, *, after: Position | None = None, limit: int = 100) -> Page:
         """Return a page of results of all revisions, newest first."""
         where, unit = result_conditions(wanted, "r"), conditions(wanted.of_unit())
-        if before is not None:
-            where = where.also("r.seq < ?", before)
+        if after is not None:
+            where = where.also("r.seq < ?", after[1])
         if unit.conditions:
             where = where.also(f"EXISTS (SELECT 1 FROM listed AS l WHERE l.no = r.about AND {unit})", *unit.values)  # noqa: S608
         query = f"SELECT r.seq, r.body FROM results AS r WHERE {where} ORDER BY r.seq DESC LIMIT ?"  # noqa: S608
