@@ -199,7 +199,7 @@ class Understanding:
         results = self._evaluator.by_itself(trace, texts, unit, built.is_judged)
         if late := LIMIT.is_over:
             _log.error("trace %s: %s", trace.trace_id, LIMIT.reason)
-        LIMIT.step("what its session needs")
+        LIMIT.step = "what its session needs"
         may_have_session = trace.session_id is not None or trace.continues or trace.responses
         keeps = bool(self._evaluator.read_again) and may_have_session
         member = new_member(trace, texts, built.is_judged, pack(trace) if keeps else b"")

@@ -77,7 +77,7 @@ class Evaluator:
                 if metric.texts is not None:
                     wanted += attempt(metric, metric.texts, trace, ())
         id_, bands = self.embedder.id, self.embedder.bands
-        LIMIT.step("embedding its texts")
+        LIMIT.step = "embedding its texts"
         try:
             found = embed_texts(self.embedder, wanted)
         except Exception as error:  # whatever an embedder raises costs the results that need it, and no others

@@ -39,7 +39,7 @@ def ask(metric: Metric, subject: Any, context: Any, refusal: Unscored | None) ->
     try:
         if LIMIT.is_over:
             raise OverTimeError
-        LIMIT.step(metric.key)
+        LIMIT.step = metric.key
         finding = metric.evaluate(subject, context)
         if finding is not None and not isinstance(finding, _FINDINGS):
             raise TypeError(f"{metric.key} handed back a {type(finding).__name__}, and no Score, Assumed or Unscored")
@@ -58,7 +58,7 @@ def ask(metric: Metric, subject: Any, context: Any, refusal: Unscored | None) ->
 
 
 def attempt(metric: Metric, call: Callable[[Any], T], subject: Any, otherwise: T) -> T:
-    LIMIT.step(metric.key)
+    LIMIT.step = metric.key
     try:
         return call(subject)
     except Exception as error:  # noqa: BLE001 - the user's own code may raise anything
