@@ -38,7 +38,7 @@ def built(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _tracked(name: str, *folders: str) -> set[str]:
-    command = ["git", "ls-files", "-z", "--", *folders]
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *folders]
     done = subprocess.run(command, cwd=_PROJECTS[name], capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip("the checkout has no git")
