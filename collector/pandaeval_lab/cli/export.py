@@ -55,7 +55,7 @@ def export(
 
 def _rows(api: ApiClient, of: Subject, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if of == "incidents":
-        return iter(api.get("/incidents", **asked, limit=500)["incidents"])
+        return api.pages("/incidents", rows="incidents", **asked, limit=200)
     order = {"order": "newest"} if of == "traces" else {}
     query: dict[str, Any] = {**asked, **order, "limit": 200}
     return api.pages(f"/{of}", **query)
