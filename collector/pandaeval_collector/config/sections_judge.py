@@ -92,9 +92,6 @@ class JudgeSection(Section):
     """Time between the end of a trace and its judging, to wait for late spans."""
     sample: Share = 1.0
     """Share of sessions that are judged, 0 to 1. All traces of a session are judged, or none."""
-    when: Literal["always", "suspicious"] = "always"
-    """always: judge the sampled sessions (judge.sample). suspicious: also judge every trace that failed or in
-    which rules found a problem."""
     only: Attributes = Field(default={})
     """Judge only traces with one of these values of each attribute of a span or resource, such as {service.name:
     [shop]}. gen_ai.agent.name is the name of the root agent. {}: all traces."""

@@ -51,8 +51,8 @@ _SHARED = (
 class ScoredTrace:
     """An agent's trace with results; immutable.
 
-    ``member``: without signals. ``suspicious``: likely failed. ``results``: except comparisons. ``awaited``: judged
-    metrics that the session needs. ``trace``: with spans if needed.
+    ``member``: without signals. ``results``: except comparisons. ``awaited``: judged metrics that the session needs.
+    ``trace``: with spans if needed.
     """
 
     unit: Unit
@@ -63,7 +63,6 @@ class ScoredTrace:
     lost: tuple[str, str] | None = None
     trace: Trace | None = None
     is_judged: bool = False
-    suspicious: bool = False
     listed: ListedRow | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
     error: str | None = None
@@ -108,9 +107,9 @@ def _drawn(run: ScoredTrace, unit: Unit, evaluator: Evaluator) -> ScoredTrace:
     ]
     jobs, awaited = run.jobs, run.awaited
     if run.is_judged:
-        results, choices = evaluator.judged.drawn(results, unit, run.suspicious)
+        results, choices = evaluator.judged.drawn(results, unit)
         jobs = [job for job in jobs if choices[job.metric].included]
-        awaited = [name for name in awaited if choices[f"{unit.level}.{name}"].in_sample]
+        awaited = [name for name in awaited if choices[f"{unit.level}.{name}"].included]
     return replace(run, results=results, jobs=jobs, awaited=awaited)
 
 
@@ -228,15 +227,12 @@ class Understanding:
         if judge is None:
             return
         run.is_judged = True
-        run.suspicious = suspicious = trace.failure is not None or any(
-            result.success is False for result in run.results
-        )
-        found, questions = self._evaluator.judged.questions(trace, suspicious)
+        found, questions = self._evaluator.judged.questions(trace)
         run.results.extend(found)
-        of_turns, about_turns = self._evaluator.judged.of_turns(trace, suspicious)
+        of_turns, about_turns = self._evaluator.judged.of_turns(trace)
         run.results.extend(of_turns)
-        run.jobs += jobs_of(trace, (*questions, *about_turns), judge.delay, suspicious=suspicious)
-        run.awaited.extend(question.metric.name for question in questions if question.choice.in_sample)
+        run.jobs += jobs_of(trace, (*questions, *about_turns), judge.delay)
+        run.awaited.extend(question.metric.name for question in questions)
 
 
 def jobs_of(trace: Trace, questions: Iterable[Question], delay: float, **more: Any) -> Iterator[JobRow]:

@@ -218,9 +218,9 @@ class Evaluator:
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
         return self._run(self.plan.sessions, session, unit, self._session_context, None)
 
-    def judged_session(self, session: SessionView, unit: Unit, suspicious: bool) -> tuple[list[Result], list[Question]]:
+    def judged_session(self, session: SessionView, unit: Unit) -> tuple[list[Result], list[Question]]:
         """Return results that need no judge, and questions, for a closing session."""
-        return self.judged.of_session(session, unit, suspicious, self._session_context)
+        return self.judged.of_session(session, unit, self._session_context)
 
     def _session_context(self, threshold: float) -> SessionContext:
         settings, names = self.settings, frozenset(self._preparation.signals)
