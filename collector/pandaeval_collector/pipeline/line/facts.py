@@ -82,6 +82,11 @@ class TraceFacts:
         return bool(self.responses or self.continues)
 
     @property
+    def is_dismissed(self) -> bool:
+        """Whether a person dismissed the finding of ``response``."""
+        return self.signals.get("response", {}).get("dismissed", False)
+
+    @property
     def all_services(self) -> tuple[str, ...]:
         """The known services of the spans."""
         return self.services or known_services([self.service])
