@@ -56,6 +56,7 @@ _NO_FAIL = "Report failing cases and scenarios, but do not fail for them."
 _TEMPERATURE = 0.7
 """Of the simulated user, unless judge.parameters sets another."""
 _INTERRUPTED = 130
+_ENDPOINT = "PANDAEVAL_ENDPOINT"
 _OBJECT = "the given object"
 """Name of an agent that is a Python object."""
 
@@ -211,7 +212,8 @@ async def _run(run: CaseRun) -> bool:
         is_remote = any(entry.is_remote for entry in entries.values())
         is_here = any(entry.python for entry in entries.values())
         receiver = await held.enter_async_context(SpanReceiver(run.config if is_remote else None))
-        os.environ["PANDAEVAL_ENDPOINT"] = receiver.grpc  # for a processor that the agent's module makes
+        held.callback(_set_endpoint, os.environ.get(_ENDPOINT))
+        _set_endpoint(receiver.grpc)
         replies = MockReplies([attempt.case for attempt in attempts])
         if is_here and any(attempt.case.is_mocked for attempt in attempts):
             use_mocks(replies)
@@ -234,6 +236,13 @@ async def _run(run: CaseRun) -> bool:
         is_whole &= await unless_interrupted(arrivals.wait())
         _write_spans(receiver, run, is_remote)
         return is_whole
+
+
+def _set_endpoint(endpoint: str | None) -> None:
+    """Set the variable for processors that the agents' modules make. ``None``: remove it."""
+    os.environ.pop(_ENDPOINT, None)
+    if endpoint is not None:
+        os.environ[_ENDPOINT] = endpoint
 
 
 async def _simulator(options: CaseRunOptions, simulation: Config | None, held: AsyncExitStack) -> Simulator | None:

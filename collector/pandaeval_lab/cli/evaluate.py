@@ -37,10 +37,10 @@ from pandaeval_lab.cli._formats import FORMATS, ResultFormat, default_file
 from pandaeval_lab.cli._gates import GateOutcome, checked, unanswered
 from pandaeval_lab.cli._inputs import Inputs
 from pandaeval_lab.cli._names import check_asked, config_with_trials
+from pandaeval_lab.cli._problems import print_component_errors, print_problems
 from pandaeval_lab.cli._scenarios import Scenarios
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.cli._summary import Summary
-from pandaeval_lab.cli._tables import print_component_errors, print_problems
 from pandaeval_lab.cli._where import HELP as WHERE, TraceFilter, attribute_keys, parse_where
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.root_causes import RootCause, by_code
@@ -218,6 +218,7 @@ class Evaluation:
         return grouped_by(judge, self._summary.failures)
 
     def _outcome(self, files: TraceFiles) -> EvaluationOutcome:
+        self._summary.count(files.store.reads.connection())
         gates = checked(self._config, self._summary)
         parts: dict[str, object] = {}
         for stage in self._stages:

@@ -90,8 +90,7 @@ class MemberHandover:
 
     def place(self, runs: Sequence[ScoredTrace]) -> tuple[list[ScoredTrace], Places]:
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1]
-        older = self._store.left_behind(revised) if revised else {}
-        places = Places(before={trace_id.hex(): row for trace_id, row in older.items()})
+        places = Places(before={row.trace_id.hex(): row for row in self._store.left_behind(revised).values()})
         return [by_itself(run, self._evaluator) for run in runs], places
 
     def file(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> list[Result]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
@@ -46,34 +46,35 @@ class Chains(Protocol):
 
 
 class Forward:
-    """:class:`Chains` for complete, ordered input. ``turns``: linkable traces; with several services, all."""
+    """:class:`Chains` for complete input, placed by start."""
 
-    def __init__(self, turns: Iterable[LinkedTrace]) -> None:
-        known = [*turns]
-        self._own = separated(known)
-        for turn in known:
-            self._rename(turn)
-        self._web = _Web(None, (turn for turn in known if turn.linked))
+    def __init__(self, turns: Iterable[LinkedTrace], read: Callable[[], Iterable[LinkedTrace]]) -> None:
+        """``turns``: linkable traces. ``read``: returns all traces of agents. It is called once, when separate services
+        use the same session id. Until then each trace keeps its id, because the first service does.
+        """
+        self._web, self._read = _Web(None, turns), read
+        self._services: dict[str, set[str]] = {}
+        """The services so far, by session id."""
+        self._own: dict[str, str] | None = None
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
         places = Places()
         for run in runs:
-            if run.member.facts.linked or run.unit.trace_id in self._own:
-                session = self.session(LinkedTrace.decided(run.member, run.unit.session_id))
-                if session is not None and session != run.unit.session_id:
-                    places.sessions[run.unit.trace_id] = session
+            session = self.session(LinkedTrace.decided(run.member, run.unit.session_id))
+            if session and session != run.unit.session_id:
+                places.sessions[run.unit.trace_id] = session
         return places
 
-    def _rename(self, turn: LinkedTrace) -> None:
-        turn.named = self._own.get(turn.trace_id, turn.named)
-
     def session(self, turn: LinkedTrace) -> str | None:
-        self._rename(turn)
-        if not turn.linked:
-            return turn.named
-        if turn.trace_id not in self._web.turns:
+        if turn.linked and turn.trace_id not in self._web.turns:
             self._web.add(turn)
-        turn = self._web.turns[turn.trace_id]
+        turn = self._web.turns.get(turn.trace_id, turn)
+        if turn.named is not None and turn.services:
+            services = self._services.setdefault(turn.named, {*turn.services})
+            if self._own is None and services.isdisjoint(turn.services):
+                self._own = separated(self._read())
+            services.update(turn.services)
+            turn.named = (self._own or {}).get(turn.trace_id, turn.named)
         turn.session = self._web.session(turn)
         return turn.session
 
@@ -86,7 +87,7 @@ class StoredChains:
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1 or run.is_handed]
-        before = {row.trace_id.hex(): row for row in self._store.left_behind(revised).values()} if revised else {}
+        before = {row.trace_id.hex(): row for row in self._store.left_behind(revised).values()}
         turns = [LinkedTrace.decided(run.member, run.unit.session_id) for run in runs]
         own = self._shared.place(turns)
         places = Places(own.sessions, before=before, responses=own.lookups, services=own.services)
@@ -167,10 +168,11 @@ class _Web:
         self._settle(first, {turn.trace_id for turn in fresh})
 
     def moved(self) -> list[tuple[SessionTraceRow, str | None]]:
-        stored = [(turn.row, turn.session) for turn in self.turns.values() if turn.row is not None]
-        before = self._renamed
         return [
-            (row, session) for row, session in stored if (session or "") != before.get(row.session_id, row.session_id)
+            (row, turn.session)
+            for turn in self.turns.values()
+            if (row := turn.row) is not None
+            and (turn.session or "") != self._renamed.get(row.session_id, row.session_id)
         ]
 
     def _settle(self, due: dict[Order, LinkedTrace], fresh: Collection[str]) -> None:

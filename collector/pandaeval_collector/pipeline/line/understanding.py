@@ -65,8 +65,6 @@ class ScoredTrace:
     is_judged: bool = False
     listed: ListedRow | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
-    error: str | None = None
-    """The error with which the run itself failed, if it did."""
     is_handed: bool = False
     """Whether another collector decided the run and this collector scores its session."""
 
@@ -149,7 +147,7 @@ def unasked(understood: Understood) -> Understood:
     if run is None:
         return understood
     inline = [result for result in run.results if result.evaluator.kind != "llm"]
-    return replace(understood, run=replace(run, results=inline, jobs=[], awaited=[], is_judged=False))
+    return replace(understood, run=replace(run, results=inline, jobs=[], awaited=[], is_judged=False, listed=None))
 
 
 class Understanding:
@@ -201,7 +199,7 @@ class Understanding:
         results = self._evaluator.by_itself(trace, texts, unit, built.is_judged)
         if late := LIMIT.is_over:
             _log.error("trace %s: %s", trace.trace_id, LIMIT.reason)
-        LIMIT.step("what its session needs")
+        LIMIT.step = "what its session needs"
         may_have_session = trace.session_id is not None or trace.continues or trace.responses
         keeps = bool(self._evaluator.read_again) and may_have_session
         member = new_member(trace, texts, built.is_judged, pack(trace) if keeps else b"")
@@ -215,7 +213,6 @@ class Understanding:
             trace=trace,
             listed=listed(trace, built.attributes, built.cost),
             lacking=lacking(trace),
-            error=trace.failure,
         )
         if built.is_judged and not (trace.is_step or trace.utility):
             with contextlib.suppress(OverTimeError):  # what is asked by then is asked

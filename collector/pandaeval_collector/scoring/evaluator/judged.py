@@ -90,7 +90,7 @@ class Question:
     """A judged metric to ask about a subject. ``id``: of the future result."""
 
     id: str
-    metric: JudgedMetric[Any, Any]
+    metric: JudgedMetric
     unit: Unit
     model: str
     threshold: float
@@ -199,11 +199,11 @@ class Judged:
         choice = self._settings.selection.choose(unit.id)
         return self._asked(self._of_sessions, session, None, unit, choice, context)
 
-    def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
+    def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart, ...]:
         """Return the questions that share a call with this question."""
         if question.metric.part is None:
             return ()
-        parts: dict[str, QuestionPart[Any]] = {}
+        parts: dict[str, QuestionPart] = {}
         for each in questions:
             is_same = each.choice.selected or each.unit.id == question.unit.id
             if is_same and each.model == question.model and each.metric.part is not None:
@@ -212,7 +212,7 @@ class Judged:
 
     def _asked(
         self,
-        metrics: Sequence[JudgedMetric[Any, Any]],
+        metrics: Sequence[JudgedMetric],
         subject: Any,
         trace: Trace | None,
         unit: Unit,
@@ -251,7 +251,7 @@ class Judged:
         """
         choice = self._settings.selection.choose(unit.session_id or unit.trace_id)
         of_trace = self._of(unit.session_id)
-        asked: dict[str, JudgedMetric[Any, Any]] = {metric.key: metric for metric in of_trace}
+        asked: dict[str, JudgedMetric] = {metric.key: metric for metric in of_trace}
         asked |= {metric.key: metric for metric in self._at_once(self._of_turns, unit.session_id)}
         by_session = {*(each.key for each in self._of_traces), *(each.key for each in self._of_turns)} - asked.keys()
         drawn: list[Result] = []
@@ -268,7 +268,7 @@ class Judged:
             drawn += [self.answered(self._question(metric, unit, choice), _NOT_SAMPLED) for metric in left_out]
         return drawn, dict.fromkeys(asked, choice) | dict.fromkeys(by_session, Choice(included=False))
 
-    def _drawn(self, result: Result, metric: JudgedMetric[Any, Any], choice: Choice) -> Result:
+    def _drawn(self, result: Result, metric: JudgedMetric, choice: Choice) -> Result:
         if choice.included:
             return replace(result, finding=_with(result.finding, choice, {}))
         return self.answered(self._question(metric, result.unit, choice), _NOT_SAMPLED)
@@ -312,7 +312,7 @@ class Judged:
             tokens=spent.tokens,
         )
 
-    def _question(self, metric: JudgedMetric[Any, Any], unit: Unit, choice: Choice) -> Question:
+    def _question(self, metric: JudgedMetric, unit: Unit, choice: Choice) -> Question:
         threshold, origin = self._preparation.of(metric)
         identity, model = origin.identity, self._settings.model_of(metric.key)
         guidance = self._settings.guidance(metric, unit.agent, answered_with(metric, self._of_sessions))
@@ -350,14 +350,14 @@ def without_verdict(question: Question, subject: Any, missed: Unscored) -> Findi
     return missed if score is None else replace(score, metadata={**score.metadata, UNJUDGED: missed.why.value})
 
 
-def score_by_code(metric: Metric[Any, Any], subject: Any) -> Score | None:
+def score_by_code(metric: Metric, subject: Any) -> Score | None:
     """Score a judged turn metric by code; ``None`` if impossible."""
     if not isinstance(metric, JudgedTurnMetric) or metric.by_code is None:
         return None
     return attempt(metric, metric.by_code, subject, None)
 
 
-def applies(metric: Metric[Any, Any], subject: Any) -> bool:
+def applies(metric: Metric, subject: Any) -> bool:
     """Return whether a metric is evaluated. If its check raises, it is evaluated, and fails there."""
     if not isinstance(metric, TurnMetric | JudgedTurnMetric) or metric.applies is None:
         return True
