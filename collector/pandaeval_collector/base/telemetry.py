@@ -144,8 +144,11 @@ class Telemetry:
 
     def sinks_down(self) -> list[str]:
         """Return the exporters that cannot deliver now. On the event loop."""
-        states = ((dict(pairs), read) for (name, pairs), read in self._gauges.items() if name == EXPORTER_STATE)
-        return sorted({about["pandaeval.exporter"] for about, read in states if read() == 0})
+        gauges = {key: read() for key, read in self._gauges.items()}
+        for relayed in self._relayed.values():
+            gauges.update(relayed)
+        down = (dict(pairs) for (name, pairs), value in gauges.items() if name == EXPORTER_STATE and value == 0)
+        return sorted({about["pandaeval.exporter"] for about in down})
 
     def total(self, name: str, *outcomes: str) -> int:
         counts = self.counts().items()

@@ -87,22 +87,26 @@ class StoredChains:
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1 or run.is_handed]
-        before = {row.trace_id.hex(): row for row in self._store.left_behind(revised).values()}
+        before = {row.trace_id.hex(): row for row in self._store.left_behind(revised).values()} if revised else {}
         turns = [LinkedTrace.decided(run.member, run.unit.session_id) for run in runs]
         own = self._shared.place(turns)
         places = Places(own.sessions, before=before, responses=own.lookups, services=own.services)
         stored = [LinkedTrace.stored(row, own.renamed) for row in before.values()]
         older = {turn.trace_id: turn for turn in stored if turn.linked}
+        implied = {turn.trace_id: turn.session for turn in older.values() if turn.named is None}
         batch = [turn for turn in turns if turn.linked or turn.trace_id in older]
         for turn in batch:
             turn.named = own.sessions.get(turn.trace_id, turn.named)
-            turn.session = turn.named or _implied(older.get(turn.trace_id))
+            turn.session = turn.named or implied.get(turn.trace_id)
         if batch:
             self._chain(batch, older, own.renamed, places)
-        known = {*(turn.trace_id for turn in turns), *(row.trace_id.hex() for row, _ in places.moved)}
+        known = {turn.trace_id for turn in turns} | {row.trace_id.hex() for row, _ in places.moved}
         for old, new in own.renamed.items():
-            rows = [row for row in self._store.session_traces(old) if row.trace_id.hex() not in known]
-            places.renamed += [(row, new) for row in rows if _is_moved(from_row(row).facts)]
+            places.renamed += [
+                (row, new)
+                for row in self._store.session_traces(old)
+                if row.trace_id.hex() not in known and _is_moved(from_row(row).facts)
+            ]
         return places
 
     def _chain(
@@ -125,10 +129,6 @@ class StoredChains:
 def _is_moved(facts: TraceFacts) -> bool:
     """Return whether a trace moves with its session. A trace of an unknown service keeps the id that it names."""
     return facts.chained or bool(facts.all_services)
-
-
-def _implied(older: LinkedTrace | None) -> str | None:
-    return older.session if older is not None and older.named is None else None
 
 
 def _response_rows(turn: LinkedTrace) -> list[ResponseRow]:
