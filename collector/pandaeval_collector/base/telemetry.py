@@ -26,6 +26,7 @@ pandaeval.pass_rate.high gauge {share} Upper end of the 95 % interval of the cor
 pandaeval.pass_rate.labels gauge {run} Number of labelled runs behind the corrected pass rate
 pandaeval.failure_groups gauge {failure} Number of failures of each incident, for the 200 incidents with the newest
   failures. Other incidents are counted together
+pandaeval.failure_groups.returned gauge {incident} 1 for each resolved incident that came back, until its next state
 pandaeval.items counter {item} Number of spans and log records that were resumed after a start, decided, or moved to
   another collector
 pandaeval.members counter {trace} Number of traces that another collector decided, and whose sessions this collector

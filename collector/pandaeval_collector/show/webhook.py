@@ -20,7 +20,7 @@ from pandaeval_collector.base.untrusted.foreign import explained
 from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
 from pandaeval_collector.show.api.incidents import IncidentReads
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.report.incidents import Incident, IncidentRow, TimeSpan
+from pandaeval_collector.show.report.incidents import Incident, IncidentRow
 from pandaeval_collector.show.view.texts import many, moment, said
 from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.listed import Wanted
@@ -105,20 +105,17 @@ class IncidentPosts:
             return None, {id_: (0, 0) for incident, _ in found.incidents for id_ in incident.ids}, []
         before: Notes = {id_: (returned, grown) for id_, (returned, grown) in orjson.loads(stored).items()}
         found = self._incidents.window(Wanted(), _WINDOW)
-        notes, events = dict(before), list[Event]()
+        notes, kinds, changed = dict(before), list[Kind](), list[tuple[Incident, Triage]]()
         for incident, triage in found.incidents:
-            trend = incident.trend(found.begun)
-            kind = change(incident, triage, trend, before, found.span.until)
+            kind = change(incident, triage, incident.trend(found.begun), before, found.span.until)
             if kind is not None:
-                if len(events) == _MOST_EVENTS:
+                if len(kinds) == _MOST_EVENTS:
                     continue  # for the next round
-                events.append(Event(kind, self._row(incident, triage, trend, found.span)))
+                kinds.append(kind)
+                changed.append((incident, triage))
             _note(notes, incident, triage, kind, found.span.until)
-        return before, dict(islice(notes.items(), max(0, len(notes) - _MOST_NOTES), None)), events
-
-    def _row(self, incident: Incident, triage: Triage, trend: str, span: TimeSpan) -> IncidentRow:
-        seq = incident.newest.seq
-        return IncidentRow.of(incident, span, triage, trend, self._reads.finder.bodies([seq]).get(seq, {}))
+        notes = dict(islice(notes.items(), max(0, len(notes) - _MOST_NOTES), None))
+        return before, notes, [*map(Event, kinds, self._incidents.rows(found, changed))]
 
     async def _keep(self, notes: Notes | None) -> None:
         await asyncio.wrap_future(self._store.triage.keep_posted(orjson.dumps(notes).decode()))

@@ -134,7 +134,7 @@ class IncidentReads:
             failed=failed,
             total=len(chosen),
             states={name: counts[name] for name in STATES},
-            incidents=self._rows(found, chosen[first:end]),
+            incidents=self.rows(found, chosen[first:end]),
             next=cursor_of((0.0, end)) if end < len(chosen) else None,
             agents=by_agent(found.runs, measures),
         )
@@ -143,7 +143,7 @@ class IncidentReads:
         """Yield all incidents, most urgent first."""
         found = self.window(wanted, window)
         for first in range(0, len(found.incidents), _BLOCK):
-            yield from self._rows(found, found.incidents[first : first + _BLOCK])
+            yield from self.rows(found, found.incidents[first : first + _BLOCK])
 
     def shown(self, incident_id: str, wanted: Filters, window: Window = "all") -> IncidentDetail:
         found = self.window(wanted, window)
@@ -193,7 +193,7 @@ class IncidentReads:
         triaged.sort(key=lambda entry: entry[0].rank(begun, entry[1].state))
         return FailureWindow(wanted, span, begun, triaged, over, dismissed)
 
-    def _rows(self, found: FailureWindow, some: Sequence[tuple[Incident, Triage]]) -> list[IncidentRow]:
+    def rows(self, found: FailureWindow, some: Sequence[tuple[Incident, Triage]]) -> list[IncidentRow]:
         bodies = self._finder.bodies([incident.newest.seq for incident, _ in some])
         return [
             IncidentRow.of(row, found.span, triage, row.trend(found.begun), bodies.get(row.newest.seq, {}))
