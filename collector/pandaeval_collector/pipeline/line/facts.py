@@ -84,7 +84,8 @@ class TraceFacts:
     @property
     def is_dismissed(self) -> bool:
         """Whether a person dismissed the finding of ``response``."""
-        return self.signals.get("response", {}).get("dismissed", False)
+        signal = self.signals.get("response")
+        return signal is not None and signal.get("dismissed", False)
 
     @property
     def all_services(self) -> tuple[str, ...]:
