@@ -145,7 +145,7 @@ class Engine:
         outcome, error = "ended", ""
         try:
             await self._execute(run)
-        except (UserError, CallFailedError) as failure:
+        except _REFUSED as failure:
             outcome, error = "failed", str(failure)
         except sqlite3.Error:
             raise

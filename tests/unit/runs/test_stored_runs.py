@@ -138,4 +138,4 @@ class TestComparing:
         filed(store, second, {2: 0.4, 3: 0.9})
         (found,) = compared(store.runs, first, second)
         assert (found.pairs, found.differing, found.agreement) == (1, 1, 0.0)
-        assert [(change.about, change.before, change.after) for change in found.changes] == [(2, 0.9, 0.4)]
+        assert [(change.trace_id, change.before, change.after) for change in found.changes] == [(f"{2:032x}", 0.9, 0.4)]

@@ -52,7 +52,8 @@ def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names)
         a: Id, b: Annotated[str, Query(max_length=64, description="ID of another run, or live.")] = "live"
     ) -> Comparison:
         first, second = _run(stored, a), None if b == "live" else _run(stored, b)
-        return Comparison.read(stored, first, second, compared(stored, first, second))
+        shown = None if second is None else RunShape.of(second)
+        return Comparison(a=RunShape.of(first), b=shown, metrics=compared(stored, first, second))
 
     @reads.operation(app, "/runs/{run_id}", "A run and its progress", tagged=False)
     def show(run_id: str) -> RunDetail:
@@ -121,7 +122,7 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Evaluat
     @app.delete("/schedules/{schedule_id}", status_code=204, summary="Delete a schedule, but not its runs")
     async def remove(schedule_id: str) -> None:
         if not await asyncio.wrap_future(runs.store.schedules.remove(schedule_id)):
-            raise _no_schedule(schedule_id)
+            raise ProblemError(404, f"there is no schedule {schedule_id}")
 
 
 def _run(stored: RunTable, id_: str) -> RunRow:
@@ -129,10 +130,6 @@ def _run(stored: RunTable, id_: str) -> RunRow:
     if run is None:
         raise ProblemError(404, f"there is no run {id_}")
     return run
-
-
-def _no_schedule(schedule_id: str) -> ProblemError:
-    return ProblemError(404, f"there is no schedule {schedule_id}")
 
 
 def _refused(error: UserError) -> ProblemError:
