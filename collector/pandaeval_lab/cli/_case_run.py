@@ -29,7 +29,7 @@ from pandaeval_lab.cli._case_agents import compare_agents, named_agents
 from pandaeval_lab.cli._case_gates import CaseGates
 from pandaeval_lab.cli._case_results import CollectedResults, Transcripts
 from pandaeval_lab.cli._cases import no_case
-from pandaeval_lab.cli._formats import HtmlReport, SavedResults
+from pandaeval_lab.cli._formats import HtmlReport, JUnit, SavedResults
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._reachable import unreachable
@@ -163,8 +163,8 @@ class CaseRun:
         self.is_whole = True
         self.results, self.transcripts = CollectedResults(), Transcripts(suite, options.verbose)
         graded = {each: getattr(options, each) for each in ("config", "metrics", "model", "baseline")}
-        graded |= {"cases": Path(options.files[0]), "cases_report": folder / "cases.xml", "output": summary}
-        saved = SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html")
+        graded |= {"cases": Path(options.files[0]), "output": summary}
+        saved = SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html"), JUnit(folder / "cases.xml")
         self._evaluation = Evaluation(
             EvaluateOptions([str(folder / "traces.pb")], **graded),
             suite,

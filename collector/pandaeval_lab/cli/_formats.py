@@ -77,7 +77,8 @@ class JsonLines(_Output):
 class JUnit(_Output):
     def finish(self, outcome: EvaluationOutcome) -> None:
         least = outcome.config.gates.fail_on_error_severity or ""
-        write_junit(self._target, outcome.gates, outcome.summary, least)
+        cases = {name: tests for stage in outcome.stages for name, tests in stage.tests().items()}
+        write_junit(self._target, outcome.gates, outcome.summary, least, cases)
 
 
 class HtmlReport(_StoreOutput):
@@ -95,17 +96,15 @@ class HtmlReport(_StoreOutput):
         typer.echo(f"{self._path or 'report'}: {contents}", err=True)
 
 
-class SavedResults(_Output):
-    """Writes a line per result to a file, which is replaced only when complete."""
+class SavedResults(JsonLines):
+    """Writes results to a file, which is replaced only when complete."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path.with_name(f"{path.name}.part"))
         self._whole = path
 
-    def take(self, result: Result, document: Mapping[str, Any]) -> None:
-        self._target.write(result.to_json().decode() + "\n")
-
     def finish(self, outcome: EvaluationOutcome) -> None:
+        super().finish(outcome)
         self._target.close()
         Path(self._target.name).replace(self._whole)
 

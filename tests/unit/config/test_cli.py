@@ -222,7 +222,7 @@ def test_text_is_made_safe_for_a_terminal() -> None:
     ("text", "message"),
     [
         ("judge: {models: {trace.confidense: m}}", "judge.models.trace.confidense: unknown metric"),
-        ("judge: {only: {agents: [a]}}", "agents is not an attribute; write gen_ai.agent.name"),
+        ("judge: {only: {agents: [a]}}", "has agents, which was removed. Write attributes directly in `judge.only`."),
     ],
 )
 def test_what_a_judge_is_asked_about_is_checked(run: Run, tmp_path: Path, text: str, message: str) -> None:

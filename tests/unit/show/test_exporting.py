@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import orjson
 import pytest
 from starlette.applications import Starlette
@@ -17,6 +18,7 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
+from pandaeval_collector.cli._run_place import Place
 from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.api.incidents import IncidentReads
 from pandaeval_collector.show.api.names import Names
@@ -165,6 +167,19 @@ def test_an_export_holds_no_more_than_two_pages_of_rows(broken: Path, of: str) -
     finder.close()
     assert rows >= CAUSES
     assert 0 < most <= 2 * PAGE + 2
+
+
+def test_pages_that_the_command_has_written_are_freed_at_once(broken: Path) -> None:
+    """Without the garbage collector, which comes late."""
+    with Place(store=broken).looking() as api:
+        gc.collect()
+        gc.disable()
+        try:
+            rows = sum(1 for _ in api.pages("/traces", limit=PAGE))
+            assert rows == CAUSES
+            assert not [each for each in gc.get_objects() if isinstance(each, httpx.Response)]
+        finally:
+            gc.enable()
 
 
 def _held() -> int:

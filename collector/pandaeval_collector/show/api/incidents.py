@@ -118,7 +118,7 @@ class IncidentReads:
         cursor: CursorText = None,
         limit: Limit = 50,
     ) -> Incidents:
-        found = self._window(wanted, window)
+        found = self.window(wanted, window)
         severe = [entry for entry in found.incidents if at_least(entry[0].severity, severity or "low")]
         counts = Counter(triage.state for _, triage in severe)
         chosen = [entry for entry in severe if _has_state(entry[1], state)]
@@ -134,19 +134,19 @@ class IncidentReads:
             failed=failed,
             total=len(chosen),
             states={name: counts[name] for name in STATES},
-            incidents=self._rows(found, chosen[first:end]),
+            incidents=self.rows(found, chosen[first:end]),
             next=cursor_of((0.0, end)) if end < len(chosen) else None,
             agents=by_agent(found.runs, measures),
         )
 
     def every(self, wanted: Wanted, window: Window) -> Iterator[IncidentRow]:
         """Yield all incidents, most urgent first."""
-        found = self._window(wanted, window)
+        found = self.window(wanted, window)
         for first in range(0, len(found.incidents), _BLOCK):
-            yield from self._rows(found, found.incidents[first : first + _BLOCK])
+            yield from self.rows(found, found.incidents[first : first + _BLOCK])
 
     def shown(self, incident_id: str, wanted: Filters, window: Window = "all") -> IncidentDetail:
-        found = self._window(wanted, window)
+        found = self.window(wanted, window)
         incident, triage = found.named(incident_id)
         span, seq = found.span, incident.newest.seq
         return IncidentDetail.of(
@@ -171,7 +171,8 @@ class IncidentReads:
         if unknown := set(ids) - known_ids(failed, groups) - given.keys():
             raise ProblemError(404, f"there is no incident {min(unknown)}")
 
-    def _window(self, wanted: Wanted, window: str) -> FailureWindow:
+    def window(self, wanted: Wanted, window: str) -> FailureWindow:
+        """Return the incidents of a window that ends now."""
         now = int(time.time() * 1000)
         wanted = within(self._names.wanted(wanted), window, now)
         oldest = self._finder.oldest(wanted)
@@ -192,7 +193,7 @@ class IncidentReads:
         triaged.sort(key=lambda entry: entry[0].rank(begun, entry[1].state))
         return FailureWindow(wanted, span, begun, triaged, over, dismissed)
 
-    def _rows(self, found: FailureWindow, some: Sequence[tuple[Incident, Triage]]) -> list[IncidentRow]:
+    def rows(self, found: FailureWindow, some: Sequence[tuple[Incident, Triage]]) -> list[IncidentRow]:
         bodies = self._finder.bodies([incident.newest.seq for incident, _ in some])
         return [
             IncidentRow.of(row, found.span, triage, row.trend(found.begun), bodies.get(row.newest.seq, {}))
