@@ -40,7 +40,7 @@ async function drawnRuns(key) {
   return (await tell("/labels/draw", { metric: key, count: REVIEWED })).items;
 }
 
-function verdictOn(item, key) {
+function reviewedResult(item, key) {
   return item.results.find((each) => `${each.level}.${each.metric}` === key);
 }
 
@@ -49,7 +49,7 @@ async function readFirst(waiting, key) {
   while (waiting.length && !waiting[0].results) {
     try {
       const { body } = await ask(`/${isOfSession(key) ? "sessions" : "traces"}/${encodeURIComponent(idOf(waiting[0], key))}`);
-      if (verdictOn(body, key)) waiting[0] = body; else waiting.shift();
+      if (reviewedResult(body, key)) waiting[0] = body; else waiting.shift();
     } catch (error) {
       if (!error.expected) throw error;
       waiting.shift();
@@ -60,7 +60,7 @@ async function readFirst(waiting, key) {
 // Shows the first run of a queue in `spot`. `undo`: withdraws the last label.
 async function queued(key, waiting, isBlind, spot, undo) {
   if (waiting.length && !waiting[0].results) await readFirst(waiting, key);
-  const [item] = waiting, result = item && verdictOn(item, key);
+  const [item] = waiting, result = item && reviewedResult(item, key);
   const last = el("p", { class: "muted" }, undo ? ["Saved. ", el("button", { class: "link", type: "button", onclick: undo }, "Undo")] : null);
   if (!result) { spot.replaceChildren(el("p", {}, "No verdict waits for a label."), last); return; }
   const id = idOf(item, key), run = item.worst || item, about = { [isOfSession(key) ? "session_id" : "trace_id"]: id, metric: key, annotator: "page" }, status = el("p", { class: "bad", role: "alert" });
