@@ -68,7 +68,7 @@ def _one(metric: str, rows: Iterable[tuple[Any, ...]], body: Callable[[int], byt
     by: tuple[set[str], set[str]] = (set(), set())
     same = judged = 0
     decided, right = [0, 0], [0, 0]
-    largest: list[tuple[float, int, float, float]] = []
+    changed: list[tuple[float, int, float, float]] = []
     for _, about, session, score, success, first_by, other, other_success, second_by, people in rows:
         found.pairs += 1
         by[0].add(first_by)
@@ -85,18 +85,18 @@ def _one(metric: str, rows: Iterable[tuple[Any, ...]], body: Callable[[int], byt
             continue
         change = other - score
         differences.append(change)
-        clusters.append(-session if session else about)
+        clusters.append(-session or about)
         if abs(change) > _SAME:
-            found.differing += 1
-            push = heapq.heappush if len(largest) < _SHOWN else heapq.heappushpop
-            push(largest, (abs(change), about, score, other))
-    found.both_scored = len(differences)
-    found.agreement, found.flips = same / judged if judged else None, judged - same
+            changed.append((abs(change), about, score, other))
+    found.both_scored, found.differing = len(differences), len(changed)
+    if judged:
+        found.agreement = same / judged
+    found.flips = judged - same
     found.decided, found.right = (decided[0], decided[1]), (right[0], right[1])
     found.difference = paired_difference(differences, clusters)
     found.versions = sorted(by[0]), sorted(by[1])
     found.same_series = found.versions[0] == found.versions[1]
-    for _, about, before, after in sorted(largest, reverse=True):
+    for _, about, before, after in heapq.nlargest(_SHOWN, changed):
         result = orjson.loads(body(about) or b"{}")
         trace_id = result.get("trace_id") if about > 0 else None
         found.changes.append(Change(trace_id, result.get("session_id"), before, after))
