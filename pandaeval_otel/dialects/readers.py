@@ -3,6 +3,9 @@
 Thread-safe; they never raise. These names are stable; underscore modules may change.
 """
 
+# mypy: implicit-reexport
+# ruff: noqa: F401
+
 from pandaeval_otel.dialects._kit import (
     CUT,
     Outcome,
@@ -35,9 +38,3 @@ from pandaeval_otel.dialects._kit import (
     tool_outcome,
     usage_of,
 )
-
-__all__ = ["CUT", "Outcome", "answered", "as_list", "asked", "count", "error_of", "first", "give_outcome"]
-__all__ += ["hidden", "identifier", "is_final_answer", "messages_of", "metadata_sessions", "model_input"]
-__all__ += ["model_output", "parsed", "prefixed_sessions", "prefixed_user", "read_messages", "run_kind"]
-__all__ += ["said_by_user", "session_candidates", "session_id", "system_of", "system_text", "tool_arguments"]
-__all__ += ["tool_definitions", "tool_outcome", "usage_of"]

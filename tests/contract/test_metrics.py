@@ -46,7 +46,7 @@ class _Embedder:
         return np.ones((len(texts), 1), dtype=np.float32)
 
 
-def _empty(metric: Metric[Any, Any]) -> Any:
+def _empty(metric: Metric) -> Any:
     if metric.level == "session":
         view = SessionView("s", ())
         return metric.evaluate(view, SessionContext(0.5, frozenset({"confidence"}), {}, ("error", "tool_loop")))
@@ -60,7 +60,7 @@ def _empty(metric: Metric[Any, Any]) -> Any:
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
 class TestEveryMetric:
-    def test_says_what_it_asks_and_what_it_does_not_judge(self, metric: Metric[Any, Any]) -> None:
+    def test_says_what_it_asks_and_what_it_does_not_judge(self, metric: Metric) -> None:
         said = description(metric)
         assert said.splitlines()[0].endswith("?"), "the first line is the question"
         assert "It does not " in " ".join(said.split()), "a sentence says what it does not judge"
@@ -68,7 +68,7 @@ class TestEveryMetric:
         assert metric.question.endswith("?")
         assert metric.needs
 
-    def test_lives_where_its_level_says(self, metric: Metric[Any, Any]) -> None:
+    def test_lives_where_its_level_says(self, metric: Metric) -> None:
         folder = GRADERS if metric.level == "trial" else f"pandaeval_collector.scoring.metrics.{metric.level}"
         module = importlib.import_module(f"{folder}.{metric.name}")
         assert module.METRIC is metric
@@ -77,12 +77,12 @@ class TestEveryMetric:
         assert metric.kind in ("embedding", "llm", "code", "math")
         assert metric.version
 
-    def test_has_a_threshold_on_its_scale(self, metric: Metric[Any, Any]) -> None:
+    def test_has_a_threshold_on_its_scale(self, metric: Metric) -> None:
         least, most = ends(metric.scale)
         assert least <= metric.threshold_for(None) <= most
         assert least <= metric.threshold_for(BANDS) <= most
 
-    def test_never_scores_an_empty_subject(self, metric: Metric[Any, Any]) -> None:
+    def test_never_scores_an_empty_subject(self, metric: Metric) -> None:
         assert not isinstance(_empty(metric), Score)
 
 

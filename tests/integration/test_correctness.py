@@ -115,7 +115,9 @@ def test_an_unclear_run_is_counted_apart_and_fails_no_gate(monkeypatch: pytest.M
         assert outcome.stdout.startswith("runs handled correctly: 0 decided, 1 unclear\n")
         assert "passes unmeasured: 0 decided, 1 unclear" in outcome.output
         assert re.search(r"trace\.correctness +1 +0 +0 +0 decided, 1 unclear", outcome.output), outcome.output
-        assert re.search(r"1 +unclear +unclear: It was found", outcome.output), outcome.output
+        assert re.search(r"1 +unclear +trace.correctness 0.60 \(unclear\): It was found", outcome.output), (
+            outcome.output
+        )
 
 
 def test_a_crash_that_a_judge_finds_correct_is_disputed(monkeypatch: pytest.MonkeyPatch) -> None:

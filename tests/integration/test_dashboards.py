@@ -48,7 +48,7 @@ _LABELS = {
     *("gen_ai_evaluation_name", "gen_ai_agent_name", "gen_ai_request_model", "deployment_environment_name", "le"),
     *(f"pandaeval_{name}" for name in ("level", "service", "outcome", "why", "passed", "verdict")),
     *(f"pandaeval_{name}" for name in ("reason", "queue", "exporter", "signal", "check", "metric", "model")),
-    *(f"pandaeval_{name}" for name in ("of", "bound", "failure_label", "failure_severity")),
+    *(f"pandaeval_{name}" for name in ("of", "bound", "failure_group", "failure_label", "failure_severity")),
     *("instance", "job"),
 }
 

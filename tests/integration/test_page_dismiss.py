@@ -14,12 +14,16 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli import app
 from support.chromium import Page, chromium
 from support.collector import CollectorProcess
+from support.judged_files import send
+from support.recent import recent
 from support.senders import HttpDoor
 from unit.pipeline.line.test_recoveries import CLAIMED, TALK
 
 PROGRAM = chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
 TRACE = CLAIMED.trace_id.hex()
+LOOP = Path(__file__).parents[1] / "golden" / "captures" / "langgraph_genai" / "tool_loop.otlp.jsonl"
+REPEATED = "turn.tool_call_behavior_failure"
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +90,46 @@ def test_a_person_dismisses_a_false_finding_and_takes_it_back(
     collector.until(lambda: len(_api(collector, "/incidents")["incidents"]) == 1, "counted again")
     assert _api(collector, "/annotations")["items"] == []
     page.complaints.clear()  # the browser reports the status 404 of the dismissed incident
+
+
+def test_a_person_dismisses_a_finding_about_a_turn(page: Page, collector: CollectorProcess, tmp_path: Path) -> None:
+    send(collector, recent([LOOP], tmp_path))
+    collector.until(lambda: [*_turns(collector)], "scored")
+    [turn] = _turns(collector)
+    finding = "[...document.querySelectorAll('.finding')].find((each) => each.innerText.includes('Repeated tool call'))"
+    page.visit(f"{collector.http}/#/trace/{turn['trace_id']}")
+    for _ in range(2):  # the first click asks why
+        page.run(f"[...{finding}.querySelectorAll('button')].find((each) => each.textContent === 'Dismiss').click()")
+    collector.until(lambda: _turns(collector)[-1]["label"] == "dismissed", "dismissed")
+    page.wait(f"{finding} === undefined")
+    [label] = _api(collector, "/annotations")["items"]
+    assert (label["metric"], label["trace_id"]) == (REPEATED, f"{turn['trace_id']}:{turn['span_id']}")
+    about = ("--trace", f"{turn['trace_id'][:8]}:{turn['span_id']}", "--undo")
+    assert _dismiss(collector, "tool_call_behavior_failure", *about) == "counted again\n"
+    collector.until(lambda: _turns(collector)[-1]["label"] == "repeated tool call", "counted again")
+
+
+def test_the_command_dismisses_a_finding_and_takes_it_back(collector: CollectorProcess) -> None:
+    about = ("response", "--trace", TRACE)
+    assert _dismiss(collector, *about, "--comment", "it was booked") == "dismissed\n"
+    [label] = _api(collector, f"/annotations?trace_id={TRACE}")["items"]
+    assert (label["comment"], label["passed"]) == ("it was booked", True)
+    assert _dismiss(collector, *about, "--undo") == "counted again\n"
+    assert _api(collector, f"/annotations?trace_id={TRACE}")["items"] == []
+    assert "is about a trace" in _dismiss(collector, "response", code=2)
+    assert "no failed result" in _dismiss(collector, "tool_loop", "--trace", TRACE, code=2)
+
+
+def _dismiss(collector: CollectorProcess, *words: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, ["labels", "dismiss", *words, "--url", collector.http])
+    assert done.exit_code == code, done.output
+    return done.stderr
+
+
+def _turns(collector: CollectorProcess) -> list[dict[str, Any]]:
+    """Return the results about turns, oldest first."""
+    found = [each for each in collector.results() if f"{each['level']}.{each['metric']}" == REPEATED]
+    return sorted(found, key=lambda each: each["revision"])
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,25 @@ cases:
 - {id: hard, kind: capability, inputs: {task: Refund order 19}, output_format: {contains: [order 19]}}
 - {id: open, inputs: {task: Refund order 20}, open: [expected_tools]}
 """
+TRACED = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+
+provider = TracerProvider()
+trace.set_tracer_provider(provider)
+tracer = provider.get_tracer(__name__)
+
+def answer(message):
+    about = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find_order"}
+    with tracer.start_as_current_span("execute_tool find_order", attributes=about):
+        return "Order 17 is refunded."
+"""
 TESTS = """
+import os
+
+import pytest
+from opentelemetry import trace
+
 from pandaeval_lab import load_cases, run_cases
 
 def answer(message, context):
@@ -48,12 +66,31 @@ def test_api(tmp_path):
     assert list(results) == ["red"]
     assert (results.folder / "results.jsonl").exists()
     assert "red" in (results.folder / "summary.txt").read_text()
+
+@pytest.mark.parametrize("module", ["one", "two"])
+def test_each_module_sends_the_spans_of_its_own_provider(module):
+    found = run_cases("cases", f"{module}:answer", only=["green"])
+    assert "find_order" in found["green"].transcripts["1"]
+
+def test_a_run_leaves_nothing_behind():
+    processors = []
+    for _ in range(2):
+        assert run_cases("cases", answer, only=["red"]).passed
+        processors.append(len(trace.get_tracer_provider()._active_span_processor._span_processors))
+    assert processors[0] == processors[1]
+    assert "PANDAEVAL_ENDPOINT" not in os.environ
+
+def test_no_case_file():
+    with pytest.raises(Exception, match="no case file is named"):
+        load_cases([])
 """
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "app.py").write_text(AGENT)
+    for module in ("one", "two"):
+        (tmp_path / f"{module}.py").write_text(TRACED)
     (tmp_path / "cases").mkdir()
     (tmp_path / "cases/shop.yaml").write_text(CASES)
     (tmp_path / "cases/compose.yaml").write_text("services: {}")
@@ -103,7 +140,7 @@ def test_a_run_without_results_fails_each_case_and_is_made_once(folder: Path) ->
 def test_tests_written_by_hand_use_fixture_and_api(folder: Path) -> None:
     done = _pytest(folder, "test_shop.py")
     assert done.returncode == 0, done.stdout
-    assert "2 passed" in done.stdout
+    assert "6 passed" in done.stdout
 
 
 def test_a_named_file_without_cases_is_an_error(folder: Path) -> None:

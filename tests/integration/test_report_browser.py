@@ -209,7 +209,7 @@ def is_whole(page: Page, selector: str) -> bool:
 
 def test_cases_stand_in_a_table_that_breaks_no_word(page: Page, trials: Path, tmp_path: Path) -> None:
     made = tmp_path / "report.html"
-    evaluated(trials, "--format", "html", "--output", str(made), "--cases-report", str(tmp_path / "cases.xml"))
+    evaluated(trials, "--format", "html", "--output", str(made))
     for width in (1200, 390):
         page.resize(width, 900)
         page.open(made)

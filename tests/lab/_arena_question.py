@@ -53,7 +53,7 @@ async def _ask(subject: Any, judge: Judge) -> Finding | None:
     return Score(verdict.sure / 100, verdict.reason, about)
 
 
-METRIC: Metric[Any, Any] = Metric(
+METRIC: Metric = Metric(
     level=os.environ.get(LEVEL, "session"),
     name=NAME,
     kind="llm",

@@ -196,7 +196,7 @@ def test_the_last_words_on_traces_place_them_as_a_file_does(owner: Store, words:
             owner.commit(line.adopt(waiting).changes).result()
             waiting = []
     last = {each.link().order: each for each in {each.number: each for each in told}.values()}
-    file = Forward(each.link() for each in last.values())
+    file = Forward((each.link() for each in last.values()), list)
     expected = {last[order].trace_id: file.session(last[order].link()) for order in sorted(last)}
     found = owner.reads.session_of([*expected])
     assert {trace_id: found.get(trace_id) for trace_id in expected} == expected

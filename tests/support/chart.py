@@ -8,25 +8,27 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from support.deploy import DEPLOY, program, run
+from support.deploy import DEPLOY, ROOT, program, run
 
 CHART = DEPLOY / "helm" / "pandaeval"
 README, GATEWAY = CHART / "README.md", DEPLOY / "kubernetes" / "gateway.yaml"
 KUBE = "1.34.0"
 _NAMESPACE = "pandaeval"
-_HEAD = """\
+VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+_HEAD = f"""\
 # Helm chart of the PandaEval collector
 
 The chart installs a gateway: a StatefulSet of collectors. Each collector stores acknowledged spans on its own volume.
 
 ```
-docker build -f deploy/Dockerfile -t REGISTRY/pandaeval-collector:0.1.0 .
-docker push REGISTRY/pandaeval-collector:0.1.0
+docker build -f deploy/Dockerfile -t REGISTRY/pandaeval-collector:{VERSION} .
+docker push REGISTRY/pandaeval-collector:{VERSION}
 helm install pandaeval deploy/helm/pandaeval --namespace pandaeval --create-namespace \\
   --set image.repository=REGISTRY/pandaeval-collector \\
   --set config.exporters.otlp.endpoint=otel-collector.observability:4317
@@ -38,11 +40,46 @@ turn on TLS and a token, run:
 ```
 kubectl -n pandaeval create secret tls pandaeval-tls --cert=tls.crt --key=tls.key
 kubectl -n pandaeval create secret generic pandaeval-token --from-literal=token="$(openssl rand -hex 32)"
-helm upgrade pandaeval deploy/helm/pandaeval --namespace pandaeval --reuse-values \\
+helm upgrade pandaeval deploy/helm/pandaeval --namespace pandaeval --reset-then-reuse-values \\
   --set insecureBind=false --set tls.secretName=pandaeval-tls --set token.secretName=pandaeval-token
 ```
 
-See [Deploy](../../../docs/operate/deploy.md) for sizing, upgrades, backup and troubleshooting.
+See [Deploy](../../../docs/operate/deploy.md) for sizing, backup and troubleshooting.
+
+## Upgrade
+
+Build and push the new image. Take a [backup](../../../docs/operate/backup-upgrade.md). Then run:
+
+```
+helm upgrade pandaeval deploy/helm/pandaeval --namespace pandaeval --reset-then-reuse-values
+```
+
+- **Values.** `--reset-then-reuse-values` (Helm 3.14 or later) keeps your values and takes new defaults from the chart.
+  `--reuse-values` keeps the old defaults too, so new values of the chart are missing. If you set `image.tag`, also set
+  the new tag.
+- **Configuration.** Before the upgrade, write `config` from `helm get values pandaeval --namespace pandaeval` to a
+  file, and run `pandaeval config check FILE` with the new version. A collector with a removed key does not start.
+- **Order.** Kubernetes replaces one collector at a time, the highest number first, and waits until it is ready. If a
+  new collector does not start, the others stay on the old version. Senders retry while a collector restarts.
+- **Volumes.** Each collector keeps its volume. Kubernetes does not change `persistence.enabled`, `persistence.size` and
+  `persistence.storageClass` of an existing StatefulSet, and the upgrade fails. First delete the StatefulSet without its
+  pods and volumes: `kubectl -n pandaeval delete statefulset pandaeval --cascade=orphan`. To enlarge a volume, change
+  its claim too: `kubectl -n pandaeval patch pvc data-pandaeval-0 -p
+  '{{"spec":{{"resources":{{"requests":{{"storage":"40Gi"}}}}}}}}'`.
+- **Replicas.** If you raise `replicas`, some open traces are split between two collectors, unless they share a Kafka
+  topic. If you lower it, the collectors with the highest numbers stop, and their volumes stay. To send their unsent
+  results, raise `replicas` again. To delete a volume, run `kubectl -n pandaeval delete pvc data-pandaeval-NUMBER`.
+
+Version 0.2 refuses the store of 0.1. [Export the spans](../../../docs/operate/upgrade.md) that you need, then stop the
+collectors, delete their volumes and upgrade:
+
+```
+kubectl -n pandaeval scale statefulset pandaeval --replicas=0
+kubectl -n pandaeval delete pvc -l app.kubernetes.io/instance=pandaeval
+helm upgrade pandaeval deploy/helm/pandaeval --namespace pandaeval --reset-then-reuse-values
+```
+
+With Kafka, also set `config.kafka.topic` (0.1 read `otlp_spans` by default).
 
 ## Values
 

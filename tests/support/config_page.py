@@ -26,8 +26,8 @@ Values come from four places. Each place in this list overrides the places befor
 Environment variables contain YAML, such as `PANDAEVAL_SESSION__WEIGHTS='{confidence: 2}'`. A variable can set a single
 entry of a map: `PANDAEVAL_METRICS__THRESHOLDS__TRACE__COHERENCE=0.4`. An empty variable counts as unset.
 
-- **Durations** are values such as `250ms`, `10s`, `15m`, `24h` and `7d`, or numbers of seconds.
-- **Sizes** are values such as `1MB`, `32MiB` and `10GiB`, or numbers of bytes.
+- **Durations** are values such as `250ms`, `10s`, `15m`, `24h` and `7d`.
+- **Sizes** are values such as `1MB`, `32MiB` and `10GiB`.
 - **Secrets** are never in the configuration. Keys that end in `_env` contain the name of an environment variable.
 - **Keys** without a type are texts or booleans. Keys without a default are `null` or empty.
 - **Metrics** have names such as `trace.coherence`: level, dot, name. The short name `coherence` means the metrics with

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.scoring.metric import Metric
@@ -84,7 +83,7 @@ def quality_page() -> str:
     return page.format(flags=flags, **kept)
 
 
-def _section(metric: Metric[Any, Any]) -> str:
+def _section(metric: Metric) -> str:
     doc = description(metric)
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", doc.partition("\n")[2]).replace("``", "`")
     scale = _SCALE.search(text)

@@ -30,6 +30,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.failure_groups": (
         "`failure.group` (ID of the incident, or `__other__`), `failure.label`, `failure.severity`"
     ),
+    "pandaeval.failure_groups.returned": "the attributes of `pandaeval.failure_groups`",
     "pandaeval.failures": "`failure.label`, `failure.severity`, `gen_ai.agent.name`, `service`",
     "pandaeval.items": "`outcome` (resumed, decided, moved)",
     "pandaeval.members": "`outcome` (taken, rejected), `reason` (failed)",

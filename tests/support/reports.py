@@ -8,8 +8,8 @@ import json
 import re
 import tempfile
 import zlib
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,10 +18,13 @@ from unittest.mock import patch
 
 from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
+from pandaeval_collector.cli._output import console
 from pandaeval_collector.pipeline.line.listing import listed
 from pandaeval_collector.show.view.results import signal_of
 from pandaeval_collector.store import DecidedTrace, ResultRow, SessionTraceRow, Store, WriteSet
 from pandaeval_collector.store.finding import Finder
+from pandaeval_lab.cli._summary import Summary
+from pandaeval_lab.cli._tables import print_summary
 from pandaeval_lab.report import page
 from pandaeval_lab.report.page import ReportOrigin
 from pandaeval_otel.model import Trace
@@ -60,9 +63,10 @@ class Made:
         return file
 
 
-def report(traces: Iterable[Trace], results: Iterable[Result], about: ReportOrigin | None = None) -> Made:
-    known, results, out = {each.trace_id: each for each in traces}, [*results], io.StringIO()
-    others = [(each.unit.id, each.to_dict()) for each in results if each.unit.level in ("trial", "task")]
+@contextmanager
+def finder_of(traces: Iterable[Trace], results: Iterable[Result]) -> Iterator[Finder]:
+    """Open a store with handmade traces and results."""
+    known, results = {each.trace_id: each for each in traces}, [*results]
     rows = [_row(each) for each in results if each.unit.level not in ("trial", "task")]
     sessions = {each.session_id for each in known.values()} | {e.unit.id for e in results if e.unit.level == "session"}
     with tempfile.TemporaryDirectory() as name, closing(Store(Path(name), "off")) as store:
@@ -78,11 +82,31 @@ def report(traces: Iterable[Trace], results: Iterable[Result], about: ReportOrig
             touched={each for each in sessions if each is not None},
         )
         store.commit(changes).result()
-        with closing(Finder(store.path)) as finder, patch.object(page, "_read", lambda _, id_: known[id_]):
-            origin = about or ReportOrigin(["made.jsonl"], "2026-01-02T03:04:05+00:00")
-            contents = page.write_report(out, finder, origin, others=others)
+        with closing(Finder(store.path)) as finder:
+            yield finder
+
+
+def report(traces: Iterable[Trace], results: Iterable[Result], about: ReportOrigin | None = None) -> Made:
+    known, results, out = {each.trace_id: each for each in traces}, [*results], io.StringIO()
+    others = [(each.unit.id, each.to_dict()) for each in results if each.unit.level in ("trial", "task")]
+    with finder_of(known.values(), results) as finder, patch.object(page, "_read", lambda _, id_: known[id_]):
+        origin = about or ReportOrigin(["made.jsonl"], "2026-01-02T03:04:05+00:00")
+        contents = page.write_report(out, finder, origin, others=others)
     assert f"{len(out.getvalue().encode()) / 1e6:.1f} MB" in contents
     return parsed(out.getvalue())
+
+
+def tables(traces: Iterable[Trace], results: Iterable[Result], judge: str | None = None) -> str:
+    """Return the tables of `pandaeval evaluate`."""
+    traces, results, out, summary = [*traces], [*results], io.StringIO(), Summary()
+    summary.agents_traces = len(traces)
+    summary.has_sessions = any(each.session_id is not None for each in traces)
+    for each in results:
+        summary.add(each.to_dict())
+    with finder_of(traces, results) as finder:
+        summary.count(finder.connection())
+        print_summary(summary, finder, console(file=out), judge)
+    return out.getvalue()
 
 
 def _row(result: Result) -> ResultRow:
@@ -104,4 +128,4 @@ def _unpacked(packed: str) -> Any:
     return json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
-__all__ = ["Assumed", "Made", "Score", "Unscored", "parsed", "report", "result"]
+__all__ = ["Assumed", "Made", "Score", "Unscored", "parsed", "report", "result", "tables"]

@@ -12,7 +12,7 @@ import os
 from collections.abc import Awaitable, Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,7 +22,7 @@ from pandaeval_collector.base.runtime.garbage import expect_imports, give_memory
 from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.config import Config
+from pandaeval_collector.config import Config, secret
 from pandaeval_collector.labels.rates import PassRates
 from pandaeval_collector.runs.engine import RunSurroundings
 from pandaeval_collector.runs.manager import EvaluationRuns
@@ -31,7 +31,9 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show import API, MCP, PAGE, RUNBOOK
 from pandaeval_collector.show.api.app import api_app
+from pandaeval_collector.show.api.incidents import IncidentReads
 from pandaeval_collector.show.api.live_page import page_app, runbook
+from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.listener import BoundedAnswers
@@ -42,6 +44,9 @@ from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.reader import StoreReader
 
+if TYPE_CHECKING:
+    from pandaeval_collector.show.webhook import IncidentPosts
+
 _log = logging.getLogger(__name__)
 
 _NICE = 5
@@ -50,6 +55,8 @@ _RELAY_S = 2.0
 """How often the front is told what was counted here."""
 _RATES_S = 60.0
 """Seconds between two calculations of the corrected pass rates."""
+_POST_S = 60.0
+"""Seconds between two looks for events of the webhook."""
 
 
 def application(reads: Reads, work: Work, runs: EvaluationRuns | None = None, address: str | None = None) -> ASGIApp:
@@ -89,7 +96,10 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
         Every(_RELAY_S, relay, "pandaeval-relay"),
     ]
     here = config.ui.url or f"http{'' if config.server.tls is None else 's'}://{config.server.http}"
-    app = application(Reads(Finder(path)), _work(config, store, front), runs, here if config.ui.enabled else None)
+    reads, page = Reads(Finder(path)), here if config.ui.enabled else None
+    app = application(reads, _work(config, store, front), runs, page)
+    if (posts := _incident_posts(config, reads, store, telemetry, page)) is not None:
+        rounds.append(Every(_POST_S, posts.look, "pandaeval-webhook"))
 
     async def read(piece: Callable[[list[Message]], Awaitable[None]], scope: Scope, body: bytes) -> None:
         held: list[Message] = []
@@ -112,6 +122,20 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
 
 _kept: list[Any] = []
 """Keeps background objects alive."""
+
+
+def _incident_posts(
+    config: Config, reads: Reads, store: StoreAccess, telemetry: Telemetry, page: str | None
+) -> IncidentPosts | None:
+    variable = config.exporters.webhook.url_env
+    url = secret(variable, os.environ)
+    if variable is None or url is None:
+        return None
+    # Here, since most collectors have no webhook and need no HTTP client.
+    from pandaeval_collector.show.webhook import IncidentPosts
+
+    incidents = IncidentReads(reads.finder, Names(reads.finder, config.metrics.modules))
+    return IncidentPosts(url, variable, config.exporters.webhook.format, (reads, incidents), store, telemetry, page)
 
 
 def _work(config: Config, store: StoreAccess, front: Peer) -> Work:

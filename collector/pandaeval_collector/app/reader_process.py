@@ -45,7 +45,7 @@ class ReaderProcess:
         judge: Calls | None = None,
     ) -> None:
         """``decide``: decisions that the process may ask for, by name."""
-        self._store = store
+        self._store, self._posts = store, config.exporters.webhook.url_env is not None
 
         async def component_errors(_: Any) -> Mapping[tuple[str, str], int]:
             return telemetry.component_errors()
@@ -69,7 +69,7 @@ class ReaderProcess:
         )
 
     async def look(self) -> None:
-        """Start the process for labels, runs or schedules. Raises ``ChildStartError``."""
+        """Start the process for the webhook, labels, runs or schedules. Raises ``ChildStartError``."""
         if self.calls.pid is None and await asyncio.to_thread(self._has_work):
             await self.calls.start()
 
@@ -111,6 +111,8 @@ class ReaderProcess:
 
     def _has_work(self) -> bool:
         store = self._store
+        if self._posts:
+            return True
         return store.people.has_labels() or store.runs.next() is not None or bool(store.schedules.all())
 
 

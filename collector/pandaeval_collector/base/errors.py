@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import ClassVar, Literal
 
 
 class UserError(Exception):
@@ -18,3 +21,13 @@ def installation(extra: str) -> str:
     """Return commands that install the collector with an extra (``""``: none), from an index and a clone."""
     named, below = (f'"pandaeval-collector[{extra}]"', f'"./collector[{extra}]"') if extra else _NO_EXTRA
     return f"pip install {named} (in a clone of the repository: pip install . {below})"
+
+
+@cache
+def removed(kind: Literal["keys", "commands"]) -> Mapping[str, str]:
+    """Return sentences that name the replacement, by name of a key, command or option of an earlier version."""
+    import tomllib  # only an error needs it
+
+    text = Path(__file__).with_name("removed.toml").read_text(encoding="utf-8")
+    sentences: Mapping[str, str] = tomllib.loads(text)[kind]
+    return sentences

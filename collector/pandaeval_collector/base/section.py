@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -45,6 +46,16 @@ def parse_duration(value: object) -> float:
     if match is None or seconds > _LONGEST:
         raise ValueError("is not a duration; write 10s, 15m or 24h")
     return float(seconds)
+
+
+def parse_moment(text: str) -> datetime:
+    """Return a time from RFC 3339 (UTC if it names no zone) or an age such as ``7d``. Raises ``ValueError``."""
+    try:
+        return datetime.now(UTC) - timedelta(seconds=parse_duration(text))
+    except ValueError:
+        pass  # a time, then
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def format_duration(seconds: float) -> str:

@@ -26,6 +26,7 @@ pandaeval.pass_rate.high gauge {share} Upper end of the 95 % interval of the cor
 pandaeval.pass_rate.labels gauge {run} Number of labelled runs behind the corrected pass rate
 pandaeval.failure_groups gauge {failure} Number of failures of each incident, for the 200 incidents with the newest
   failures. Other incidents are counted together
+pandaeval.failure_groups.returned gauge {incident} 1 for each resolved incident that came back, until its next state
 pandaeval.items counter {item} Number of spans and log records that were resumed after a start, decided, or moved to
   another collector
 pandaeval.members counter {trace} Number of traces that another collector decided, and whose sessions this collector
@@ -144,8 +145,11 @@ class Telemetry:
 
     def sinks_down(self) -> list[str]:
         """Return the exporters that cannot deliver now. On the event loop."""
-        states = ((dict(pairs), read) for (name, pairs), read in self._gauges.items() if name == EXPORTER_STATE)
-        return sorted({about["pandaeval.exporter"] for about, read in states if read() == 0})
+        gauges = {key: read() for key, read in self._gauges.items()}
+        for relayed in self._relayed.values():
+            gauges.update(relayed)
+        down = (dict(pairs) for (name, pairs), value in gauges.items() if name == EXPORTER_STATE and value == 0)
+        return sorted({about["pandaeval.exporter"] for about in down})
 
     def total(self, name: str, *outcomes: str) -> int:
         counts = self.counts().items()

@@ -33,7 +33,9 @@ class TimeLimit:
     def __init__(self) -> None:
         self.reason = ""
         """What the last limited call took too long over; ``""`` if it did not."""
-        self._step, self._thread, self._listens = "", 0, False
+        self.step = ""
+        """What the limited call is doing."""
+        self._thread, self._listens = 0, False
 
     @property
     def is_over(self) -> bool:
@@ -57,7 +59,7 @@ class TimeLimit:
         if not self._listens and threading.current_thread() is not threading.main_thread():
             return work(*arguments)
         handler = None if self._listens else signal.signal(signal.SIGALRM, self._end)
-        self._step, self._thread, since = "", threading.get_ident(), time.monotonic()
+        self.step, self._thread, since = "", threading.get_ident(), time.monotonic()
         others, again = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), max(seconds, 1.0))
         try:
             return work(*arguments)
@@ -67,14 +69,11 @@ class TimeLimit:
             if handler is not None:
                 signal.signal(signal.SIGALRM, handler)
 
-    def step(self, name: str) -> None:
-        self._step = name
-
     def _end(self, *_: object) -> None:
         thread = self._thread
         if not thread:
             return
-        step = self._step or "reading it"
+        step = self.step or "reading it"
         self.reason = self.reason or f"the trace took too long (line.timeout): {step} was under way"
         if thread == threading.get_ident():
             raise OverTimeError

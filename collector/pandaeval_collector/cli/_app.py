@@ -11,6 +11,7 @@ import errno
 import importlib
 import os
 import pkgutil
+import re
 import sys
 from functools import cache
 from importlib.metadata import entry_points
@@ -22,7 +23,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.errors import UserError, removed
 from pandaeval_collector.cli._extras import hint
 from pandaeval_collector.cli._terminal import harmless_arguments
 from pandaeval_otel.base.plugins import told
@@ -39,6 +40,7 @@ _SECTIONS = {
     "Operate": "config store delete",
 }
 _FURTHER = "Further commands"
+_NO_SUCH = re.compile(r"No such (?:command|option):? '?([\w-]+)")
 _UsageError: Any = typer.BadParameter.__mro__[1]
 """Click's base class of usage errors, whether Typer bundles Click or imports it."""
 
@@ -172,9 +174,23 @@ def _misused(error: Any) -> Exception:
     if "NoArgs" in type(error).__name__:
         return error  # type: ignore[no-any-return]
     command = "pandaeval" if error.ctx is None else error.ctx.command_path
+    if replacement := _replacement(command, error.format_message()):
+        typer.echo(f"{command}: {replacement}", err=True)
+        return typer.Exit(2)
     what = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
     typer.echo(f"{command}: {what}{'' if what.endswith('?') else ';'} see `{command} -h`", err=True)
     return typer.Exit(2)
+
+
+def _replacement(command: str, message: str) -> str | None:
+    """Return a sentence about a command or option of an earlier version."""
+    named = _NO_SUCH.match(message)
+    if named is None:
+        return None
+    name = named[1]
+    full = " ".join((*command.split()[1:], name))
+    sentence = removed("commands").get(full) or (name.startswith("-") and removed("commands").get(name))
+    return f"{name} was removed. {sentence}" if sentence else None
 
 
 def _print_version(wanted: bool) -> None:

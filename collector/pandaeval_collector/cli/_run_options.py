@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, Filter, in_place_of
-from pandaeval_collector.base.section import parse_duration
+from pandaeval_collector.base.section import parse_moment
 from pandaeval_collector.cli._options import declared
 
 _METRICS = typer.Option(help="Metrics to run, comma-separated, such as tool_loop, response.", metavar="A,B")
@@ -95,11 +93,6 @@ def api_times(filters: Mapping[str, Any]) -> dict[str, str]:
 
 def _time(text: str, option: str) -> str:
     try:
-        return datetime.fromtimestamp(time.time() - parse_duration(text), UTC).isoformat()
-    except ValueError:
-        pass  # a time, then
-    try:
-        found = datetime.fromisoformat(text)
+        return parse_moment(text).isoformat()
     except ValueError as error:
         raise UserError(f"{option} {text}: write a time (RFC 3339) or an age such as 7d or 2h") from error
-    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).isoformat()

@@ -48,11 +48,13 @@ class ApiClient:
     def delete(self, path: str) -> None:
         self._loop.run(self._asker.delete(path))
 
-    def pages(self, path: str, most: int | None = None, **parameters: Any) -> Iterator[dict[str, Any]]:
+    def pages(
+        self, path: str, most: int | None = None, rows: str = "items", **parameters: Any
+    ) -> Iterator[dict[str, Any]]:
         cursor, shown = None, 0
         while True:
             page = self.get(path, cursor=cursor, **parameters)
-            for item in page["items"]:
+            for item in page[rows]:
                 if most is not None and shown >= most:
                     return
                 shown += 1

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import FILTERS, STATUSES, Filter
-from pandaeval_collector.base.section import parse_duration
+from pandaeval_collector.base.section import parse_moment
 
 EVER = (0, 1 << 63)
 """All times, in Unix nanoseconds."""
@@ -80,15 +79,10 @@ def _moment(text: str, is_end: bool) -> int:
     """Return Unix nanoseconds of a time or of an age. A day without a time means its beginning or, if ``is_end``, its
     end."""
     try:
-        return time.time_ns() - int(parse_duration(text) * _NS)
-    except ValueError:
-        pass  # a time, then
-    try:
-        moment = datetime.fromisoformat(text)
+        moment = parse_moment(text)
         if is_end and _DAY.fullmatch(text):
             moment += timedelta(days=1)
     except (ValueError, OverflowError):
         cure = "is not a time; write RFC 3339, as in 2026-01-31T08:00:00Z, a day, or an age such as 7d"
         raise wrong(f"time: {text}", cure) from None
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1_000_000) * 1000

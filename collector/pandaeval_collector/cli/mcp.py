@@ -7,7 +7,6 @@ import asyncio
 from pandaeval_collector.cli._run_place import Place, placed
 from pandaeval_collector.show.api.app import alone
 from pandaeval_collector.show.api.client import Asker
-from pandaeval_collector.show.mcp.server import server
 
 
 @placed
@@ -23,6 +22,8 @@ def mcp(place: Place) -> None:
 
 
 async def _serve(asker: Asker, page: str | None) -> None:
+    from pandaeval_collector.show.mcp.server import server  # imports the extra mcp, which the help does not need
+
     try:
         await server(asker, page).run_stdio_async()
     finally:

@@ -14,7 +14,7 @@ from pandaeval_collector.receivers.bind import InsecureBind, check_bind, parse_a
 def conflicts(config: Config) -> Iterator[Problem]:
     yield from _limits(config)
     yield from _listeners(config)
-    judge, otlp, weights = config.judge, config.exporters.otlp, config.session.weights
+    otlp, weights = config.exporters.otlp, config.session.weights
     if (otlp.client_certificate is None) != (otlp.client_key is None):
         message = "client_certificate and client_key go together: set both or neither"
         yield Problem("exporters.otlp.client_certificate", message, others=("exporters.otlp.client_key",))
@@ -22,9 +22,6 @@ def conflicts(config: Config) -> Iterator[Problem]:
         yield Problem("session.weights", "all weights are 0; at least one signal must count")
     for keys, message in config.kafka.conflicts(config):
         yield Problem(keys[0], message, others=keys[1:])
-    if judge.when == "suspicious" and judge.sample == 1.0:
-        message = "suspicious changes nothing while judge.sample is 1; set the share of the others, such as 0.05"
-        yield Problem("judge.when", message, others=("judge.sample",))
 
 
 def _limits(config: Config) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from pydantic_core import ErrorDetails
 
+from pandaeval_collector.base.errors import removed
 from pandaeval_collector.base.untrusted.yaml_text import dotted
 from pandaeval_collector.config._problem import KeyPath, Problem, WrittenAt
 from pandaeval_collector.config._shown import masked
@@ -43,6 +44,8 @@ def to_problem(error: ErrorDetails, draft: Draft) -> tuple[KeyPath, Problem]:
     path = error["loc"][:-1] if entry else error["loc"]
     if not path:
         return path, Problem("", "holds text that is not Unicode", draft.value_at(path))
+    if replacement := removed("keys").get(dotted(path)):
+        return path, Problem(dotted(path), f"was removed. {replacement}", draft.key_at(path))
     if kind == "extra_forbidden" or (entry and kind == "literal_error"):
         place = draft.key_at(path)
         known = _choices(error) if entry else [key.path[-1] for key in below(_names(path[:-1]))]

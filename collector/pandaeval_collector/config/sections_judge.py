@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from pandaeval_collector.base.errors import removed
 from pandaeval_collector.base.section import (
     Amount,
     Count,
@@ -30,6 +31,9 @@ _FORMATS = ("json_object", "json_schema", "text")
 
 
 def _callable(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name in parameters:
+        if not name.isidentifier():
+            raise ValueError(f"has {name}, which is not an argument; parameters apply to all models")
     most = parameters.get("max_tokens")
     if most is not None and (type(most) is not int or most < 1):
         raise ValueError("max_tokens must be a whole number from 1")
@@ -41,9 +45,9 @@ def _callable(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _attributes(only: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
     """Reject keys of earlier versions, which would match no trace."""
-    for key, attribute in (("agents", "gen_ai.agent.name"), ("services", "service.name")):
-        if key in only:
-            raise ValueError(f"{key} is not an attribute; write {attribute}")
+    for key in only:
+        if replacement := removed("keys").get(f"judge.only.{key}"):
+            raise ValueError(f"has {key}, which was removed. {replacement}")
     return only
 
 
@@ -92,9 +96,6 @@ class JudgeSection(Section):
     """Time between the end of a trace and its judging, to wait for late spans."""
     sample: Share = 1.0
     """Share of sessions that are judged, 0 to 1. All traces of a session are judged, or none."""
-    when: Literal["always", "suspicious"] = "always"
-    """always: judge the sampled sessions (judge.sample). suspicious: also judge every trace that failed or in
-    which rules found a problem."""
     only: Attributes = Field(default={})
     """Judge only traces with one of these values of each attribute of a span or resource, such as {service.name:
     [shop]}. gen_ai.agent.name is the name of the root agent. {}: all traces."""

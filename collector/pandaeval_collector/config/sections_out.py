@@ -13,6 +13,7 @@ from pandaeval_collector.exporters.found import Way, ways
 if TYPE_CHECKING:
     from pandaeval_collector.exporters.otlp import Otlp
     from pandaeval_collector.exporters.prometheus import Prometheus
+    from pandaeval_collector.exporters.webhook import Webhook
 
 
 class Spans(Section):
@@ -29,6 +30,7 @@ class Common(Section):
     if TYPE_CHECKING:  # the found sections that other parts read too
         otlp: Otlp
         prometheus: Prometheus
+        webhook: Webhook
 
     @property
     def scrape_results(self) -> bool:

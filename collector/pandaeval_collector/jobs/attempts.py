@@ -205,18 +205,17 @@ class Attempts:
 
     def _questions(self, job: Job, loaded: JobTrace) -> list[Question]:
         about, subject = orjson.loads(job.body), loaded.subject
-        suspicious = bool(about.get("suspicious"))
         if DETAIL in about:
             subjects = [each for each in (subject, loaded.turn) if isinstance(each, Trace | TurnView)]
             return [question for each in subjects for question in self._evaluator.judged.details(each)[1]]
         match subject:
             case TurnView():
-                return self._evaluator.judged.of_turn(subject, suspicious)[1]
+                return self._evaluator.judged.of_turn(subject)[1]
             case Conversation():
                 known = self._scores.conversation(about[SESSION], Trigger(about["trigger"]))
-                return [] if known is None else self._evaluator.judged_session(*known, suspicious)[1]
+                return [] if known is None else self._evaluator.judged_session(*known)[1]
             case _:
-                return self._evaluator.judged.questions(subject, suspicious)[1]
+                return self._evaluator.judged.questions(subject)[1]
 
     async def _finding(
         self, job: Job, question: Question, loaded: JobTrace, judge: Judge

@@ -247,7 +247,7 @@ class Judge:
     for some of ``together``.
     """
 
-    together: tuple[QuestionPart[Any], ...] = ()
+    together: tuple[QuestionPart, ...] = ()
     about = ""
     """The trace, about which at most nine invalid replies are taken."""
     is_test = False
@@ -262,7 +262,7 @@ class Judge:
         model: str,
         asker: str = "",
         shorter: Callable[[], Awaitable[Pack]] | None = None,
-        together: tuple[QuestionPart[Any], ...] = (),
+        together: tuple[QuestionPart, ...] = (),
         guidance: Guidance = Guidance(),  # noqa: B008 - it never changes
         beside: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
@@ -315,10 +315,10 @@ class Judge:
         return found, facts
 
     def _facts(
-        self, part: QuestionPart[Any], subject: Any, shared: Verdict | None
-    ) -> tuple[dict[str, Any], list[Extraction[Any]]]:
+        self, part: QuestionPart, subject: Any, shared: Verdict | None
+    ) -> tuple[dict[str, Any], list[Extraction]]:
         facts: dict[str, Any] = {}
-        lacking: list[Extraction[Any]] = []
+        lacking: list[Extraction] = []
         for needed in part.needs:
             known, found = needed.known(subject, self.pack), getattr(shared, needed.name, None)
             if known is None and found is None:
@@ -327,7 +327,7 @@ class Judge:
                 facts |= needed.facts(found, subject) if known is None else known
         return facts, lacking
 
-    async def _again(self, parts: tuple[QuestionPart[Any], ...], subject: Any, facts: Facts) -> Any:
+    async def _again(self, parts: tuple[QuestionPart, ...], subject: Any, facts: Facts) -> Any:
         if self.is_test:
             raise NoVerdictError(Why.INVALID_VERDICT, "the shared call has no valid answer to this question")
         given: dict[str, Any] = {}
@@ -341,7 +341,7 @@ class Judge:
 
     async def _shared(self, subjects: Mapping[str, Any]) -> Verdict | None:
         facts: dict[str, Any] = {}
-        asked: dict[QuestionPart[Any], None] = {}
+        asked: dict[QuestionPart, None] = {}
         for needed in (each for part in self.together for each in part.needs):
             known = needed.known(subjects[needed.level], self.pack)
             facts |= known or {}

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.json_schema import SkipJsonSchema
+from typing_extensions import TypeVar
 
 from pandaeval_collector.judge.schemas import ECHO
 
-P = TypeVar("P", bound=BaseModel)
+P = TypeVar("P", bound=BaseModel, default=Any)
 Facts = Mapping[str, Any]
 """Facts that are given with a question, by name; JSON."""
 _TOKENS = 550
@@ -38,7 +39,7 @@ class Verdict(BaseModel):
     echo: str = Field(pattern=ECHO, description="The code at the end of the question.")
 
 
-V = TypeVar("V", bound=Verdict)
+V = TypeVar("V", bound=Verdict, default=Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Rubric(Generic[V]):
     verdict: type[V]
     max_tokens: int = 900
     check: Callable[[V, Mapping[str, Any]], str | None] | None = None
-    parts: tuple[QuestionPart[Any], ...] = ()
+    parts: tuple[QuestionPart, ...] = ()
 
 
 class Answer(BaseModel):
@@ -84,7 +85,7 @@ class QuestionPart(Generic[P]):
     answer: type[P]
     check: Callable[[P, Facts], str | None] | None = None
     tokens: int = 350
-    needs: tuple[Extraction[Any], ...] = ()
+    needs: tuple[Extraction, ...] = ()
     given: Callable[[Any, Facts], Facts] = lambda subject, facts: facts
     of_pack: Callable[[Any], Facts] = lambda pack: {}
 
@@ -99,7 +100,7 @@ class Extraction(QuestionPart[P]):
 
 
 @lru_cache(maxsize=256)
-def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
+def rubric_of(parts: tuple[QuestionPart, ...]) -> Rubric:
     """Make the rubric of some parts. A shared verdict has a field per part."""
     first, *others = parts
     if not others:
@@ -120,7 +121,7 @@ def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
     )
 
 
-def _texts(parts: Sequence[QuestionPart[Any]]) -> Iterator[str]:
+def _texts(parts: Sequence[QuestionPart]) -> Iterator[str]:
     level = ""
     for part in parts:
         if part.level != level:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pandaeval_collector.judge.rubric import QuestionPart, Rubric
 
-Q = TypeVar("Q", Rubric[Any], QuestionPart[Any])
+Q = TypeVar("Q", Rubric, QuestionPart)
 MOST_CHARS = 600
 CORRECTNESS = "correctness"
 _HEAD = "Rulings of the agent's owner. If a ruling differs from the criteria above, the ruling counts."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from pandaeval_otel.base.semconv import AGENT_NAME
 
@@ -22,12 +22,11 @@ def included(id_: str, share: float) -> bool:
 class Choice:
     """Whether a metric's judge is called.
 
-    ``probability``: 0..1. ``in_sample``: the whole session is judged. ``selected``: excluded from rates.
+    ``probability``: 0..1. ``selected``: excluded from rates.
     """
 
     included: bool = True
     probability: float = 1.0
-    in_sample: bool = True
     selected: bool = False
 
 
@@ -35,12 +34,10 @@ class Choice:
 class Selection:
     """Selection of traces.
 
-    ``share``: of whole sessions, 0..1. ``when``: ``suspicious`` also judges every suspicious trace. ``only``: required
-    values by attribute.
+    ``share``: of whole sessions, 0..1. ``only``: required values by attribute.
     """
 
     share: float = 1.0
-    when: Literal["always", "suspicious"] = "always"
     only: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def concerns(self, agent: str, attributes: Iterable[Mapping[str, Any]]) -> bool:
@@ -52,12 +49,9 @@ class Selection:
             missing -= {key for key in missing if key in some and _text(some[key]) in self.only[key]}
         return not missing
 
-    def choose(self, id_: str, suspicious: bool) -> Choice:
+    def choose(self, id_: str) -> Choice:
         """Choose whether to judge a session, or a trace without a session (``id_``)."""
-        in_sample = included(id_, self.share)
-        if suspicious and self.when == "suspicious":
-            return Choice(True, 1.0, in_sample)
-        return Choice(in_sample, self.share, in_sample)
+        return Choice(included(id_, self.share), self.share)
 
 
 def _text(value: Any) -> str:

@@ -49,15 +49,10 @@ def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:
     judge = config.judge
     if judge.model is None:
         return None
-    selection = Selection(
-        share=judge.sample,
-        when=judge.when,
-        only=judge.only,
-    )
     return JudgeSettings(
         judge.model,
         models=_models(config, names),
-        selection=selection,
+        selection=Selection(judge.sample, judge.only),
         delay=judge.delay,
         secrets=config.redact.secrets,
         pii=config.redact.pii,

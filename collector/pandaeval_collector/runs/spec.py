@@ -144,7 +144,6 @@ def config_of(config: Config, spec: RunSpec) -> Config:
     judge: dict[str, Any] = {
         "model": (spec.model or config.judge.model) if judged(config, spec) else None,
         "sample": 1.0,
-        "when": "always",
         "only": {},
         "delay": 0.0,
     }

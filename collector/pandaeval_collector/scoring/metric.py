@@ -9,9 +9,10 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args
 
 import orjson
+from typing_extensions import TypeVar
 
 from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.base.score import Finding, Score, Why, ends
@@ -57,8 +58,8 @@ __all__ = [
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
 _LEADING = ("level", "name", "kind", "version", "threshold", "question", "needs", "evaluate")
 """The fields that ``Metric(…)`` takes by position."""
-S = TypeVar("S")
-C = TypeVar("C")
+S = TypeVar("S", default=Any)
+C = TypeVar("C", default=Any)
 Threshold = float | Callable[[Bands | None], float]
 Layer = Literal["reasoning", "action", "outcome"]
 
@@ -173,10 +174,10 @@ class JudgedMetric(Metric[S, C]):
     kind: str = field(default="llm", init=False)
     ask: Callable[[Any, Judge], Awaitable[Finding | None]]
     """Asks a judge that has read the trace. Runs on an event loop and must not block it."""
-    rubrics: tuple[Rubric[Any], ...] = ()
+    rubrics: tuple[Rubric, ...] = ()
     """All that ``ask`` may ask, extractions first, its own question last; so people can read them. Those of ``part``
     by themselves, where they are left out."""
-    part: QuestionPart[Any] | None = None
+    part: QuestionPart | None = None
     """Its question, where it can share a call with others about the same trace or turn."""
     model: str | None = None
     """The judge's model, unless ``judge.models`` names another."""
@@ -194,7 +195,7 @@ class JudgedMetric(Metric[S, C]):
         return own.name
 
 
-def answered_with(metric: JudgedMetric[Any, Any], others: Iterable[JudgedMetric[Any, Any]]) -> list[str]:
+def answered_with(metric: JudgedMetric, others: Iterable[JudgedMetric]) -> list[str]:
     """Return the keys of all metrics that one question answers."""
     return [metric.key, *(each.key for each in others if (each.level, each.asks) == (metric.level, metric.asks))]
 
@@ -295,7 +296,7 @@ class JudgedSessionMetric(JudgedMetric[SessionView, SessionContext]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrialMetric(Metric[Any, Any]):
+class TrialMetric(Metric):
     """A metric of a :class:`pandaeval_lab.cases.Trial`, with a :class:`pandaeval_lab.cases.TrialContext`."""
 
     level = "trial"
@@ -305,14 +306,14 @@ class TrialMetric(Metric[Any, Any]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgedTrialMetric(JudgedMetric[Any, Any]):
+class JudgedTrialMetric(JudgedMetric):
     level = "trial"
 
     layer: Layer
     """Which layer of an agent it looks at."""
 
 
-_CLASSES: Mapping[str, tuple[type[Metric[Any, Any]], type[Metric[Any, Any]]]] = {
+_CLASSES: Mapping[str, tuple[type[Metric], type[Metric]]] = {
     "trace": (TraceMetric, JudgedTraceMetric),
     "turn": (TurnMetric, JudgedTurnMetric),
     "session": (SessionMetric, JudgedSessionMetric),

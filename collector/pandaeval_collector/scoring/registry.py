@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_module
 from pandaeval_collector.scoring.custom.files import SUFFIXES, metrics_of
@@ -21,7 +20,7 @@ GRADERS = "pandaeval_lab.graders"
 
 
 @cache
-def registry(modules: tuple[str, ...] = ()) -> Mapping[str, Metric[Any, Any]]:
+def registry(modules: tuple[str, ...] = ()) -> Mapping[str, Metric]:
     """Return every metric by key, with those of ``modules``, which may include :data:`GRADERS`.
 
     Raises ``ValueError`` for duplicate keys, and :class:`ModuleLoadError` for an unusable module in ``modules``.
@@ -51,15 +50,15 @@ def of_packages() -> Plugins:
     return installed("pandaeval.metrics", "METRIC", check_one)
 
 
-def _of_ours(metric: Metric[Any, Any]) -> Mapping[str, Metric[Any, Any]]:
+def _of_ours(metric: Metric) -> Mapping[str, Metric]:
     return _ours(GRADERS if metric.level == "trial" else _OURS)
 
 
 @cache
-def _ours(package: str = _OURS) -> Mapping[str, Metric[Any, Any]]:
+def _ours(package: str = _OURS) -> Mapping[str, Metric]:
     if find_spec(package.partition(".")[0]) is None:  # an image may leave the lab out
         return {}
-    metrics: dict[str, Metric[Any, Any]] = {}
+    metrics: dict[str, Metric] = {}
     for metric in find(package, "METRIC"):
         if metric.key in metrics:
             raise ValueError(f"two metrics are called {metric.key}")
@@ -67,7 +66,7 @@ def _ours(package: str = _OURS) -> Mapping[str, Metric[Any, Any]]:
     return metrics
 
 
-def _own(module: str) -> tuple[Metric[Any, Any], ...]:
+def _own(module: str) -> tuple[Metric, ...]:
     if module.endswith(SUFFIXES):
         return metrics_of(module)
     held = vars(load_module(module))

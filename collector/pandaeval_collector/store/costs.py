@@ -44,8 +44,8 @@ def read_measures(finder: Finder, wanted: Wanted) -> dict[str, list[tuple[int, i
     return of_agents
 
 
-def read_costs(finder: Finder, wanted: Wanted, by: str, limit: int) -> list[tuple[Any, ...]]:
-    """Return rows of costs by agent, user, session or day.
+def read_costs(finder: Finder, wanted: Wanted, by: str, limit: int, runs: int = MOST_MEASURED) -> list[tuple[Any, ...]]:
+    """Return rows of costs of the newest ``runs`` by agent, user, session or day.
 
     Columns: name, runs, tokens in, tokens out, US dollars, unpriced runs; then of verdicts: tokens, US dollars,
     unpriced verdicts.
@@ -55,7 +55,7 @@ def read_costs(finder: Finder, wanted: Wanted, by: str, limit: int) -> list[tupl
     return finder.read(
         f"""WITH runs AS (
                 SELECT *, CAST(facts AS TEXT) AS f, iif(session, max(no) OVER (PARTITION BY session), 0) AS last
-                FROM (SELECT * FROM listed AS l WHERE {where} AND +no > 0 ORDER BY at DESC LIMIT {MOST_MEASURED}))
+                FROM (SELECT * FROM listed AS l WHERE {where} AND +no > 0 ORDER BY at DESC LIMIT {runs:d}))
             SELECT nullif({_COST_NAMES[by]}, '') AS name, count(*),
                 CAST(total(json_extract(f, '$.tokens[0]')) AS INTEGER),
                 CAST(total(json_extract(f, '$.tokens[1]')) AS INTEGER),

@@ -12,10 +12,11 @@ from types import MappingProxyType
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.store.failures import plain
 from pandaeval_collector.store.table import StoreTable
+from pandaeval_collector.store.triage import Triage, triages
 
 MOST_GROUPS = 2000
 """Most groups kept. Those without a failure for longest make room."""
-GAUGE = "pandaeval.failure_groups"
+GAUGE, RETURNED = "pandaeval.failure_groups", "pandaeval.failure_groups.returned"
 MOST_GAUGES = 200
 """Groups with a series of their own: those with the newest failures."""
 _FRESH_S = 5.0
@@ -76,7 +77,7 @@ class GroupGauges(StoreTable):
         same cause, as the page does, under the group with the newest failure."""
         if time.monotonic() - self._read_at >= _FRESH_S:
             try:
-                rows = groups(self._reader())
+                rows, given = groups(self._reader()), triages(self._reader())
             except sqlite3.Error:  # the store counts and logs its own errors
                 return self._values
             values: Counter[tuple[str, Attributes]] = Counter()
@@ -89,7 +90,10 @@ class GroupGauges(StoreTable):
                     causes.setdefault(cause, (row.id, row.label))
                 group, label = causes.get(cause, ("__other__", ""))
                 named = (("group", group), ("label", label), ("severity", row.severity))
-                values[GAUGE, tuple((f"pandaeval.failure.{key}", name) for key, name in named if name)] += row.count
+                about = tuple((f"pandaeval.failure.{key}", name) for key, name in named if name)
+                values[GAUGE, about] += row.count
+                if given.get(row.id, Triage()).now([int(row.last_at * 1000)]).back_at is not None:
+                    values[RETURNED, about] = 1
             self._values = {key: float(count) for key, count in values.items()}
             self._read_at = time.monotonic()
         return self._values

@@ -13,6 +13,11 @@ VERSION = 24
 _OURS = {"meta", "chunks", "traces", "results"}
 """Tables that each version of the store has."""
 _FOREIGN = "{file} is an SQLite file of another program (tables {tables}): point store.path at an empty directory"
+_EARLIER = (
+    "Set store.path to an empty directory. Your backends keep the exported scores. To keep the spans, install the "
+    "earlier version and run `pandaeval store export` (version 0.1.0: `pandaeval spans ID` for each trace)"
+)
+_LATER = "Install the version that wrote this file, or set store.path to an empty directory"
 TABLES = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8")
 
 
@@ -27,8 +32,6 @@ def version_of(connection: sqlite3.Connection, file: Path) -> int:
     if tables and not (version and tables >= _OURS):
         raise StoreVersionError(_FOREIGN.format(file=file, tables=", ".join(sorted(tables)[:5])))
     if version not in (0, VERSION):
-        raise StoreVersionError(
-            f"{file} has schema version {version}, this program {VERSION}: point store.path at an empty directory "
-            "(what was scored is in the sinks, and `pandaeval store export` of that version takes the spans out)"
-        )
+        advice = _EARLIER if version < VERSION else _LATER
+        raise StoreVersionError(f"{file} has schema version {version}, but this program reads {VERSION}. {advice}")
     return version

@@ -16,6 +16,8 @@ Standing = Literal["open", "new", "known", "resolved", "muted", "all"]
 """Which incidents are asked for; ``open``: new or known."""
 SETTLED = frozenset({"resolved", "muted"})
 """States that ask for no attention."""
+POSTED = "cursor:webhook"
+"""The key of the table ``meta`` for events of incidents that were posted."""
 _MOST = 10_000
 """Most states kept. Those that were given longest ago make room."""
 
@@ -52,6 +54,11 @@ class TriageTable(StoreTable):
             "(SELECT id, at FROM incident_states ORDER BY at DESC, id LIMIT -1 OFFSET ?)",
             (_MOST,),
         )
+
+    @written
+    def keep_posted(self, connection: sqlite3.Connection, notes: str) -> None:
+        """Keep which events were posted, by id of the incident, as JSON."""
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (POSTED, notes))
 
 
 def triages(connection: sqlite3.Connection) -> Mapping[str, Triage]:

@@ -162,7 +162,7 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
 
 
 def case_files(patterns: Iterable[str]) -> list[Path]:
-    """Return the files of paths, folders and patterns. Raises ``UserError`` for a pattern without a file."""
+    """Return the files of paths, folders and patterns. Raises ``UserError`` without a file."""
     found: dict[Path, None] = {}
     for pattern in patterns:
         path = Path(pattern)
@@ -174,6 +174,8 @@ def case_files(patterns: Iterable[str]) -> list[Path]:
         if not files:
             raise CaseFileError(f"{pattern}: has no case file")
         found.update(dict.fromkeys(files))
+    if not found:
+        raise CaseFileError("no case file is named; name a file, a folder or a pattern")
     return [*found]
 
 

@@ -29,7 +29,7 @@ from pandaeval_lab.cli._case_agents import compare_agents, named_agents
 from pandaeval_lab.cli._case_gates import CaseGates
 from pandaeval_lab.cli._case_results import CollectedResults, Transcripts
 from pandaeval_lab.cli._cases import no_case
-from pandaeval_lab.cli._formats import HtmlReport, SavedResults
+from pandaeval_lab.cli._formats import HtmlReport, JUnit, SavedResults
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._reachable import unreachable
@@ -56,6 +56,7 @@ _NO_FAIL = "Report failing cases and scenarios, but do not fail for them."
 _TEMPERATURE = 0.7
 """Of the simulated user, unless judge.parameters sets another."""
 _INTERRUPTED = 130
+_ENDPOINT = "PANDAEVAL_ENDPOINT"
 _OBJECT = "the given object"
 """Name of an agent that is a Python object."""
 
@@ -162,8 +163,8 @@ class CaseRun:
         self.is_whole = True
         self.results, self.transcripts = CollectedResults(), Transcripts(suite, options.verbose)
         graded = {each: getattr(options, each) for each in ("config", "metrics", "model", "baseline")}
-        graded |= {"cases": Path(options.files[0]), "cases_report": folder / "cases.xml", "output": summary}
-        saved = SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html")
+        graded |= {"cases": Path(options.files[0]), "output": summary}
+        saved = SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html"), JUnit(folder / "cases.xml")
         self._evaluation = Evaluation(
             EvaluateOptions([str(folder / "traces.pb")], **graded),
             suite,
@@ -211,7 +212,8 @@ async def _run(run: CaseRun) -> bool:
         is_remote = any(entry.is_remote for entry in entries.values())
         is_here = any(entry.python for entry in entries.values())
         receiver = await held.enter_async_context(SpanReceiver(run.config if is_remote else None))
-        os.environ["PANDAEVAL_ENDPOINT"] = receiver.grpc  # for a processor that the agent's module makes
+        held.callback(_set_endpoint, os.environ.get(_ENDPOINT))
+        _set_endpoint(receiver.grpc)
         replies = MockReplies([attempt.case for attempt in attempts])
         if is_here and any(attempt.case.is_mocked for attempt in attempts):
             use_mocks(replies)
@@ -234,6 +236,13 @@ async def _run(run: CaseRun) -> bool:
         is_whole &= await unless_interrupted(arrivals.wait())
         _write_spans(receiver, run, is_remote)
         return is_whole
+
+
+def _set_endpoint(endpoint: str | None) -> None:
+    """Set the variable for processors that the agents' modules make. ``None``: remove it."""
+    os.environ.pop(_ENDPOINT, None)
+    if endpoint is not None:
+        os.environ[_ENDPOINT] = endpoint
 
 
 async def _simulator(options: CaseRunOptions, simulation: Config | None, held: AsyncExitStack) -> Simulator | None:

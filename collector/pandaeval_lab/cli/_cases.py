@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import Element
 
 from rich.console import Console
 
@@ -13,17 +13,15 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.cli._output import notice, table
-from pandaeval_collector.config import Config, closest
+from pandaeval_collector.config import closest
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import doubts, some
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
-from pandaeval_lab.cli._case_gates import CASE, CaseGates
-from pandaeval_lab.cli._ci import gate_tests, write_suites
+from pandaeval_lab.cli._case_gates import CaseGates
 from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.cli._summary import Summary
@@ -44,21 +42,12 @@ _NAMING = (
 )
 
 
-def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | None:
-    """Read the cases of ``path``, if any. Raises ``UserError``."""
-    if path is not None:
-        return read_suite(path, config.metrics.modules)
-    if report is not None:
-        raise UserError("--cases-report needs cases: name a file with --cases")
-    return None
-
-
 class CaseStage(Stage):
     """Grades a suite's trials after all traces, and reports by case."""
 
-    def __init__(self, suite: Suite, report: Path | None, gates: CaseGates | None = None) -> None:
-        """``report``: JUnit file; ``gates``: rules by which cases fail the run."""
-        self._suite, self._path, self._gates = suite, report, gates
+    def __init__(self, suite: Suite, gates: CaseGates | None = None) -> None:
+        """``gates``: rules by which cases fail the run."""
+        self._suite, self._gates = suite, gates
         self._matcher = TrialMatcher(suite)
         self.case_of_session = self._matcher.case_of_session
 
@@ -84,6 +73,9 @@ class CaseStage(Stage):
         """Return the trial counts by case."""
         return self._report.cases()
 
+    def tests(self) -> Mapping[str, Sequence[Element]]:
+        return junit_suites(self._report, self._gates is not None and self._gates.no_fail)
+
     def about(self) -> Mapping[str, Any]:
         return {"cases": self._report.brief()}
 
@@ -95,7 +87,7 @@ class CaseStage(Stage):
         made = table(_COLUMNS, map(_row, rows), on=out, title="Cases, broken ones first")
         notes = []
         if cases > _MAX_ROWS:
-            notes.append(f"… and {cases - _MAX_ROWS} more (--cases-report has them all)")
+            notes.append(f"… and {cases - _MAX_ROWS} more (--format junit has all)")
         if any(_NOTHING in row["layers"] for row in rows):
             notes.append(_EMPTY)
         if notes:
@@ -107,18 +99,6 @@ class CaseStage(Stage):
     def finish(self, outcome: EvaluationOutcome) -> None:
         for text in (*self._mock_notices(), *doubts(self._suite), *self._matching_notices()):
             notice(text)
-        if self._path is not None:
-            self._write(self._path, outcome.gates)
-
-    def _write(self, path: Path, gates: Sequence[GateOutcome]) -> None:
-        suites = junit_suites(self._report, self._gates is not None and self._gates.no_fail)
-        if tests := gate_tests(gate for gate in gates if not gate.key.startswith(CASE)):
-            suites["thresholds"] = tests
-        try:
-            with path.open("w", encoding="utf-8") as file:
-                write_suites(file, suites, self._suite.name or "pandaeval", "")
-        except OSError as error:
-            raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
     def _mock_notices(self) -> Iterator[str]:
         for tools, problem in ((self._report.refused, _REFUSED), (self._report.past_mocks, _PAST_MOCKS)):

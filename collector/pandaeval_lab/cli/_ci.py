@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.show.view.texts import number
 from pandaeval_collector.store.failures import at_least
+from pandaeval_lab.cli._case_gates import CASE
 from pandaeval_lab.cli._gates import KEY, GateOutcome
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
@@ -22,37 +23,34 @@ _SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "\\`*_[]|@~:"}
 """Escapes of the characters that Markdown interprets (a colon makes links and emoji)."""
 
 
-def write_junit(target: TextIO, gates: Sequence[GateOutcome], summary: Summary, least: str) -> None:
-    """Write thresholds, failure groups and metrics as suites. A failure group fails from the severity ``least`` on."""
-    gated = {gate.key for gate in gates}
-    values = summary.values()
-    suites = {
-        "thresholds": gate_tests(gates),
-        "failures": [_group(group, least) for group in summary.groups],
-        "metrics": [_metric(key, value) for key, value in sorted(values.items()) if key not in gated],
-    }
-    write_suites(target, suites)
-
-
-def write_suites(
-    target: TextIO, suites: Mapping[str, Sequence[Element]], name: str = "pandaeval", prefix: str = "pandaeval "
+def write_junit(
+    target: TextIO,
+    gates: Sequence[GateOutcome],
+    summary: Summary,
+    least: str,
+    cases: Mapping[str, Sequence[Element]] | None = None,
 ) -> None:
-    """Write a JUnit document of suites, with test cases behind a ``prefix``."""
+    """Write ``cases``, thresholds, failure groups and, without cases, metrics as suites.
 
-    def counted(cases: Sequence[Element]) -> dict[str, str]:
-        failed, skipped = (str(sum(case.find(kind) is not None for case in cases)) for kind in ("failure", "skipped"))
-        return {"tests": str(len(cases)), "failures": failed, "errors": "0", "skipped": skipped}
-
-    root = Element("testsuites", {"name": for_xml(name), **counted([*chain.from_iterable(suites.values())])})
-    for of, cases in suites.items():
-        SubElement(root, "testsuite", {"name": for_xml(f"{prefix}{of}"), **counted(cases)}).extend(cases)
+    A failure group fails from the severity ``least`` on.
+    """
+    gated = {gate.key for gate in gates}
+    means = [_metric(key, value) for key, value in sorted(summary.values().items()) if key not in gated]
+    suites = {
+        **(cases or {"metrics": means}),
+        "thresholds": [_threshold(gate) for gate in gates if gate.key != KEY and not gate.key.startswith(CASE)],
+        "failures": [_group(group, least) for group in summary.groups],
+    }
+    root = Element("testsuites", {"name": "pandaeval", **_counted([*chain.from_iterable(suites.values())])})
+    for name, tests in suites.items():
+        SubElement(root, "testsuite", {"name": f"pandaeval {name}", **_counted(tests)}).extend(tests)
     indent(root)
     target.write('<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n")
 
 
-def gate_tests(gates: Iterable[GateOutcome]) -> list[Element]:
-    """Return a JUnit test per gate, except the gate of failure groups."""
-    return [_threshold(gate) for gate in gates if gate.key != KEY]
+def _counted(tests: Sequence[Element]) -> dict[str, str]:
+    failed, skipped = (str(sum(test.find(kind) is not None for test in tests)) for kind in ("failure", "skipped"))
+    return {"tests": str(len(tests)), "failures": failed, "errors": "0", "skipped": skipped}
 
 
 def _case(suite: str, name: str) -> Element:

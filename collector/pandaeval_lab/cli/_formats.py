@@ -12,7 +12,6 @@ import typer
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli._output import console
-from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.finding import Finder
 from pandaeval_lab.cli._ci import write_junit
@@ -20,7 +19,6 @@ from pandaeval_lab.cli._gates import with_groups
 from pandaeval_lab.cli._inputs import READ_LIMIT_S
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.cli._summary import MOST_FAILURES
-from pandaeval_lab.cli._tables import print_summary
 from pandaeval_lab.cli._writing import output_file, write_json_line
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.page import write_report
@@ -37,10 +35,23 @@ class _Output(Stage):
         self._target = held.enter_context(output_file(self._path))
 
 
-class Tables(_Output):
+class _StoreOutput(_Output):
+    """An output that reads the store of the run."""
+
+    def begin(self, files: TraceFiles) -> None:
+        self._folder = files.store.path
+
+    def finder(self) -> closing[Finder]:
+        return closing(Finder(self._folder, READ_LIMIT_S))
+
+
+class Tables(_StoreOutput):
     def finish(self, outcome: EvaluationOutcome) -> None:
+        from pandaeval_lab.cli._tables import print_summary  # other formats print no table
+
         out = console(file=self._target)
-        print_summary(outcome.summary, out, outcome.config.judge.model)
+        with self.finder() as finder:
+            print_summary(outcome.summary, finder, out, outcome.config.judge.model)
         for stage in outcome.stages:
             stage.show(out)
 
@@ -66,42 +77,34 @@ class JsonLines(_Output):
 class JUnit(_Output):
     def finish(self, outcome: EvaluationOutcome) -> None:
         least = outcome.config.gates.fail_on_error_severity or ""
-        write_junit(self._target, outcome.gates, outcome.summary, least)
+        cases = {name: tests for stage in outcome.stages for name, tests in stage.tests().items()}
+        write_junit(self._target, outcome.gates, outcome.summary, least, cases)
 
 
-class HtmlReport(_Output):
+class HtmlReport(_StoreOutput):
     def __init__(self, path: Path | None) -> None:
         super().__init__(path)
-        self._left_out: set[str] = set()
         self._others: list[tuple[str, Mapping[str, Any]]] = []
-
-    def begin(self, files: TraceFiles) -> None:
-        self._folder = files.store.path
-
-    def decided(self, conclusion: Conclusion) -> None:
-        self._left_out.update(conclusion.left_out)
 
     def take(self, result: Result, document: Mapping[str, Any]) -> None:
         if result.unit.level in ("trial", "task"):
             self._others.append((result.unit.id, document))
 
     def finish(self, outcome: EvaluationOutcome) -> None:
-        with closing(Finder(self._folder, READ_LIMIT_S)) as finder:
-            contents = write_report(self._target, finder, outcome.about, left_out=self._left_out, others=self._others)
+        with self.finder() as finder:
+            contents = write_report(self._target, finder, outcome.about, others=self._others)
         typer.echo(f"{self._path or 'report'}: {contents}", err=True)
 
 
-class SavedResults(_Output):
-    """Writes a line per result to a file, which is replaced only when complete."""
+class SavedResults(JsonLines):
+    """Writes results to a file, which is replaced only when complete."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path.with_name(f"{path.name}.part"))
         self._whole = path
 
-    def take(self, result: Result, document: Mapping[str, Any]) -> None:
-        self._target.write(result.to_json().decode() + "\n")
-
     def finish(self, outcome: EvaluationOutcome) -> None:
+        super().finish(outcome)
         self._target.close()
         Path(self._target.name).replace(self._whole)
 

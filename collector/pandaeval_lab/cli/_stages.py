@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import Element
 
 from rich.console import Console
 
@@ -47,6 +48,10 @@ class Stage:
 
     def gates(self, summary: Summary) -> Iterable[GateOutcome]:
         return ()
+
+    def tests(self) -> Mapping[str, Sequence[Element]]:
+        """Return JUnit test cases by suite."""
+        return {}
 
     def about(self) -> Mapping[str, Any]:
         """Return fields of the :class:`ReportOrigin`."""

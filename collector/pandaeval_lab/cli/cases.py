@@ -99,7 +99,7 @@ def from_trace(
     else:
         is_trace = len(id_) == 32 and all(sign in "0123456789abcdef" for sign in id_.lower())
         with api:
-            runs = kept(api, [id_.lower()] if is_trace else _members(api, id_))
+            runs = kept(api, [id_.lower()] if is_trace else members(api, id_))
         if runs is None:
             raise UserError(f"{id_}: its spans are no longer stored (store.keep_content, store.retention)")
     write_case(runs, id_, case or f"frozen-{id_[:32]}", description, config, output)
@@ -140,7 +140,7 @@ def failure_at_collector(group_id: str, api: ApiClient) -> tuple[dict[str, str],
     group = api.get(f"/incidents/{quote(group_id, safe='')}")
     for example in group["examples"]:
         session, last = example["session_id"], example["trace_id"]
-        runs = kept(api, [last] if session is None else _up_to(_members(api, session), last))
+        runs = kept(api, [last] if session is None else _up_to(members(api, session), last))
         if runs is not None:
             return {name: group[name] for name in ("metric", "label", "reason")}, runs
     raise UserError(
@@ -183,7 +183,7 @@ def _described(files: Sequence[str], is_wanted: Callable[[Trace], bool]) -> Runs
         return [describe(trace) for trace in run.traces() if is_wanted(trace)]
 
 
-def _members(api: ApiClient, session_id: str) -> list[str]:
+def members(api: ApiClient, session_id: str) -> list[str]:
     return [member["trace_id"] for member in api.get(f"/sessions/{quote(session_id, safe='')}")["members"]]
 
 

@@ -23,11 +23,14 @@ from pandaeval_collector.cli._options import file_option
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.config import Config, load
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli._recordings import recorded_judge, requests
+from pandaeval_lab.cli._sessions import print_sessions
 from pandaeval_lab.cli._summary import Summary
-from pandaeval_lab.cli._tables import print_sessions, print_things
-from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_lab.cli._tables import print_things
 
+_DATA = "data"
 _PATIENCE_S = 50.0
 """So long it waits until nothing is left to do."""
 
@@ -56,7 +59,7 @@ def demo(
         lines = saved.read_bytes()
         if keep is not None:
             keep.write_bytes(lines)
-        traces = _show([orjson.loads(line) for line in lines.splitlines()], out)
+        traces = _show(folder, [orjson.loads(line) for line in lines.splitlines()], out)
         out.print(f"{sent} requests, {traces} agent traces, {time.monotonic() - started:.1f} s")
         out.print(_NEXT.format(judge=_config().judge.model))
         if out.is_terminal and not once:
@@ -72,17 +75,16 @@ def _check_writable(path: Path | None) -> None:
         raise UserError(f"--keep {path}: {error.strerror or error}") from error
 
 
-def _show(results: Sequence[Mapping[str, Any]], out: Console) -> int:
+def _show(folder: Path, results: Sequence[Mapping[str, Any]], out: Console) -> int:
     summary = Summary()
-    with TraceFiles() as files:  # results do not contain how each run ended
-        files.add_all(requests())
-        summary.add_traces((trace.trace_id, trace.session_id, trace.error) for trace in files.traces())
     for result in results:
         summary.add(result)
-    out.print(Text(summary.headline, style="bold"))
-    print_sessions(summary.sessions_worst_first(), out)
-    print_things([result for result in results if result["metric"] == "correctness"], out)
-    return len(summary.trace_ids)
+    with contextlib.closing(Finder(folder / _DATA)) as finder:
+        summary.count(finder.connection())
+        out.print(Text(summary.headline, style="bold"))
+        print_sessions(finder, summary.units, out)
+        print_things([result for result in results if result["metric"] == "correctness"], out)
+        return finder.count(Wanted())
 
 
 def _config(**given: object) -> Config:
@@ -97,7 +99,7 @@ def _collector(folder: Path, results: Path) -> Collector:
         "close.quiet": "1s",
         "close.idle": "2s",
         "session.idle": "1s",
-        "store.path": str(folder / "data"),
+        "store.path": str(folder / _DATA),
         "exporters.jsonl.path": str(results),
     }
     return Collector(_config(**settings), os.environ)

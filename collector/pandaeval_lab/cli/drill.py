@@ -25,7 +25,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.show.view.texts import NONE, dollars, interval, number
 from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._judges import settings_of
-from pandaeval_lab.cli._tables import print_problems
+from pandaeval_lab.cli._problems import print_problems
 from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.cli.passk import write_lines
 from pandaeval_lab.drill.drill import Drill, chosen_faults

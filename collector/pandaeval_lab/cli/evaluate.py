@@ -27,20 +27,21 @@ from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._agreement import Agreement
 from pandaeval_lab.cli._baseline import BASELINE, BaselineStage
 from pandaeval_lab.cli._case_gates import CaseGates
-from pandaeval_lab.cli._cases import CaseStage, case_table, suite_of
+from pandaeval_lab.cli._cases import CaseStage, case_table
 from pandaeval_lab.cli._ci import add_summary, error_annotation
 from pandaeval_lab.cli._formats import FORMATS, ResultFormat, default_file
 from pandaeval_lab.cli._gates import GateOutcome, checked, unanswered
 from pandaeval_lab.cli._inputs import Inputs
 from pandaeval_lab.cli._names import check_asked, config_with_trials
+from pandaeval_lab.cli._problems import print_component_errors, print_problems
 from pandaeval_lab.cli._scenarios import Scenarios
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.cli._summary import Summary
-from pandaeval_lab.cli._tables import print_component_errors, print_problems
 from pandaeval_lab.cli._where import HELP as WHERE, TraceFilter, attribute_keys, parse_where
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.root_causes import RootCause, by_code
@@ -71,7 +72,6 @@ class EvaluateOptions:
         ),
     ] = None
     cases: Annotated[Path | None, file_option("Grade traces that are trials of the cases in this file.")] = None
-    cases_report: Annotated[Path | None, file_option("Write the trials of the cases to this file (JUnit XML).")] = None
     where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None
     baseline: Annotated[
         Path | None,
@@ -135,10 +135,11 @@ class Evaluation:
         if output is None and options.format == "html":
             output = default_file(sys.stdout.isatty())
         self._stages = [FORMATS[options.format](output), *outputs, Agreement()]
-        suite = suite or suite_of(options.cases, config, options.cases_report)
+        if suite is None and options.cases is not None:
+            suite = read_suite(options.cases, config.metrics.modules)
         if suite is not None:
             no_fail = case_gates is not None and case_gates.no_fail
-            cases = CaseStage(suite, options.cases_report, case_gates)
+            cases = CaseStage(suite, case_gates)
             self._stages += [cases, Scenarios(config, suite, cases.case_of_session, no_fail)]
         if where is not None:
             self._stages.append(TraceFilter(where))
@@ -218,6 +219,7 @@ class Evaluation:
         return grouped_by(judge, self._summary.failures)
 
     def _outcome(self, files: TraceFiles) -> EvaluationOutcome:
+        self._summary.count(files.store.reads.connection())
         gates = checked(self._config, self._summary)
         parts: dict[str, object] = {}
         for stage in self._stages:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
 
 import typer
 
@@ -16,7 +15,7 @@ from pandaeval_collector.cli._run_place import ApiClient, Place, placed
 from pandaeval_collector.cli._where_text import api_filters
 from pandaeval_collector.show.report.export import WRITERS, Subject
 from pandaeval_lab.cases.files import case_file, freeze
-from pandaeval_lab.cli.cases import hiding, kept
+from pandaeval_lab.cli.cases import hiding, kept, members
 
 _WHERE = "Export matching rows, such as failed=true,agent=NAME or time=7d..; default: all."
 _OF = "Subject of each row; incidents are failures by cause."
@@ -55,7 +54,7 @@ def export(
 
 def _rows(api: ApiClient, of: Subject, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if of == "incidents":
-        return iter(api.get("/incidents", **asked, limit=500)["incidents"])
+        return api.pages("/incidents", rows="incidents", **asked, limit=200)
     order = {"order": "newest"} if of == "traces" else {}
     query: dict[str, Any] = {**asked, **order, "limit": 200}
     return api.pages(f"/{of}", **query)
@@ -69,8 +68,7 @@ def _runs(api: ApiClient, of: Subject, asked: dict[str, Any]) -> Iterator[list[s
         elif row["session_id"] is None:
             yield [row["worst"]["trace_id"]] if row["worst"] else []
         else:
-            session = api.get(f"/sessions/{quote(row['session_id'], safe='')}")
-            yield [member["trace_id"] for member in session["members"]]
+            yield members(api, row["session_id"])
 
 
 def _spans(api: ApiClient, of: Subject, asked: dict[str, Any]) -> Iterator[bytes]:

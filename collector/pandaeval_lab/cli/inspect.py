@@ -18,7 +18,7 @@ from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.show.report.detail import describe, in_order
 from pandaeval_lab.cli._inputs import Inputs
-from pandaeval_lab.cli._tables import print_component_errors, print_problems
+from pandaeval_lab.cli._problems import print_component_errors, print_problems
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Captured, OtherResult, Span, Trace
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import sqlite3
 import time
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ from pandaeval_collector.cli._config import StoreConfig, opened_store
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import file_argument, output_option
 from pandaeval_collector.cli._output import print_table
+from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label, unclear_first
 from pandaeval_collector.labels.rates import pass_rates
 from pandaeval_collector.show.view.texts import NONE, interval, number
@@ -162,6 +164,26 @@ def export(
         typer.echo(text, nl=False)
     else:
         save(out, text)
+
+
+@labels.command("dismiss")
+@at_collector
+def dismiss(
+    metric: Annotated[str, typer.Argument(help="Metric of the finding, such as trace.response.")],
+    trace: Annotated[str, typer.Option(metavar="ID", help="ID of the trace; of a turn, TRACE_ID:SPAN_ID.")] = "",
+    session: Annotated[str, typer.Option(metavar="ID", help="ID of the session.")] = "",
+    comment: Annotated[str, typer.Option(help="Why the finding is false.")] = "",
+    undo: Annotated[bool, typer.Option("--undo", help="Count a dismissed finding again.")] = False,
+    *,
+    api: ApiClient,
+) -> None:
+    """Dismiss a false finding of code, so that it counts nowhere.
+
+    The command works at a running collector. Give --trace or --session."""
+    about = {"trace_id": trace or None, "session_id": session or None, "metric": metric}
+    with api:
+        api.post("/dismissals", {**about, "annotator": getpass.getuser(), "comment": comment, "undone": undo})
+    typer.echo("counted again" if undo else "dismissed", err=True)
 
 
 @labels.command("rates")

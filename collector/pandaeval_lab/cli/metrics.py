@@ -54,7 +54,7 @@ def metrics(
     show([_facts(each, bands) for each in known.values()], _METRICS, format_)
 
 
-def whys(metric: Metric[Any, Any]) -> tuple[Why, ...]:
+def whys(metric: Metric) -> tuple[Why, ...]:
     can = {*metric.unscored, Why.METRIC_ERROR}
     if metric.level in ("trace", "turn", "trial"):
         can.add(Why.INCOMPLETE_TRACE)
@@ -65,12 +65,12 @@ def whys(metric: Metric[Any, Any]) -> tuple[Why, ...]:
     return tuple(why for why in Why if why in can)
 
 
-def description(metric: Metric[Any, Any]) -> str:
+def description(metric: Metric) -> str:
     """Return a metric's description: question, text, ``Scale:`` and ``Source:`` lines."""
     return (metric.about or sys.modules[metric.evaluate.__module__].__doc__ or metric.question).strip()
 
 
-def _facts(metric: Metric[Any, Any], bands: Bands | None) -> dict[str, Any]:
+def _facts(metric: Metric, bands: Bands | None) -> dict[str, Any]:
     return {
         "key": metric.key,
         "name": metric.name,

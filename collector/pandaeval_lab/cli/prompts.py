@@ -39,7 +39,7 @@ from pandaeval_lab.running import simulated
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai
 
-AnyMetric = JudgedMetric[Any, Any]
+AnyMetric = JudgedMetric
 V = TypeVar("V", bound=Verdict)
 _RECORD = "(the record of the run)"
 _FAILURES = "(the failures, each with its number, label and reason)"
@@ -118,7 +118,7 @@ def _first_session(name: str) -> list[Trace]:
     return [found[0], *(trace for trace in found[1:] if session is not None and trace.session_id == session)]
 
 
-def sent(metric: AnyMetric, traces: Sequence[Trace], guidance: Guidance) -> Iterator[tuple[Rubric[Any], str]]:
+def sent(metric: AnyMetric, traces: Sequence[Trace], guidance: Guidance) -> Iterator[tuple[Rubric, str]]:
     """Yield each question of the metric with rulings, messages and schema as text.
 
     Placeholders replace earlier extractions.
@@ -167,7 +167,7 @@ def _packed(trace: Trace | None) -> Pack:
 def of_failures() -> Mapping[str, str]:
     packed = Pack(_FAILURES, "CODE", "", 0, ())
     texts: dict[str, str] = {}
-    rubrics: Mapping[str, Rubric[Any]] = {"number of failures": grouping.RUBRIC, "number of groups": same_cause.RUBRIC}
+    rubrics: Mapping[str, Rubric] = {"number of failures": grouping.RUBRIC, "number of groups": same_cause.RUBRIC}
     for number, rubric in rubrics.items():
         text = _written(packed, rubric, {number: "(how many there are)"})
         texts[rubric.name] = f"=== failures: {rubric.name}, version {rubric.version} ===\n\n{text}"
@@ -181,7 +181,7 @@ def _of_user() -> str:
     )
 
 
-def _written(packed: Pack, rubric: Rubric[Any], given: Mapping[str, Any] | None) -> str:
+def _written(packed: Pack, rubric: Rubric, given: Mapping[str, Any] | None) -> str:
     parts = [f"--- {message['role']} ---\n{message['content']}\n" for message in messages(packed, rubric, given)]
     again = repair("(what is wrong with the reply)")
     schema = json.dumps(response_format(rubric), ensure_ascii=False, indent=1)

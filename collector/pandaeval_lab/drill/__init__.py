@@ -1,4 +1,4 @@
 """Plants known faults into good runs, and counts how many of them the metrics notice.
 
-Imports replay.
+Imports passk, replay.
 """

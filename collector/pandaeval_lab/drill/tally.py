@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 from pandaeval_collector.analysis.stats.quantiles import normal_quantile, wilson
 from pandaeval_collector.base.result import Result
 from pandaeval_lab.drill.fault import Fault, Planted
+from pandaeval_lab.passk.gate import p_value
 
 LEVEL = 0.05
 """How often all comparisons with an earlier drill together may report a drop where nothing has changed."""
@@ -141,10 +140,9 @@ class NoticedLess:
     now: NoticedShare
 
     @property
-    def standard_score(self) -> float:
-        pooled = (self.before.hits + self.now.hits) / (self.before.n + self.now.n)
-        error = math.sqrt(pooled * (1.0 - pooled) * (1.0 / self.before.n + 1.0 / self.now.n))
-        return (self.before.hits / self.before.n - self.now.hits / self.now.n) / error if error else 0.0
+    def p(self) -> float:
+        """The one-sided p-value of so few detections under no change."""
+        return p_value([((self.before.n, self.before.hits), (self.now.n, self.now.hits))])
 
     @property
     def told(self) -> str:
@@ -155,8 +153,7 @@ class NoticedLess:
 
 
 def drops(before: Mapping[str, Any], now: Tally) -> list[NoticedLess]:
-    """Find credible drops since an earlier :meth:`Tally.to_dict`, by one-sided two-proportion tests that share
-    :data:`LEVEL`.
+    """Find credible drops since an earlier :meth:`Tally.to_dict`, by exact tests that share :data:`LEVEL`.
 
     Raises ``KeyError`` and ``TypeError`` for other objects.
     """
@@ -169,5 +166,4 @@ def drops(before: Mapping[str, Any], now: Tally) -> list[NoticedLess]:
         for metric, share in told["by_metric"].items()
         if share["n"]
     ]
-    limit = NormalDist().inv_cdf(1.0 - LEVEL / max(1, len(pairs)))
-    return [pair for pair in pairs if pair.standard_score > limit]
+    return [pair for pair in pairs if pair.p <= LEVEL / len(pairs)]

@@ -31,7 +31,7 @@ def trial_metric(
     version: str = "1",
     unscored: tuple[Why, ...] = (),
     ask: Callable[[Trial, Judge], Awaitable[Finding | None]] | None = None,
-    rubric: Rubric[Any] | None = None,
+    rubric: Rubric | None = None,
 ) -> TrialMetric | JudgedTrialMetric:
     """Declare the metric of a grader's file: named like the file, its question is the docstring's first line.
 

@@ -215,26 +215,18 @@ def repeated(correct: Sequence[Mapping[str, Any]]) -> Iterator[Result]:
 
 def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
     """Make JSON-ready results over all cases; ``metadata.case`` is ``None``."""
+    settings = {"metric": found.trials.metric, "per": found.trials.per}
     for each in found.suite:
-        for metric, mean in ((AT, each.at), (POW, each.pow)):
+        for metric, estimates in ((AT, each.at), (POW, each.pow)):
+            about = asdict(estimates)
+            score = about.pop("value")
             yield {
                 "metric": metric,
                 "level": "task",
-                "outcome": "unscored" if mean.value is None else "scored",
-                "score": mean.value,
+                "outcome": "unscored" if score is None else "scored",
+                "score": score,
                 "label": each.label,
-                "metadata": {
-                    "case": None,
-                    "k": each.k,
-                    "metric": found.trials.metric,
-                    "per": found.trials.per,
-                    "cases": mean.cases,
-                    "of": mean.of,
-                    "mean": mean.mean,
-                    "ci_low": mean.ci_low,
-                    "ci_high": mean.ci_high,
-                    "method": mean.method,
-                },
+                "metadata": {"case": None, "k": each.k, **settings, **about},
             }
 
 

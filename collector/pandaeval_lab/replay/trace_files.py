@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sqlite3
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -21,11 +20,9 @@ from pandaeval_lab.replay.replay import BATCH, batches
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.session import may_be_linked
+from pandaeval_otel.normal.trace import is_genai
 from pandaeval_otel.wire.fragments import MalformedOtlpError
 from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
-
-_SERVICE = re.compile(rb"\x0cservice\.name\x12.\x0a(.)", re.DOTALL)
-"""Matches the length of a service's encoded name, before the name."""
 
 
 @dataclass(slots=True)
@@ -62,8 +59,6 @@ class TraceFiles:
         self._waiting: list[Chunk] = []
         self._linked: set[bytes] = set()
         """Ids of traces that may continue others."""
-        self._services: set[bytes] = set()
-        """The first services: at least two, if there are several."""
 
     def __enter__(self) -> TraceFiles:
         return self
@@ -97,9 +92,6 @@ class TraceFiles:
             self.read.stored_bytes += len(fragment.chunk)
             if may_be_linked(fragment.chunk):
                 self._linked.add(fragment.trace_id)
-            if len(self._services) < 2:
-                found = _SERVICE.finditer(fragment.chunk)
-                self._services.update(fragment.chunk[at.end() : at.end() + at[1][0]] for at in found)
         if len(self._waiting) >= BATCH:
             self._flush()
 
@@ -124,9 +116,8 @@ class TraceFiles:
 
     def chains(self) -> Forward:
         self._flush()
-        are_several = len(self._services) > 1
-        some = (each for each in self._due() if are_several or each.trace_id in self._linked)
-        return Forward(map(LinkedTrace.of, self._built(some, lambda _: None)) if are_several or self._linked else ())
+        linked = (each for each in self._due() if each.trace_id in self._linked)
+        return Forward(self._links(linked), lambda: self._links(self._due()))
 
     def due(self) -> Iterator[Sequence[DueTrace]]:
         self._flush()
@@ -134,6 +125,9 @@ class TraceFiles:
 
     def closing(self, touched: Collection[str]) -> Collection[str]:
         return touched
+
+    def _links(self, due: Iterable[DueTrace]) -> Iterator[LinkedTrace]:
+        return map(LinkedTrace.of, filter(is_genai, self._built(due, lambda _: None)))
 
     def _built(self, due: Iterable[DueTrace], on_problem: Callable[[str], None]) -> Iterator[Trace]:
         for each in due:

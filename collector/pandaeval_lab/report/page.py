@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TextIO
 
@@ -64,28 +64,25 @@ def write_report(
     about: ReportOrigin,
     wanted: Wanted | None = None,
     *,
-    left_out: Collection[str] = (),
     others: Iterable[tuple[str, Mapping[str, Any]]] = (),
     on_read: Callable[[int, int], None] = lambda read, total: None,
 ) -> str:
     """Write the sessions with a trace that fits ``wanted``, and return a sentence on the size.
 
-    ``left_out``: ids of hidden traces; ``others``: further results. ``on_read`` gets the number of traces read, and of
-    all.
+    ``others``: further results. ``on_read`` gets the number of traces read, and of all.
     """
-    index, rows = _collected(finder, wanted or Wanted(), left_out)
+    index, rows = _collected(finder, wanted or Wanted())
     size = write_page(out, _index(index, about, others), _details(finder, rows[:MAX_DETAILED], on_read))
     sessions = len({row.session for row in rows} - {None})
     return f"{many(sessions, 'session')}, {many(len(rows), 'trace')}, {size / 1e6:.1f} MB; open it in a browser"
 
 
-def _collected(finder: Finder, wanted: Wanted, left_out: Collection[str]) -> tuple[LiveIndex, list[Listed]]:
+def _collected(finder: Finder, wanted: Wanted) -> tuple[LiveIndex, list[Listed]]:
     index, shown_rows = LiveIndex(), list[Listed]()
     for unit in every(finder.sessions, wanted):
         rows = [] if unit.worst is None else [unit.worst]
         if unit.id is not None and (session := finder.session(unit.id)) is not None:
             rows = session[1]
-        rows = [row for row in rows if row.facts["id"] not in left_out]
         if rows:
             index.unit(unit, rows)
             shown_rows += rows

@@ -21,6 +21,7 @@ from pandaeval_lab.cases.model import Case
 from pandaeval_lab.cases.trial import RUN_ERROR, RUN_SCOPE, SIMULATED, SIMULATOR_FAILED, TURN
 from pandaeval_lab.running.agent import AgentError, RunContext, Talk, TurnLog
 from pandaeval_lab.running.simulated import ENDED, SimulatedUser, Simulator
+from pandaeval_lab.running.taps import Tap, connect
 from pandaeval_lab.running.tool_loop import content_of
 from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_case, using_session
 from pandaeval_otel.base import semconv
@@ -31,28 +32,37 @@ _MOST_ANSWER, _MOST_ERROR = 4 << 20, 2000
 
 
 class Tracing:
-    """Sends spans to a collector at ``endpoint``. ``here``: add our processors to the providers of this process."""
+    """Sends spans to a collector at ``endpoint``. ``here``: also those of the providers of this process."""
 
     def __init__(self, endpoint: str, here: bool) -> None:
-        self._spans, provider = PandaEvalSpanProcessor(endpoint=endpoint), trace.get_tracer_provider()
-        if not here or not isinstance(provider, TracerProvider):
-            provider = TracerProvider()
-            if here:
-                trace.set_tracer_provider(provider)
-        provider.add_span_processor(self._spans)
-        self._logs = None
+        self._spans = PandaEvalSpanProcessor(endpoint=endpoint)
+        self._logs: PandaEvalLogProcessor | None = None
+        self._taps: list[Tap] = []
         if here:
-            logs = _logs.get_logger_provider()
-            if not isinstance(logs, LoggerProvider):
-                logs = LoggerProvider()
-                _logs.set_logger_provider(logs)
             self._logs = PandaEvalLogProcessor(endpoint=endpoint)
-            logs.add_log_record_processor(self._logs)
+            provider = self._connected(self._logs)
+        else:
+            provider = TracerProvider()
+            provider.add_span_processor(self._spans)
         self._tracer = provider.get_tracer(RUN_SCOPE)
         self.flush = self._spans.force_flush
 
+    def _connected(self, logs: PandaEvalLogProcessor) -> TracerProvider:
+        """Connect all providers of this process, and return the global provider of spans."""
+        provider = trace.get_tracer_provider()
+        if not isinstance(provider, TracerProvider):
+            provider = TracerProvider()
+            trace.set_tracer_provider(provider)
+        if not isinstance(_logs.get_logger_provider(), LoggerProvider):
+            _logs.set_logger_provider(LoggerProvider())
+        self._taps += connect(TracerProvider, "add_span_processor", self._spans)
+        self._taps += connect(LoggerProvider, "add_log_record_processor", logs)
+        return provider
+
     def close(self) -> None:
         """Stop sending. Later spans of this process are dropped."""
+        for tap in self._taps:
+            tap.target = None
         self._spans.shutdown()
         if self._logs is not None:
             self._logs.shutdown()
@@ -181,6 +191,12 @@ class Attempted:
     has_ended: bool = False
 
 
+def _is_cancelled() -> bool:
+    """Return whether somebody cancelled this task. An agent may raise ``CancelledError`` itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 async def unless_interrupted(work: Awaitable[object]) -> bool:
     """Await work. Returns ``False`` after an interruption."""
     try:
@@ -235,7 +251,9 @@ class CaseAttempts:
                 try:
                     talk = talk or self.begin(attempt)
                     answer = await self._answer(talk, said, about, end - time.monotonic())
-                except Exception as error:  # noqa: BLE001 - its class is the user's code
+                except (Exception, SystemExit, asyncio.CancelledError) as error:
+                    if _is_cancelled():
+                        raise
                     why = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
                     attempt.error = why[:_MOST_ERROR]
                 ended = time.time_ns()

@@ -15,7 +15,7 @@ from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 
 
 def _spin() -> None:
-    LIMIT.step("trace.slow")
+    LIMIT.step = "trace.slow"
     while True:
         pass
 

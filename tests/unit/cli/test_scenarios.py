@@ -131,7 +131,8 @@ def test_a_run_fails_by_its_scenarios_and_says_so_everywhere(tmp_path: Path) -> 
     runs += [run(n, case="other", trial=str(n), session=f"other/{n}") for n in (5, 6)]
     (tmp_path / "suite.yaml").write_text(SUITE)
     words = ["evaluate", str(write(tmp_path / "runs.jsonl", runs)), "--cases", str(tmp_path / "suite.yaml")]
-    done = CliRunner().invoke(app, [*words, "--cases-report", str(tmp_path / "cases.xml")])
+    done = CliRunner().invoke(app, words)
+    CliRunner().invoke(app, [*words, "--format", "junit", "--output", str(tmp_path / "cases.xml")])
     assert done.exit_code == 1, done.output
     failed = [line for line in done.output.splitlines() if line.startswith("failed: ")]
     assert len(failed) == 2, failed

@@ -102,7 +102,7 @@ class TestStore:
         change(folder, "PRAGMA user_version = 3")
         told = run("store", "verify", "--store", str(folder))
         assert told.exit_code == 2
-        assert "schema version 3, this program" in told.output
+        assert "schema version 3, but this program" in told.output
 
 
 class TestDoctor:

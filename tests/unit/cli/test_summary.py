@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli._output import console
-from pandaeval_collector.show.view.results import ResultView
-from pandaeval_lab.cli._summary import SessionSummaryRow, Summary
-from pandaeval_lab.cli._tables import print_summary
+from pandaeval_lab.cli._summary import Summary
+from pandaeval_otel.model import Trace
+from support.judged import trace
+from support.reports import result as made, tables
 
 
 def result(trace: int, score: float | None, **facts: Any) -> dict[str, Any]:
@@ -34,33 +35,36 @@ def result(trace: int, score: float | None, **facts: Any) -> dict[str, Any]:
     }
 
 
-def test_traces_are_counted_and_those_without_a_session_have_rows() -> None:
-    summary = Summary()
-    for number in range(4000):
-        summary.add(result(number, (number * 7919 % 4000) / 4000, session_id=None))
-    rows = summary.sessions_worst_first()
-    assert [row.rank[1] for row in rows[:3]] == [0.0, 1 / 4000, 2 / 4000]
-    assert len(summary.trace_ids) == len(rows) == sum(row.traces for row in rows) == 4000
-    assert summary.headline == "not judged: 0 of 4,000 traces have findings"
+def _run(number: int, session: str | None, agent: str = "desk") -> Trace:
+    return replace(trace(), trace_id=f"{number:032x}", session_id=session, agent=agent)
+
+
+def test_traces_without_a_session_have_rows_and_more_rows_are_counted() -> None:
+    runs = [_run(number, None) for number in range(50)]
+    told = tables(runs, [made(run, "coherence", number / 100 + 0.5) for number, run in enumerate(runs)])
+    rows = [line.split() for line in told.splitlines() if line.startswith("trace ")]
+    assert len(rows) == 40
+    assert [row[4] for row in rows[:3]] == ["0.50", "0.51", "0.52"]
+    assert "not judged: 0 of 50 traces have findings" in told
+    assert "… and 10 more" in told
 
 
 def test_sessions_are_ranked_by_their_worst_signal_and_unscored_ones_come_last() -> None:
-    summary = Summary()
-    summary.add(result(0, 0.9))
-    summary.add(result(1, 0.8, metadata={"calibrated": 0.1}))
-    summary.add(result(2, None))
-    assert [row.session_id for row in summary.sessions_worst_first()] == ["s1", "s0", "s2"]
+    runs = [_run(number, f"s{number}") for number in range(3)]
+    scores: list[Any] = [0.9, Score(0.8, "because", {"calibrated": 0.6}), Unscored(Why.NO_CONTENT, "nothing")]
+    told = tables(runs, [made(run, "coherence", score) for run, score in zip(runs, scores, strict=True)])
+    assert [line.split()[0] for line in told.splitlines() if line.startswith("s") and line[1].isdigit()] == [
+        *("s1", "s0", "s2")
+    ]
 
 
 def test_control_characters_are_written_out() -> None:
-    summary = Summary()
-    summary.add(result(0, 0.5, agent="\x1b[31mred\u202e", session_id="[bold]x[/bold]"))
-    out = io.StringIO()
-    print_summary(summary, console(file=out))
-    assert "\x1b" not in out.getvalue()
-    assert "\u202e" not in out.getvalue()
-    assert "\\x1b[31mred" in out.getvalue()
-    assert "[bold]x[/bold]" in out.getvalue()
+    run = _run(0, "[bold]x[/bold]", "\x1b[31mred\u202e")
+    told = tables([run], [made(run, "coherence", 0.5)])
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+    assert "\\x1b[31mred" in told
+    assert "[bold]x[/bold]" in told
 
 
 def _stored(number: int, error: str | None) -> str:
@@ -103,25 +107,11 @@ def test_a_run_that_broke_stands_above_the_others_and_says_so(tmp_path: Path) ->
 
 def test_at_80_columns_ids_are_whole_and_the_cause_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    summary = Summary()
-    for number, metric in enumerate(("tool_loop", "response", "coherence")):
-        failed = {"success": False, "score": 0.1} if metric != "coherence" else {}
-        summary.add(result(number, 0.9, metric=metric, session_id="a-session-with-a-name", agent="a" * 40) | failed)
-    out = io.StringIO()
-    print_summary(summary, console(file=out))
-    lines = out.getvalue().splitlines()
+    run = _run(0, "a-session-with-a-name", "a" * 40)
+    lines = tables([run], [made(run, "tool_loop", 0.1), made(run, "coherence", 0.9)]).splitlines()
     assert max(map(len, lines)) <= 80
     at = next(at for at, line in enumerate(lines) if line.startswith("a-session-with-a-name"))
-    assert lines[at + 1].strip() == "trace.tool_loop: because"
-
-
-def test_where_no_run_broke_nothing_is_said_of_it() -> None:
-    summary = Summary()
-    summary.add(result(0, 0.0, success=False))
-    out = io.StringIO()
-    print_summary(summary, console(file=out))
-    assert "coherence: because" in out.getvalue()
-    assert "run failed" not in out.getvalue()
+    assert lines[at + 1].strip() == "trace.tool_loop 0.10 (fail): as composed"
 
 
 def judged(outcome: str, why: str | None, kind: str = "llm", reason: str = "nobody there") -> dict[str, Any]:
@@ -149,19 +139,3 @@ def test_a_judge_that_never_answered_is_told_of(results: list[dict[str, Any]], t
     for each in results:
         summary.add(each)
     assert summary.silence == told
-
-
-def cell(metric: str, score: float, success: bool | None, label: str = "", inline: bool = False) -> ResultView:
-    return ResultView(metric, "scored", score, score, success, label, None, "because", "desk", inline)
-
-
-def test_no_worst_number_stands_beside_that_there_is_no_problem() -> None:
-    row = SessionSummaryRow("s", 1)
-    row.note(cell("coherence", 0.0, None))
-    assert row.shown is not None, "it is what is told of"
-    row.reliability = cell("agent_reliability", 0.95, True, "no_problem_found", inline=True)
-    row.note(row.reliability, of_session=True)
-    assert row.found.startswith("no problem found")
-    assert row.shown is None
-    row.note(cell("response", 0.0, False))
-    assert (row.shown, row.found) == (row.worst, "response: because")

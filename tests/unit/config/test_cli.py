@@ -221,9 +221,8 @@ def test_text_is_made_safe_for_a_terminal() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("judge: {when: suspicious}", "judge.when: suspicious changes nothing while judge.sample is 1"),
         ("judge: {models: {trace.confidense: m}}", "judge.models.trace.confidense: unknown metric"),
-        ("judge: {only: {agents: [a]}}", "agents is not an attribute; write gen_ai.agent.name"),
+        ("judge: {only: {agents: [a]}}", "has agents, which was removed. Write attributes directly in `judge.only`."),
     ],
 )
 def test_what_a_judge_is_asked_about_is_checked(run: Run, tmp_path: Path, text: str, message: str) -> None:
@@ -233,8 +232,8 @@ def test_what_a_judge_is_asked_about_is_checked(run: Run, tmp_path: Path, text: 
     assert message in err
 
 
-def test_a_share_of_what_is_not_suspicious_is_fine(run: Run, tmp_path: Path) -> None:
+def test_a_share_of_some_traces_is_fine(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
-    path.write_text("judge: {when: suspicious, sample: 0.05, only: {tenant: [gold]}}\n")
+    path.write_text("judge: {sample: 0.05, only: {tenant: [gold]}}\n")
     _, err = run("config", "check", str(path))
     assert not err

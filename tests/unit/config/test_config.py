@@ -207,7 +207,7 @@ def test_bad_variables_are_told_with_their_names() -> None:
         "CLOSE_IDLE: is not read; write PANDAEVAL_CLOSE__IDLE, with two underscores below a section",
         "CLOSE__QIET: unknown key; did you mean PANDAEVAL_CLOSE__QUIET?",
         'CLOSE__QUIET: "ten" is not a duration; write 10s, 15m or 24h',
-        "EXPORTERS__OTLP_ENDPOINT: unknown key; known here: jsonl, kafka, otlp, prometheus",
+        "EXPORTERS__OTLP_ENDPOINT: unknown key; known here: jsonl, kafka, otlp, prometheus, webhook",
         "JUDGE__MODELS: is not valid YAML: while parsing a flow node, expected the node content, "
         "but found '<stream end>'",
         "LATE late.windo: unknown key; did you mean window?",

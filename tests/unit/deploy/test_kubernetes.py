@@ -140,6 +140,41 @@ def test_the_charts_page_is_up_to_date() -> None:
     assert README.read_text() == readme()
 
 
+def test_an_upgrade_changes_no_field_that_kubernetes_refuses_to_change() -> None:
+    """The values are those of version 0.1.0."""
+    stateful = _by_kind(_documents(GATEWAY.read_text()), "StatefulSet")
+    spec, (claim,) = stateful["spec"], stateful["spec"]["volumeClaimTemplates"]
+    labels = {"app.kubernetes.io/name": "pandaeval", "app.kubernetes.io/instance": "pandaeval"}
+    assert stateful["metadata"]["name"] == "pandaeval"
+    assert (spec["serviceName"], spec["podManagementPolicy"]) == ("pandaeval-headless", "Parallel")
+    assert spec["selector"] == {"matchLabels": labels}
+    assert claim == {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "20Gi"}}},
+    }
+
+
+def test_the_upgrade_notes_of_the_chart_name_what_the_chart_creates() -> None:
+    notes = readme().partition("## Upgrade")[2].partition("## Values")[0]
+    stateful = _by_kind(_documents(GATEWAY.read_text()), "StatefulSet")
+    name, (claim,) = stateful["metadata"]["name"], stateful["spec"]["volumeClaimTemplates"]
+    assert set(re.findall(r"statefulset (\w+)", notes)) == {name}
+    assert set(re.findall(r"pvc ([a-z-]+)-(?:\d|NUMBER)", notes)) == {f"{claim['metadata']['name']}-{name}"}
+    (selected,) = re.findall(r"pvc -l (\S+)=(\S+)", notes)
+    assert selected in stateful["spec"]["selector"]["matchLabels"].items()
+    for value in re.findall(r"`([a-z]+(?:\.[a-zA-Z]+)+)`", notes):
+        found: Any = read(CHART / "values.yaml")
+        for part in value.split(".")[: 1 if value.startswith("config.") else None]:
+            found = found[part]
+
+
+def test_each_documented_upgrade_takes_new_defaults_of_the_chart() -> None:
+    pages = [README, *(DEPLOY.parent / "docs").rglob("*.md")]
+    commands = [each for page in pages for each in re.findall(r"^helm upgrade (?:.*\\\n)*.*$", page.read_text(), re.M)]
+    assert len(commands) >= 3
+    assert [command for command in commands if "--reset-then-reuse-values" not in command] == []
+
+
 def test_the_schema_of_values_fits_them() -> None:
     check("check_jsonschema", "--schemafile", CHART / "values.schema.json", CHART / "values.yaml")
 

@@ -29,7 +29,7 @@ class Named(JsonlExporter):
 
 def test_ours_are_found_with_their_settings() -> None:
     known = {way.name: way for way in ways()}
-    assert {*known} == {"jsonl", "kafka", "otlp", "prometheus"}
+    assert {*known} == {"jsonl", "kafka", "otlp", "prometheus", "webhook"}
     assert known["jsonl"].settings is Jsonl
     assert known["prometheus"].make is None, "it is asked, and sends nothing"
     for name, way in known.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, replace
-from typing import Any
 
 import pytest
 
@@ -29,7 +28,7 @@ RUBRIC = CONFIDENCE.rubrics[-1]
 
 SECRET = b"s" * 32
 JUDGED: list[TraceMetric] = [m for m in registry().values() if m.kind == "llm" and m.level == "trace"]
-RUBRICS: list[Rubric[Any]] = list({rubric.name: rubric for metric in JUDGED for rubric in metric.rubrics}.values())
+RUBRICS: list[Rubric] = list({rubric.name: rubric for metric in JUDGED for rubric in metric.rubrics}.values())
 BEST = {
     "task_completion": {"answered": "yes", "taken": "yes", "reason": "Perfect.", "verdict": 1.0},
     "step_efficiency": {"reason": "Short.", "level": "none"},
@@ -189,7 +188,7 @@ class TestWhatTheJudgeIsShown:
 
 class TestWhatTheJudgeMaySay:
     @pytest.mark.parametrize("rubric", RUBRICS, ids=lambda rubric: rubric.name)
-    def test_the_reason_comes_before_the_score_and_the_probe_and_the_code_last(self, rubric: Rubric[Any]) -> None:
+    def test_the_reason_comes_before_the_score_and_the_probe_and_the_code_last(self, rubric: Rubric) -> None:
         found = shape(rubric)
         names = list(found["properties"])
         assert names[-2:] == ["instructed", "echo"]

@@ -17,6 +17,7 @@ from pandaeval_otel.processor.settings import VARIABLES
 from support.api_page import document
 from support.commands import whole
 from support.own_metrics import ATTRIBUTES, instruments, prometheus_name
+from support.upgrade_page import named_now
 
 ROOT = Path(__file__).parents[3]
 _PAGES = [
@@ -60,7 +61,7 @@ def _name(page: Path) -> str:
 
 @pytest.mark.parametrize("page", _PAGES, ids=_name)
 def test_commands_and_options_exist(page: Path) -> None:
-    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    text = named_now(page).replace("\\\n", " ")
     for words, rest in _CALL.findall(text):
         first, *more = words.split()
         path = (first, *more) if (first, *more) in _COMMANDS else (first,)
@@ -71,7 +72,7 @@ def test_commands_and_options_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", _PAGES, ids=_name)
 def test_configuration_keys_exist(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
+    text = named_now(page)
     named = set(re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)(?::[^`]*)?`", text))
     wrong = {name for name in named if name.split(".")[0] in _SECTIONS and not _is_key(name)}
     assert wrong - _FOREIGN - set(registry((GRADERS,))) == set()
@@ -86,38 +87,38 @@ def _is_key(name: str) -> bool:
 def test_variables_exist(page: Path) -> None:
     known = {f"PANDAEVAL_{key.replace('.', '__').upper()}" for key in _KEYS} | set(VARIABLES)
     known |= {"PANDAEVAL_DATA", "PANDAEVAL_URL", "PANDAEVAL_TOKEN", "PANDAEVAL_INCOMING_TOKEN", "PANDAEVAL_MOCKS"}
-    for variable in re.findall(r"\bPANDAEVAL_[A-Z_]*[A-Z]\b", page.read_text(encoding="utf-8")):
+    for variable in re.findall(r"\bPANDAEVAL_[A-Z_]*[A-Z]\b", named_now(page)):
         assert any(variable == name or variable.startswith(f"{name}__") for name in known), variable
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=_name)
 def test_paths_of_the_repository_exist(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
+    text = named_now(page)
     for path in re.findall(r"(?<![\w/.-])((?:deploy|collector|docs|tests)/[\w/.-]*\w)", text):
         assert list(ROOT.glob(f"{path}*")), path
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=_name)
 def test_options_without_a_command_exist(page: Path) -> None:
-    named = set(re.findall(r"`(--[a-z][a-z-]*)", page.read_text(encoding="utf-8")))
+    named = set(re.findall(r"`(--[a-z][a-z-]*)", named_now(page)))
     assert named <= set().union(*_COMMANDS.values(), _FOREIGN_OPTIONS)
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=_name)
 def test_operations_of_the_api_exist(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
+    text = named_now(page)
     for path in re.findall(r"/api/v1(/[\w/{}.-]*\w)", text):
         assert any(re.fullmatch(each, path) for each in _OPERATIONS), path
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=_name)
 def test_metrics_and_labels_of_prometheus_exist(page: Path) -> None:
-    named = set(re.findall(r"(?<![\w/.-])(pandaeval_[a-z_]+)\b(?![/.-])", page.read_text(encoding="utf-8")))
+    named = set(re.findall(r"(?<![\w/.-])(pandaeval_[a-z_]+)\b(?![/.-])", named_now(page)))
     assert {name for name in named if name.removeprefix("pandaeval_") not in _LABELS} <= _SERIES | _OTHER
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=_name)
 def test_attributes_and_entry_points_exist(page: Path) -> None:
-    for name in set(re.findall(r"`(pandaeval(?:\.[a-z_]+)+)\b", page.read_text(encoding="utf-8"))):
+    for name in set(re.findall(r"`(pandaeval(?:\.[a-z_]+)+)\b", named_now(page))):
         prefix = name.rpartition(".")[0]
         assert name in _SOURCES or f"{prefix}.{{" in _SOURCES, name

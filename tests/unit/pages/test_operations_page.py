@@ -12,9 +12,10 @@ from pandaeval_collector.config._tree import keys
 from pandaeval_collector.show.api.live_page import runbook_page
 from support.deploy import DEPLOY, ROOT, read
 from support.own_metrics import ATTRIBUTES, PAGE, instruments, prometheus_name, written
+from support.upgrade_page import named_now
 
 _PAGES = (*sorted((ROOT / "docs" / "operate").glob("*.md")), PAGE)
-_TEXT = "\n".join(page.read_text() for page in _PAGES)
+_TEXT = "\n".join(map(named_now, _PAGES))
 _RUNBOOK = ROOT / "docs" / "operate" / "runbook.md"
 _RULES = DEPLOY / "prometheus" / "rules.yaml"
 _ALERTS = [rule for group in read(_RULES)["groups"] for rule in group["rules"] if "alert" in rule]

@@ -241,7 +241,7 @@ class TestTrouble:
         def fail(_: object) -> bool:
             raise ZeroDivisionError("a bug")
 
-        moody: Metric[Any, Any] = Metric(
+        moody: Metric = Metric(
             "turn", "moody", "code", "1", 0.5, "Is it?", "nothing", lambda *_: Score(1.0, "yes"), applies=fail
         )
         monkeypatch.setattr(evaluator_module, "registry", lambda modules: {**registry(), moody.key: moody})

@@ -21,6 +21,8 @@ from pandaeval_lab.running.kinds import entry_of, start
 from pandaeval_lab.running.mock_replies import MockReplies
 
 AGENTS = """
+import asyncio
+
 def text(message, context):
     return f"{message} {context.case} {context.turn}"
 
@@ -47,6 +49,9 @@ def crash(message, context):
 
 def ends(message):
     raise SystemExit(3)
+
+def cancels(message):
+    raise asyncio.CancelledError
 
 def nothing():
     return ""
@@ -96,6 +101,11 @@ def test_an_object_is_one_for_all_trials(folder: Path) -> None:
 def test_an_agent_that_gives_no_text_says_why(folder: Path, name: str, why: str) -> None:
     with pytest.raises(AgentError, match=why):
         asyncio.run(_said(_started(f"./agents.py:{name}")()))
+
+
+def test_a_cancelled_error_of_an_agent_on_a_thread_reaches_its_turn(folder: Path) -> None:
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(_said(_started("./agents.py:cancels")()))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from opentelemetry import baggage, trace
+from opentelemetry import _logs, baggage, trace
+from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -88,6 +89,35 @@ def test_an_agent_that_raises_ends_its_attempt_alone(exported: InMemorySpanExpor
     assert failed.attributes["pandaeval.run.error"] == "no such order"
     assert failed.attributes["gen_ai.operation.name"] == "invoke_agent"
     assert not failed.status.is_ok
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), SystemExit(3)])
+def test_an_agent_that_raises_an_error_of_the_runtime_does_not_interrupt_the_run(
+    exported: InMemorySpanExporter, error: BaseException
+) -> None:
+    async def talk(message: str, context: RunContext) -> str:
+        return "fine"
+
+    def begin(attempt: Attempted) -> Talk:
+        if attempt.case.id == "talk":
+            raise error
+        return talk
+
+    attempts = [_attempted(TALK), _attempted({"id": "good", "inputs": {"task": "hi"}})]
+    made = CaseAttempts(begin, Tracing("nowhere:1", here=False))
+    assert asyncio.run(made.run(attempts))
+    assert [each.has_ended for each in attempts] == [True, True]
+    assert attempts[0].error.startswith(type(error).__name__)
+    assert not attempts[1].error
+
+
+def test_an_agent_that_cancels_itself_does_not_interrupt_the_run(exported: InMemorySpanExporter) -> None:
+    async def talk(message: str, context: RunContext) -> str:
+        raise asyncio.CancelledError("gave up")
+
+    assert _run([attempt := _attempted(TALK)], talk)
+    assert attempt.has_ended
+    assert attempt.error == "CancelledError: gave up"
 
 
 def test_a_long_error_is_cut(exported: InMemorySpanExporter) -> None:
@@ -206,3 +236,26 @@ def test_the_agent_in_this_process_uses_the_providers_that_it_set(monkeypatch: p
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: own)
     Tracing("localhost:1", here=False)
     assert not added, "an agent elsewhere has nothing to do with the providers here"
+
+
+class _Records(SpanProcessor):
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self._names.append(span.name)
+
+
+def test_each_provider_of_this_process_sends_to_the_run_until_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(made_here, "PandaEvalSpanProcessor", lambda endpoint: _Records(sent))
+    first, second = TracerProvider(), TracerProvider()
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: first)
+    monkeypatch.setattr(_logs, "get_logger_provider", LoggerProvider)
+    for name in ("one", "two"):
+        tracing = Tracing("localhost:1", here=True)
+        for provider in (first, second):
+            provider.get_tracer("own").start_span(name).end()
+        tracing.close()
+        second.get_tracer("own").start_span("late").end()
+    assert sent == ["one", "one", "two", "two"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import gc
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import orjson
 import pytest
 from starlette.applications import Starlette
@@ -16,15 +18,25 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
+from pandaeval_collector.cli._run_place import Place
 from pandaeval_collector.show.api.client import Asker, AskError
+from pandaeval_collector.show.api.incidents import IncidentReads
+from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.report.export import COLUMNS, csv_lines, in_blocks, stored_rows
+from pandaeval_collector.show.report.export import COLUMNS, csv_lines, in_blocks, json_lines, stored_rows, stored_spans
+from pandaeval_collector.show.report.incidents import IncidentRow
+from pandaeval_collector.show.view.rows import SessionRow, TraceRow
 from pandaeval_collector.show.view.texts import csv_cell
+from pandaeval_collector.store import DecidedTrace, ListedRow, Store, WriteSet
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
+from pandaeval_collector.store.listed_pages import Listed, ListedSession
 from support.api import Lookouts, asking, served
 from support.versions import GROUPS, LOOPS, RUNS, WRONG, fill
 
+CAUSES = 1100
+HELD = Listed, ListedSession, TraceRow, SessionRow, IncidentRow
+PAGE = 200
 LOOPING = {"attribute": "service.version=2", "metric": "trace.tool_loop", "success": "false"}
 
 
@@ -41,6 +53,22 @@ def client(folder: Path) -> Iterator[TestClient]:
     lookouts = Lookouts(folder, Work())
     yield TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
     lookouts.close()
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A store with as many causes of failure as failed runs."""
+    folder = tmp_path_factory.mktemp("broken")
+    store, changes = Store(folder, "off"), WriteSet()
+    for at in range(CAUSES):
+        trace = at.to_bytes(16, "big")
+        facts = {"id": trace.hex(), "at": at, "error": "".join(chr(97 + int(digit)) for digit in f"{at:04d}")}
+        facts |= {"us": 1, "spans": 1, "llm": 0, "tools": 0, "agent": "desk"}
+        changes.traces.append(DecidedTrace(trace, 1, True, "d", frozenset(), [], 0))
+        changes.listed.append(ListedRow(trace, at, "desk", "desk", "", "", True, orjson.dumps(facts)))
+    store.commit(changes).result()
+    yield folder
+    store.close()
 
 
 def exported(client: TestClient, **asked: str) -> bytes:
@@ -119,6 +147,52 @@ def test_one_page_is_read_ahead_and_no_more(folder: Path) -> None:
     assert sum(1 for _ in rows) == 4 * sum(RUNS.values()) - 200
     assert pages == 3
     finder.close()
+
+
+@pytest.mark.parametrize("of", ["traces", "sessions", "incidents", "spans"])
+def test_an_export_holds_no_more_than_two_pages_of_rows(broken: Path, of: str) -> None:
+    finder = Finder(broken)
+    made: dict[str, Callable[[], Iterator[Any]]] = {
+        "traces": lambda: csv_lines("traces", stored_rows(finder, "traces", Wanted())),
+        "sessions": lambda: json_lines("sessions", stored_rows(finder, "sessions", Wanted())),
+        "incidents": lambda: IncidentReads(finder, Names(finder, ())).every(Wanted(), "all"),
+        "spans": lambda: stored_spans(finder, "traces", Wanted()),
+    }
+    rows = most = 0
+    before = _held()
+    for _ in made[of]():
+        rows += 1
+        if rows % (PAGE // 4) == 0:
+            most = max(most, _held() - before)
+    finder.close()
+    assert rows >= CAUSES
+    assert 0 < most <= 2 * PAGE + 2
+
+
+def test_pages_that_the_command_has_written_are_freed_at_once(broken: Path) -> None:
+    """Without the garbage collector, which comes late."""
+    with Place(store=broken).looking() as api:
+        gc.collect()
+        gc.disable()
+        try:
+            rows = sum(1 for _ in api.pages("/traces", limit=PAGE))
+            assert rows == CAUSES
+            assert not [each for each in gc.get_objects() if isinstance(each, httpx.Response)]
+        finally:
+            gc.enable()
+
+
+def _held() -> int:
+    return sum(isinstance(each, HELD) for each in gc.get_objects())
+
+
+def test_the_command_exports_each_incident_once(broken: Path) -> None:
+    written = lines(command("--store", str(broken), "--of", "incidents").encode())
+    assert len({row["id"] for row in written}) == len(written) == CAUSES
+    lookouts = Lookouts(broken, Work())
+    client = TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
+    assert [row["id"] for row in lines(exported(client, of="incidents"))] == [row["id"] for row in written]
+    lookouts.close()
 
 
 def test_blocks_are_handed_on_before_the_next_row_is_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import shutil
 import sqlite3
@@ -31,6 +32,8 @@ from pandaeval_collector.store.connection import PAGE_BYTES
 from pandaeval_collector.store.schema import VERSION
 from pandaeval_lab.replay.trace_files import traces_by_start
 from support.database import open_database
+
+_GOLDEN = Path(__file__).parents[2] / "golden"
 
 DAY_S = 86_400.0
 T1, T2, T3 = (bytes(15) + bytes([number]) for number in (1, 2, 3))
@@ -284,9 +287,19 @@ class TestOpening:
         before = file.read_bytes()
         with pytest.raises(StoreVersionError) as raised:
             open_store()
-        assert str(raised.value).startswith(f"{file} has schema version {version}, this program {VERSION}: point store")
+        assert str(raised.value).startswith(f"{file} has schema version {version}, but this program reads {VERSION}. ")
+        assert ("Install the version that wrote this file" in str(raised.value)) == (version > VERSION)
         assert user_version(file) == version
         assert file.read_bytes() == before
+
+    def test_a_store_of_version_0_1_0_is_refused_and_left_alone(self, open_store: OpenStore, tmp_path: Path) -> None:
+        file = tmp_path / "data" / "pandaeval.db"
+        file.parent.mkdir()
+        written = lzma.decompress((_GOLDEN / "version_0_1_0" / "pandaeval.db.xz").read_bytes())
+        file.write_bytes(written)
+        with pytest.raises(StoreVersionError, match=r"has schema version 14, .* run `pandaeval store export`"):
+            open_store()
+        assert file.read_bytes() == written
 
     @pytest.mark.parametrize("version", [0, VERSION])
     def test_a_file_of_another_program_is_refused_and_left_alone(

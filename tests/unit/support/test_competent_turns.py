@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
@@ -82,7 +81,7 @@ def test_it_finds_what_a_question_asks_with_the_criteria_of_each() -> None:
 
 
 @pytest.mark.parametrize("lost", PARTS, ids=lambda part: part.name)
-def test_without_the_criteria_of_one_it_decides_the_others(lost: QuestionPart[Any]) -> None:
+def test_without_the_criteria_of_one_it_decides_the_others(lost: QuestionPart) -> None:
     asked = messages(pack(run(), b"s" * 32), rubric_of(PARTS), {"calls": 1})
     record, whole = read(asked), question_in(asked)
     cut = whole.replace(lost.text.strip(), "")

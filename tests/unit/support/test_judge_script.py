@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pandaeval_collector.judge.pack import Pack
@@ -22,7 +20,7 @@ PACK = Pack("the record", "c0de" * 3, "d" * 16, 10, ())
 
 
 @pytest.mark.parametrize("rubric", RUBRICS.values(), ids=RUBRICS)
-def test_each_question_is_known_and_its_good_answer_holds(rubric: Rubric[Any]) -> None:
+def test_each_question_is_known_and_its_good_answer_holds(rubric: Rubric) -> None:
     asked = messages(PACK, rubric)
     assert rubric_of({"messages": asked}) == rubric.name
     rubric.verdict.model_validate_json(said(asked, rubric.name, GOOD))

@@ -28,11 +28,6 @@ class Conclusion(Decision):
         return [run.trace for run in self.runs if run.trace is not None]
 
     @property
-    def told(self) -> list[tuple[str, str | None, str | None]]:
-        """(trace id, session, final error) of each agent's trace."""
-        return [(run.unit.trace_id, run.unit.session_id, run.error) for run in self.runs]
-
-    @property
     def not_genai(self) -> int:
         return len(self.changes.traces) - len(self.runs) - len(self.failed) - len(self.left_out)
 

@@ -354,7 +354,7 @@ def signals_of(evaluator: Evaluator, results: Iterable[Result]) -> dict[str, Sig
     for result in results:
         if result.unit.level != "trace" or not result.is_verdict or result.finding.metadata.get(APPLIES) is False:
             continue
-        if not result.finding.metadata.get("in_sample", True):  # judged by itself: a session is judged whole or not
+        if result.finding.metadata.get("selected"):  # judged by itself: a session is judged whole or not
             signals[result.metric] = {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
             continue
         value = evaluator.signal_value(result)

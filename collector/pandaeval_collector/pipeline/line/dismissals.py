@@ -12,10 +12,9 @@ import orjson
 
 from pandaeval_collector.base.result import DISMISSED, DISPUTED, EvaluatorInfo, Result, Unit
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.pipeline.line.members import from_row, to_row
-from pandaeval_collector.store import Dismissal, FailureGroupRow, ResultRow, SessionTraceRow, StoreReader
+from pandaeval_collector.store import Dismissal, FailureGroupRow, ResultRow, StoreReader
 
-RESPONSE = "trace.response"
+_RESPONSE = "trace.response"
 _ORIGINAL, _UNDISPUTED = "dismissed", "undisputed"
 _DISPUTED_BY = " Disputed by "
 _OURS = ("failure_group", "threshold", "success")
@@ -38,13 +37,6 @@ def as_dismissed(result: Result) -> Result:
     return replace(result, id=_id(result, DISMISSED), finding=own)
 
 
-def with_crash(row: SessionTraceRow, crashed: bool) -> SessionTraceRow:
-    """Return the member with or without a crash that nobody answered for."""
-    member = from_row(row)
-    member.facts.crashed = crashed and not member.facts.captured
-    return to_row(member, row.session_id)
-
-
 class Dismissals:
     """Finds the results that a dismissal changes. Only reads the store."""
 
@@ -64,15 +56,17 @@ class Dismissals:
             changed = _restored(result)
         else:
             return []
-        return [changed, *(self._verdicts(changed, asked.undone) if key == RESPONSE else ())]
+        about = changed.unit
+        verdicts = self.verdicts(about.trace_id, about.session_id, asked.undone) if key == _RESPONSE else ()
+        return [changed, *verdicts]
 
     def counted(self, finding: Result, more: int) -> list[FailureGroupRow]:
         """Return the change of the finding's group by ``more`` failures."""
         groups = self._store.failure_groups()
         return [replace(group, count=more) for group in groups if group.id == finding.failure_group]
 
-    def _verdicts(self, finding: Result, undone: bool) -> Iterator[Result]:
-        trace_id, session = finding.unit.trace_id, finding.unit.session_id
+    def verdicts(self, trace_id: str, session: str | None, undone: bool) -> Iterator[Result]:
+        """Yield verdicts that the dismissed ``response`` of a trace disputed. ``undone``: disputed again."""
         for unit in filter(None, (trace_id, session)):
             level = "trace" if unit == trace_id else "session"
             row = self._store.newest_results([unit]).get((unit, f"{level}.correctness"))

@@ -82,6 +82,12 @@ class TraceFacts:
         return bool(self.responses or self.continues)
 
     @property
+    def is_dismissed(self) -> bool:
+        """Whether a person dismissed the finding of ``response``."""
+        signal = self.signals.get("response")
+        return signal is not None and signal.get("dismissed", False)
+
+    @property
     def all_services(self) -> tuple[str, ...]:
         """The known services of the spans."""
         return self.services or known_services([self.service])

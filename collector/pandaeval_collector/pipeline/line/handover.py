@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from pandaeval_collector.analysis.rules.grounding.before import before
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.session_ids import sent_id
 from pandaeval_collector.exporters.delivery import MEMBERS
+from pandaeval_collector.pipeline.line.dismissals import Dismissals
 from pandaeval_collector.pipeline.line.facts import check, unpack
 from pandaeval_collector.pipeline.line.implied_sessions import Places
 from pandaeval_collector.pipeline.line.members import from_row, to_row, unit_again, with_signals
@@ -89,8 +90,7 @@ class MemberHandover:
 
     def place(self, runs: Sequence[ScoredTrace]) -> tuple[list[ScoredTrace], Places]:
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1]
-        older = self._store.left_behind(revised) if revised else {}
-        places = Places(before={trace_id.hex(): row for trace_id, row in older.items()})
+        places = Places(before={row.trace_id.hex(): row for row in self._store.left_behind(revised).values()})
         return [by_itself(run, self._evaluator) for run in runs], places
 
     def file(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> list[Result]:
@@ -131,11 +131,11 @@ class Adoption:
     """Adds handed-over traces to their sessions. Only reads the store; single-threaded."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
-        self._store, self._sessions = store, sessions
+        self._store, self._sessions, self._dismissals = store, sessions, Dismissals(store)
         self._compared = frozenset(metric.name for metric, reads in evaluator.plan.dependent if reads.answers)
 
-    def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, int]:
-        """Add the traces to ``changes``. Returns sessions to compare.
+    def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> tuple[dict[str, int], list[Result]]:
+        """Add the traces to ``changes``. Returns sessions to compare, and verdicts that a dismissal changes.
 
         Touches the sessions, except those that a previous owner finally scored.
         """
@@ -144,12 +144,13 @@ class Adoption:
         grown: dict[str, int] = {}
         runs: list[ScoredTrace] = []
         gone: list[SessionTraceRow] = []
+        verdicts: list[Result] = []
         for trace_id, message in newest.items():
             old = known.get(trace_id)
             if message.left:
                 gone += self._leave(message.row.session_id, old, grown)
             elif old is not None and _is_same(old, message.row):
-                self._update_signals(old, message, changes)
+                verdicts += self._update_signals(old, message, changes)
             else:
                 runs.append(_run_of(message))
                 if message.contents:
@@ -166,7 +167,7 @@ class Adoption:
         done = {session_id for session_id in changes.touched if sent_id(session_id) in sent}
         changes.touched -= done
         changes.elsewhere |= done
-        return {session_id: start_ns for session_id, start_ns in grown.items() if session_id not in done}
+        return {session_id: start_ns for session_id, start_ns in grown.items() if session_id not in done}, verdicts
 
     def _leave(self, session_id: str, old: SessionTraceRow | None, grown: dict[str, int]) -> list[SessionTraceRow]:
         """Note that a trace left a session. Returns its row if it was a member."""
@@ -176,13 +177,15 @@ class Adoption:
             grown[its] = 0
         return [old] if old is not None and is_member else []
 
-    def _update_signals(self, old: SessionTraceRow, message: Handed, changes: WriteSet) -> None:
+    def _update_signals(self, old: SessionTraceRow, message: Handed, changes: WriteSet) -> Iterable[Result]:
         facts = unpack(message.row.body)
         ours = self._compared.union(facts.unsettled)
         row = with_signals(old, {name: signal for name, signal in facts.signals.items() if name not in ours})
         changes.session_traces.append(row)
         if row.session_id:
             changes.touched.add(row.session_id)
+        was, now = (unpack(each.body).is_dismissed for each in (old, row))
+        return () if was == now else self._dismissals.verdicts(row.trace_id.hex(), row.session_id or None, undone=was)
 
 
 def _run_of(message: Handed) -> ScoredTrace:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
@@ -46,34 +46,35 @@ class Chains(Protocol):
 
 
 class Forward:
-    """:class:`Chains` for complete, ordered input. ``turns``: linkable traces; with several services, all."""
+    """:class:`Chains` for complete input, placed by start."""
 
-    def __init__(self, turns: Iterable[LinkedTrace]) -> None:
-        known = [*turns]
-        self._own = separated(known)
-        for turn in known:
-            self._rename(turn)
-        self._web = _Web(None, (turn for turn in known if turn.linked))
+    def __init__(self, turns: Iterable[LinkedTrace], read: Callable[[], Iterable[LinkedTrace]]) -> None:
+        """``turns``: linkable traces. ``read``: returns all traces of agents. It is called once, when separate services
+        use the same session id. Until then each trace keeps its id, because the first service does.
+        """
+        self._web, self._read = _Web(None, turns), read
+        self._services: dict[str, set[str]] = {}
+        """The services so far, by session id."""
+        self._own: dict[str, str] | None = None
 
     def place(self, runs: Sequence[ScoredTrace]) -> Places:
         places = Places()
         for run in runs:
-            if run.member.facts.linked or run.unit.trace_id in self._own:
-                session = self.session(LinkedTrace.decided(run.member, run.unit.session_id))
-                if session is not None and session != run.unit.session_id:
-                    places.sessions[run.unit.trace_id] = session
+            session = self.session(LinkedTrace.decided(run.member, run.unit.session_id))
+            if session and session != run.unit.session_id:
+                places.sessions[run.unit.trace_id] = session
         return places
 
-    def _rename(self, turn: LinkedTrace) -> None:
-        turn.named = self._own.get(turn.trace_id, turn.named)
-
     def session(self, turn: LinkedTrace) -> str | None:
-        self._rename(turn)
-        if not turn.linked:
-            return turn.named
-        if turn.trace_id not in self._web.turns:
+        if turn.linked and turn.trace_id not in self._web.turns:
             self._web.add(turn)
-        turn = self._web.turns[turn.trace_id]
+        turn = self._web.turns.get(turn.trace_id, turn)
+        if turn.named is not None and turn.services:
+            services = self._services.setdefault(turn.named, {*turn.services})
+            if self._own is None and services.isdisjoint(turn.services):
+                self._own = separated(self._read())
+            services.update(turn.services)
+            turn.named = (self._own or {}).get(turn.trace_id, turn.named)
         turn.session = self._web.session(turn)
         return turn.session
 
@@ -92,16 +93,20 @@ class StoredChains:
         places = Places(own.sessions, before=before, responses=own.lookups, services=own.services)
         stored = [LinkedTrace.stored(row, own.renamed) for row in before.values()]
         older = {turn.trace_id: turn for turn in stored if turn.linked}
+        implied = {turn.trace_id: turn.session for turn in older.values() if turn.named is None}
         batch = [turn for turn in turns if turn.linked or turn.trace_id in older]
         for turn in batch:
             turn.named = own.sessions.get(turn.trace_id, turn.named)
-            turn.session = turn.named or _implied(older.get(turn.trace_id))
+            turn.session = turn.named or implied.get(turn.trace_id)
         if batch:
             self._chain(batch, older, own.renamed, places)
-        known = {*(turn.trace_id for turn in turns), *(row.trace_id.hex() for row, _ in places.moved)}
+        known = {turn.trace_id for turn in turns} | {row.trace_id.hex() for row, _ in places.moved}
         for old, new in own.renamed.items():
-            rows = [row for row in self._store.session_traces(old) if row.trace_id.hex() not in known]
-            places.renamed += [(row, new) for row in rows if _is_moved(from_row(row).facts)]
+            places.renamed += [
+                (row, new)
+                for row in self._store.session_traces(old)
+                if row.trace_id.hex() not in known and _is_moved(from_row(row).facts)
+            ]
         return places
 
     def _chain(
@@ -124,10 +129,6 @@ class StoredChains:
 def _is_moved(facts: TraceFacts) -> bool:
     """Return whether a trace moves with its session. A trace of an unknown service keeps the id that it names."""
     return facts.chained or bool(facts.all_services)
-
-
-def _implied(older: LinkedTrace | None) -> str | None:
-    return older.session if older is not None and older.named is None else None
 
 
 def _response_rows(turn: LinkedTrace) -> list[ResponseRow]:
@@ -167,10 +168,11 @@ class _Web:
         self._settle(first, {turn.trace_id for turn in fresh})
 
     def moved(self) -> list[tuple[SessionTraceRow, str | None]]:
-        stored = [(turn.row, turn.session) for turn in self.turns.values() if turn.row is not None]
-        before = self._renamed
         return [
-            (row, session) for row, session in stored if (session or "") != before.get(row.session_id, row.session_id)
+            (row, turn.session)
+            for turn in self.turns.values()
+            if (row := turn.row) is not None
+            and (turn.session or "") != self._renamed.get(row.session_id, row.session_id)
         ]
 
     def _settle(self, due: dict[Order, LinkedTrace], fresh: Collection[str]) -> None:

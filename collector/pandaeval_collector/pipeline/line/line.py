@@ -15,7 +15,7 @@ from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
 from pandaeval_collector.pipeline.line.dependencies import blamed_by_judge
 from pandaeval_collector.pipeline.line.details import details
-from pandaeval_collector.pipeline.line.dismissals import RESPONSE, Dismissals, with_crash
+from pandaeval_collector.pipeline.line.dismissals import Dismissals
 from pandaeval_collector.pipeline.line.handover import Adoption, Handed, MemberHandover
 from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.members import unpack_answers
@@ -110,7 +110,9 @@ class Line:
     def adopt(self, handed: Sequence[Handed]) -> Conclusion:
         decision = Conclusion()
         with self._store.snapshot():
-            decision.grown = self._adoption.adopt(handed, decision.changes)
+            decision.grown, verdicts = self._adoption.adopt(handed, decision.changes)
+            if verdicts:
+                self._revisions.add(verdicts, decision)
         return decision
 
     def compare(self, grown: Mapping[str, int]) -> Conclusion:
@@ -186,7 +188,7 @@ class Line:
         return decision
 
     def dismiss(self, asked: Dismissal) -> Conclusion:
-        """Take a finding out of all counts, or bring it back. Its session is scored again."""
+        """Take a finding out of all counts, or bring it back. Its session is scored again, perhaps elsewhere."""
         decision = Conclusion()
         with self._store.snapshot():
             changed = self._dismissals.changed(asked)
@@ -195,13 +197,8 @@ class Line:
             label, finding = asked.label, changed[0]
             decision.changes.dismissals.append(asked)
             (self._handover or self._sessions).tell(changed, decision.changes)
-            if label.metric == RESPONSE:
-                rows = decision.changes.session_traces
-                rows[:] = [with_crash(row, asked.undone and finding.label == "error") for row in rows]
             decision.changes.failures += self._dismissals.counted(finding, 1 if asked.undone else -1)
             self._revisions.add(changed, decision, restored=(label.unit, label.metric) if asked.undone else None)
-            if finding.unit.session_id is not None:
-                decision.changes.touched.add(finding.unit.session_id)
         return decision
 
     def _now(self, unit: Unit) -> str | None:

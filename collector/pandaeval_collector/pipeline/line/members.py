@@ -220,7 +220,8 @@ def summary(member: Member) -> TraceSummary:
         name: SessionSignal(**{key: held for key, held in signal.items() if key in SessionSignal.__slots__})
         for name, signal in stored.items()
     }
-    return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done)
+    crashed = facts.crashed and not facts.is_dismissed
+    return TraceSummary(member.trace_id, facts.digest, crashed, signals, facts.done)
 
 
 def with_signals(row: SessionTraceRow, signals: dict[str, SignalFacts]) -> SessionTraceRow:

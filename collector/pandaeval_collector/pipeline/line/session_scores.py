@@ -40,10 +40,9 @@ class SessionScores:
         results = self._evaluator.session(view, _unit(session_id, members, trigger))
         if trigger is Trigger.SESSION_CHANGED or not any(member.facts.judged for member in members):
             return results, []
-        suspicious = any(m.facts.crashed or any("said" in each for each in m.facts.signals.values()) for m in members)
         unit = _conversation(session_id, members, trigger)
-        judged, questions = self._evaluator.judged_session(view, unit, suspicious)
-        body = orjson.dumps({SESSION: session_id, "trigger": trigger.value, "suspicious": suspicious})
+        judged, questions = self._evaluator.judged_session(view, unit)
+        body = orjson.dumps({SESSION: session_id, "trigger": trigger.value})
         last = bytes.fromhex(members[-1].trace_id)
         return results + judged, [JobRow(each.id, last, each.metric.key, 0.0, body) for each in questions]
 

@@ -153,7 +153,7 @@ class SharedIds:
     def _around(self, sent: str, turns: Sequence[LinkedTrace]) -> list[LinkedTrace]:
         """Return stored traces of the session id that these traces link to, or that link to them."""
         wanted = [bytes.fromhex(id_) for turn in turns for id_ in turn.links]
-        rows = [*self._store.left_behind(wanted).values()] if wanted else []
+        rows = [*self._store.left_behind(wanted).values()]
         rows += self._store.responses.traces([_LINKED + turn.trace_id for turn in turns], continued=True)
         return [LinkedTrace.stored(row, {}) for row in rows if shares(row.session_id, sent)]
 

@@ -51,8 +51,8 @@ _SHARED = (
 class ScoredTrace:
     """An agent's trace with results; immutable.
 
-    ``member``: without signals. ``suspicious``: likely failed. ``results``: except comparisons. ``awaited``: judged
-    metrics that the session needs. ``trace``: with spans if needed.
+    ``member``: without signals. ``results``: except comparisons. ``awaited``: judged metrics that the session needs.
+    ``trace``: with spans if needed.
     """
 
     unit: Unit
@@ -63,11 +63,8 @@ class ScoredTrace:
     lost: tuple[str, str] | None = None
     trace: Trace | None = None
     is_judged: bool = False
-    suspicious: bool = False
     listed: ListedRow | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
-    error: str | None = None
-    """The error with which the run itself failed, if it did."""
     is_handed: bool = False
     """Whether another collector decided the run and this collector scores its session."""
 
@@ -108,9 +105,9 @@ def _drawn(run: ScoredTrace, unit: Unit, evaluator: Evaluator) -> ScoredTrace:
     ]
     jobs, awaited = run.jobs, run.awaited
     if run.is_judged:
-        results, choices = evaluator.judged.drawn(results, unit, run.suspicious)
+        results, choices = evaluator.judged.drawn(results, unit)
         jobs = [job for job in jobs if choices[job.metric].included]
-        awaited = [name for name in awaited if choices[f"{unit.level}.{name}"].in_sample]
+        awaited = [name for name in awaited if choices[f"{unit.level}.{name}"].included]
     return replace(run, results=results, jobs=jobs, awaited=awaited)
 
 
@@ -150,7 +147,7 @@ def unasked(understood: Understood) -> Understood:
     if run is None:
         return understood
     inline = [result for result in run.results if result.evaluator.kind != "llm"]
-    return replace(understood, run=replace(run, results=inline, jobs=[], awaited=[], is_judged=False))
+    return replace(understood, run=replace(run, results=inline, jobs=[], awaited=[], is_judged=False, listed=None))
 
 
 class Understanding:
@@ -202,7 +199,7 @@ class Understanding:
         results = self._evaluator.by_itself(trace, texts, unit, built.is_judged)
         if late := LIMIT.is_over:
             _log.error("trace %s: %s", trace.trace_id, LIMIT.reason)
-        LIMIT.step("what its session needs")
+        LIMIT.step = "what its session needs"
         may_have_session = trace.session_id is not None or trace.continues or trace.responses
         keeps = bool(self._evaluator.read_again) and may_have_session
         member = new_member(trace, texts, built.is_judged, pack(trace) if keeps else b"")
@@ -216,7 +213,6 @@ class Understanding:
             trace=trace,
             listed=listed(trace, built.attributes, built.cost),
             lacking=lacking(trace),
-            error=trace.failure,
         )
         if built.is_judged and not (trace.is_step or trace.utility):
             with contextlib.suppress(OverTimeError):  # what is asked by then is asked
@@ -228,15 +224,12 @@ class Understanding:
         if judge is None:
             return
         run.is_judged = True
-        run.suspicious = suspicious = trace.failure is not None or any(
-            result.success is False for result in run.results
-        )
-        found, questions = self._evaluator.judged.questions(trace, suspicious)
+        found, questions = self._evaluator.judged.questions(trace)
         run.results.extend(found)
-        of_turns, about_turns = self._evaluator.judged.of_turns(trace, suspicious)
+        of_turns, about_turns = self._evaluator.judged.of_turns(trace)
         run.results.extend(of_turns)
-        run.jobs += jobs_of(trace, (*questions, *about_turns), judge.delay, suspicious=suspicious)
-        run.awaited.extend(question.metric.name for question in questions if question.choice.in_sample)
+        run.jobs += jobs_of(trace, (*questions, *about_turns), judge.delay)
+        run.awaited.extend(question.metric.name for question in questions)
 
 
 def jobs_of(trace: Trace, questions: Iterable[Question], delay: float, **more: Any) -> Iterator[JobRow]:

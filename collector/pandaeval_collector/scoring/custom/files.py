@@ -33,7 +33,7 @@ _CURES = {
 }
 
 
-def metrics_of(path: str) -> tuple[Metric[Any, Any], ...]:
+def metrics_of(path: str) -> tuple[Metric, ...]:
     """Read the metrics of a file once per process.
 
     Raises :class:`ModuleLoadError` that lists every error with file, key and correction.
@@ -42,8 +42,8 @@ def metrics_of(path: str) -> tuple[Metric[Any, Any], ...]:
 
 
 @cache
-def _read(path: Path) -> tuple[Metric[Any, Any], ...]:
-    metrics: list[Metric[Any, Any]] = []
+def _read(path: Path) -> tuple[Metric, ...]:
+    metrics: list[Metric] = []
     wrong: list[str] = []
     for index, entry in enumerate(_entries(path)):
         name = entry.get("name") if isinstance(entry, dict) else None

@@ -20,7 +20,7 @@ from pandaeval_collector.scoring.custom.definition import UNIT, UNKNOWN, Definit
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_otel.model import Trace
 
-Made = Callable[[Any], Metric[Any, Any]]
+Made = Callable[[Any], Metric]
 _WANTED = "a number, True or False, a label, a pair of one of these and a reason, a Score, an Unscored or None"
 _ABOUT = {
     "turn": "Judge one turn of a conversation: the user's last words, what the agent did then, and what it answered. "
@@ -29,7 +29,7 @@ _ABOUT = {
 }
 
 
-def judged(**definition: Any) -> Metric[Any, Any]:
+def judged(**definition: Any) -> Metric:
     """Make a judged metric from the keys of a :class:`Definition`.
 
     >>> judged(name="tone", criteria="The answer is calm and polite.", scale=[1, 5], threshold=3.5).kind
@@ -40,9 +40,9 @@ def judged(**definition: Any) -> Metric[Any, Any]:
     return build(Definition.model_validate(definition))
 
 
-def build(definition: Definition) -> Metric[Any, Any]:
+def build(definition: Definition) -> Metric:
     """Make the metric of a definition. Raises ``ValueError`` if it cannot run."""
-    rubric: Rubric[Any] = Rubric(
+    rubric: Rubric = Rubric(
         name=definition.name if definition.level == "trace" else f"{definition.level}_{definition.name}",
         version=definition.digest,  # never the user's own, which may stay the same: verdicts are remembered under it
         text="\n\n".join(_text(definition)),
@@ -139,7 +139,7 @@ def metric(
     needs: str = "nothing but the record",
     version: str | None = None,
     model: str | None = None,
-    rubrics: tuple[Rubric[Any], ...] = (),
+    rubrics: tuple[Rubric, ...] = (),
 ) -> Made:
     """Make a metric of a function, or of a class with a method ``score``.
 
@@ -161,7 +161,7 @@ def metric(
 
     outcomes = {name: LabelDefinition.model_validate(outcome) for name, outcome in (labels or {}).items()}
 
-    def decorate(given: Any) -> Metric[Any, Any]:
+    def decorate(given: Any) -> Metric:
         score = _score_of(given)
         doc = inspect.getdoc(given) or ""
         asks = question or doc.partition("\n")[0].strip()

@@ -60,7 +60,7 @@ class Evaluator:
         """The names of the metrics that use what the earlier traces of a session held."""
         self._by_name = {metric.name: metric for metric in plan.traces}
 
-    def threshold(self, metric: Metric[Any, Any]) -> float:
+    def threshold(self, metric: Metric) -> float:
         return self._preparation.of(metric).threshold
 
     def embed(self, traces: Iterable[Trace]) -> Texts:
@@ -77,7 +77,7 @@ class Evaluator:
                 if metric.texts is not None:
                     wanted += attempt(metric, metric.texts, trace, ())
         id_, bands = self.embedder.id, self.embedder.bands
-        LIMIT.step("embedding its texts")
+        LIMIT.step = "embedding its texts"
         try:
             found = embed_texts(self.embedder, wanted)
         except Exception as error:  # whatever an embedder raises costs the results that need it, and no others
@@ -218,9 +218,9 @@ class Evaluator:
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
         return self._run(self.plan.sessions, session, unit, self._session_context, None)
 
-    def judged_session(self, session: SessionView, unit: Unit, suspicious: bool) -> tuple[list[Result], list[Question]]:
+    def judged_session(self, session: SessionView, unit: Unit) -> tuple[list[Result], list[Question]]:
         """Return results that need no judge, and questions, for a closing session."""
-        return self.judged.of_session(session, unit, suspicious, self._session_context)
+        return self.judged.of_session(session, unit, self._session_context)
 
     def _session_context(self, threshold: float) -> SessionContext:
         settings, names = self.settings, frozenset(self._preparation.signals)
@@ -253,7 +253,7 @@ class Evaluator:
 
     def _run(
         self,
-        metrics: Sequence[Metric[Any, Any]],
+        metrics: Sequence[Metric],
         subject: Any,
         unit: Unit,
         context: Callable[[float], Any],

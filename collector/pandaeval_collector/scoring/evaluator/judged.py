@@ -55,7 +55,7 @@ PASSING = frozenset({Why.JUDGE_FAILED, Why.TIMEOUT, Why.OVER_BUDGET, Why.INVALID
 """Whys that another try may take away."""
 UNJUDGED = "unjudged"
 """The key, in the metadata of a finding by code, of why there is no verdict of a judge."""
-_SELECTED = Choice(in_sample=False, selected=True)
+_SELECTED = Choice(selected=True)
 _NOT_SAMPLED = Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
 
 
@@ -90,7 +90,7 @@ class Question:
     """A judged metric to ask about a subject. ``id``: of the future result."""
 
     id: str
-    metric: JudgedMetric[Any, Any]
+    metric: JudgedMetric
     unit: Unit
     model: str
     threshold: float
@@ -124,14 +124,14 @@ class Judged:
         judge = self._judge
         return judge is not None and judge.selection.concerns(trace.agent, attributes)
 
-    def questions(self, trace: Trace, suspicious: bool = False) -> tuple[list[Result], list[Question]]:
+    def questions(self, trace: Trace) -> tuple[list[Result], list[Question]]:
         """Return the results that need no judge, and questions for the others."""
         return self._asked(
             self._of(trace.session_id),
             trace,
             trace,
             trace_unit(trace),
-            self._choice(trace, suspicious),
+            self._choice(trace),
             partial(TraceContext, self._no_texts),
         )
 
@@ -162,7 +162,7 @@ class Judged:
     def _at_once(self, metrics: Iterable[J], session_id: str | None) -> list[J]:
         return [metric for metric in metrics if not self._plan.waits(metric, session_id is not None)]
 
-    def of_turns(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
+    def of_turns(self, trace: Trace) -> tuple[list[Result], list[Question]]:
         results: list[Result] = []
         questions: list[Question] = []
         if not self._of_turns or trace.is_step:
@@ -171,7 +171,7 @@ class Judged:
         for view in (turn_view(trace, index) for index in range(len(trace.turns))):
             if LIMIT.is_over:
                 break
-            of_turn, asked = self.of_turn(view, suspicious)
+            of_turn, asked = self.of_turn(view)
             questions += asked
             for result in of_turn:
                 by_code = None
@@ -186,24 +186,24 @@ class Judged:
             return None
         return conclude(turn_unit(view), [(self._preparation.by_code(metric), score, 0.0)])[0]
 
-    def of_turn(self, view: TurnView, suspicious: bool) -> tuple[list[Result], list[Question]]:
+    def of_turn(self, view: TurnView) -> tuple[list[Result], list[Question]]:
         metrics = self._at_once(self._of_turns, view.trace.session_id)
-        choice = self._choice(view.trace, suspicious)
+        choice = self._choice(view.trace)
         return self._asked(metrics, view, view.trace, turn_unit(view), choice, TurnContext)
 
     def of_session(
-        self, session: SessionView, unit: Unit, suspicious: bool, context: Callable[[float], SessionContext]
+        self, session: SessionView, unit: Unit, context: Callable[[float], SessionContext]
     ) -> tuple[list[Result], list[Question]]:
         if not self._of_sessions:
             return [], []
-        choice = self._settings.selection.choose(unit.id, suspicious)
+        choice = self._settings.selection.choose(unit.id)
         return self._asked(self._of_sessions, session, None, unit, choice, context)
 
-    def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
+    def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart, ...]:
         """Return the questions that share a call with this question."""
         if question.metric.part is None:
             return ()
-        parts: dict[str, QuestionPart[Any]] = {}
+        parts: dict[str, QuestionPart] = {}
         for each in questions:
             is_same = each.choice.selected or each.unit.id == question.unit.id
             if is_same and each.model == question.model and each.metric.part is not None:
@@ -212,7 +212,7 @@ class Judged:
 
     def _asked(
         self,
-        metrics: Sequence[JudgedMetric[Any, Any]],
+        metrics: Sequence[JudgedMetric],
         subject: Any,
         trace: Trace | None,
         unit: Unit,
@@ -237,21 +237,21 @@ class Judged:
                 results.append(self.answered(question, finding))
         return results, questions
 
-    def _choice(self, trace: Trace, suspicious: bool) -> Choice:
+    def _choice(self, trace: Trace) -> Choice:
         if trace.session_id is None and trace.continues:
             return Choice()  # its session is not known yet: it is drawn later
         whole = trace.session_id or next(reversed(trace.responses), trace.trace_id)
-        return self._settings.selection.choose(whole, suspicious)
+        return self._settings.selection.choose(whole)
 
-    def drawn(self, results: Sequence[Result], unit: Unit, suspicious: bool) -> tuple[list[Result], dict[str, Choice]]:
+    def drawn(self, results: Sequence[Result], unit: Unit) -> tuple[list[Result], dict[str, Choice]]:
         """Repeat the draw for a trace whose session is known now.
 
         Returns the results without a call, and the choices by metric key. Undrawn metrics become ``not_sampled``.
         Results of metrics that the session answers are dropped.
         """
-        choice = self._settings.selection.choose(unit.session_id or unit.trace_id, suspicious)
+        choice = self._settings.selection.choose(unit.session_id or unit.trace_id)
         of_trace = self._of(unit.session_id)
-        asked: dict[str, JudgedMetric[Any, Any]] = {metric.key: metric for metric in of_trace}
+        asked: dict[str, JudgedMetric] = {metric.key: metric for metric in of_trace}
         asked |= {metric.key: metric for metric in self._at_once(self._of_turns, unit.session_id)}
         by_session = {*(each.key for each in self._of_traces), *(each.key for each in self._of_turns)} - asked.keys()
         drawn: list[Result] = []
@@ -266,9 +266,9 @@ class Judged:
             given = {result.metric for result in results if result.unit.level == "trace"}
             left_out = (metric for metric in of_trace if metric.name not in given)
             drawn += [self.answered(self._question(metric, unit, choice), _NOT_SAMPLED) for metric in left_out]
-        return drawn, dict.fromkeys(asked, choice) | dict.fromkeys(by_session, Choice(False, 0.0, False))
+        return drawn, dict.fromkeys(asked, choice) | dict.fromkeys(by_session, Choice(included=False))
 
-    def _drawn(self, result: Result, metric: JudgedMetric[Any, Any], choice: Choice) -> Result:
+    def _drawn(self, result: Result, metric: JudgedMetric, choice: Choice) -> Result:
         if choice.included:
             return replace(result, finding=_with(result.finding, choice, {}))
         return self.answered(self._question(metric, result.unit, choice), _NOT_SAMPLED)
@@ -312,7 +312,7 @@ class Judged:
             tokens=spent.tokens,
         )
 
-    def _question(self, metric: JudgedMetric[Any, Any], unit: Unit, choice: Choice) -> Question:
+    def _question(self, metric: JudgedMetric, unit: Unit, choice: Choice) -> Question:
         threshold, origin = self._preparation.of(metric)
         identity, model = origin.identity, self._settings.model_of(metric.key)
         guidance = self._settings.guidance(metric, unit.agent, answered_with(metric, self._of_sessions))
@@ -350,14 +350,14 @@ def without_verdict(question: Question, subject: Any, missed: Unscored) -> Findi
     return missed if score is None else replace(score, metadata={**score.metadata, UNJUDGED: missed.why.value})
 
 
-def score_by_code(metric: Metric[Any, Any], subject: Any) -> Score | None:
+def score_by_code(metric: Metric, subject: Any) -> Score | None:
     """Score a judged turn metric by code; ``None`` if impossible."""
     if not isinstance(metric, JudgedTurnMetric) or metric.by_code is None:
         return None
     return attempt(metric, metric.by_code, subject, None)
 
 
-def applies(metric: Metric[Any, Any], subject: Any) -> bool:
+def applies(metric: Metric, subject: Any) -> bool:
     """Return whether a metric is evaluated. If its check raises, it is evaluated, and fails there."""
     if not isinstance(metric, TurnMetric | JudgedTurnMetric) or metric.applies is None:
         return True
@@ -365,7 +365,7 @@ def applies(metric: Metric[Any, Any], subject: Any) -> bool:
 
 
 def _with(finding: Finding, choice: Choice, more: Mapping[str, Any]) -> Finding:
-    chosen: dict[str, Any] = {"inclusion_probability": choice.probability, "in_sample": choice.in_sample}
+    chosen: dict[str, Any] = {"inclusion_probability": choice.probability}
     if choice.selected:
         chosen["selected"] = True
     return replace(finding, metadata={**finding.metadata, **chosen, **more})

@@ -29,7 +29,7 @@ _UNTRACED = Unscored(Why.NO_CONTENT, "the agent sent no spans, so its tool calls
 _FRAGMENT = Unscored(Why.INCOMPLETE_TRACE, "only a part of a trace over several services came here")
 
 
-def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
+def ask(metric: Metric, subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
     """Return a metric's finding, or ``refusal`` if given; ``None`` if not applicable.
 
     Exceptions become ``metric_error``; no time left is ``timeout``.
@@ -39,7 +39,7 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
     try:
         if LIMIT.is_over:
             raise OverTimeError
-        LIMIT.step(metric.key)
+        LIMIT.step = metric.key
         finding = metric.evaluate(subject, context)
         if finding is not None and not isinstance(finding, _FINDINGS):
             raise TypeError(f"{metric.key} handed back a {type(finding).__name__}, and no Score, Assumed or Unscored")
@@ -57,8 +57,8 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
     return finding if finding is None or refusal is None else refusal
 
 
-def attempt(metric: Metric[Any, Any], call: Callable[[Any], T], subject: Any, otherwise: T) -> T:
-    LIMIT.step(metric.key)
+def attempt(metric: Metric, call: Callable[[Any], T], subject: Any, otherwise: T) -> T:
+    LIMIT.step = metric.key
     try:
         return call(subject)
     except Exception as error:  # noqa: BLE001 - the user's own code may raise anything

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pandaeval_collector.scoring.evaluator.settings import VERDICT, EvaluatorSettings
 from pandaeval_collector.scoring.metric import (
@@ -17,12 +17,12 @@ from pandaeval_collector.scoring.metric import (
     TurnMetric,
 )
 
-M = TypeVar("M", bound=Metric[Any, Any])
+M = TypeVar("M", bound=Metric)
 
 
 def running_metrics(
-    registry: Mapping[str, Metric[Any, Any]], enabled: Collection[str] | None
-) -> tuple[tuple[Metric[Any, Any], ...], frozenset[str]]:
+    registry: Mapping[str, Metric], enabled: Collection[str] | None
+) -> tuple[tuple[Metric, ...], frozenset[str]]:
     """Return the metrics to run, in registry order, and the keys that only feed session metrics.
 
     ``enabled``: metric keys; ``None`` for all of the ``registry``.
@@ -44,7 +44,7 @@ class MetricPlan:
     ``coded``: judged metrics that code can score. ``lacks_signals``: signals wait for a verdict.
     """
 
-    def __init__(self, registry: Mapping[str, Metric[Any, Any]], settings: EvaluatorSettings) -> None:
+    def __init__(self, registry: Mapping[str, Metric], settings: EvaluatorSettings) -> None:
         wanted, self.silent = running_metrics(registry, settings.enabled)
         self._has_judge = settings.judge is not None
         self._is_selective = settings.judge is not None and settings.judge.detail != "all"
@@ -66,7 +66,7 @@ class MetricPlan:
         read = {name for metric in self.sessions for name in metric.signals}
         self.lacks_signals = any(metric.name in read and self.waits(metric, True) for metric in wanted)
 
-    def waits(self, metric: Metric[Any, Any], in_session: bool) -> bool:
+    def waits(self, metric: Metric, in_session: bool) -> bool:
         """Return whether a question waits for a verdict. A metric with a configured threshold never waits."""
         asked = isinstance(metric, JudgedTraceMetric | JudgedTurnMetric) and metric.key not in self._always
         return self._is_selective and asked and ("session" if in_session else "trace") in self._led
@@ -74,9 +74,9 @@ class MetricPlan:
     def judged(self, level: type[M]) -> list[M]:
         return self._of(level) if self._has_judge else []
 
-    def without_session(self) -> Mapping[str, Metric[Any, Any]]:
+    def without_session(self) -> Mapping[str, Metric]:
         """Return, by key, the metrics for traces and turns without a session."""
-        metrics: list[Metric[Any, Any]] = [metric for metric in self.traces if not metric.needs_session]
+        metrics: list[Metric] = [metric for metric in self.traces if not metric.needs_session]
         metrics += [*self.turns, *self.judged(JudgedTraceMetric)]
         metrics += self.judged(JudgedTurnMetric) or self.coded
         return {metric.key: metric for metric in metrics}

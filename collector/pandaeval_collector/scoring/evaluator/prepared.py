@@ -19,20 +19,20 @@ class Prepared(NamedTuple):
 class Preparation:
     """Prepares each metric once. ``signals``: trace metrics that sessions may read, by name."""
 
-    def __init__(self, settings: EvaluatorSettings, embedder: Embedder, metrics: Iterable[Metric[Any, Any]]) -> None:
+    def __init__(self, settings: EvaluatorSettings, embedder: Embedder, metrics: Iterable[Metric]) -> None:
         self.settings, self.embedder = settings, embedder
         traces = [metric for metric in metrics if metric.level == "trace"]
         self.signals = {metric.name: metric for metric in traces if not _explains(metric)}
         self._prepared: dict[str, Prepared] = {}
 
-    def of(self, metric: Metric[Any, Any]) -> Prepared:
+    def of(self, metric: Metric) -> Prepared:
         """Prepare session metrics each time because rulings can change."""
         prepared = self._prepared.get(metric.key)
         if prepared is None or isinstance(metric, SessionMetric):
             prepared = self._prepared[metric.key] = self._prepare(metric)
         return prepared
 
-    def _prepare(self, metric: Metric[Any, Any]) -> Prepared:
+    def _prepare(self, metric: Metric) -> Prepared:
         threshold = self.settings.thresholds.get(metric.key)
         if threshold is None:
             threshold = metric.threshold_for(self.embedder.bands)
@@ -41,7 +41,7 @@ class Preparation:
         by = EvaluatorInfo(metric.kind, metric.version, model)
         return Prepared(threshold, Origin(metric.name, identity, by, None if _explains(metric) else threshold))
 
-    def _model(self, metric: Metric[Any, Any]) -> str | None:
+    def _model(self, metric: Metric) -> str | None:
         if metric.kind == "embedding":
             return self.embedder.id
         judge = self.settings.judge
@@ -49,12 +49,12 @@ class Preparation:
             return None
         return judge.model_of(metric.key)
 
-    def by_code(self, metric: Metric[Any, Any]) -> Origin:
+    def by_code(self, metric: Metric) -> Origin:
         threshold = self.of(metric).threshold
         identity = Identity(metric.key, metric.version, None, {**metric.settings, "threshold": threshold})
         return Origin(metric.name, identity, EvaluatorInfo("code", metric.version), threshold)
 
-    def depends_on(self, metric: Metric[Any, Any], threshold: float) -> Mapping[str, Any]:
+    def depends_on(self, metric: Metric, threshold: float) -> Mapping[str, Any]:
         """Return the settings that become part of the result id."""
         own, judge = {**metric.settings, "threshold": threshold}, self.settings.judge
         if isinstance(metric, SessionMetric):
@@ -71,5 +71,5 @@ class Preparation:
         return identity | self.settings.identity_of_signals()
 
 
-def _explains(metric: Metric[Any, Any]) -> bool:
+def _explains(metric: Metric) -> bool:
     return isinstance(metric, TraceMetric) and metric.explains

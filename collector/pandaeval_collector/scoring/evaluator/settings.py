@@ -42,7 +42,7 @@ class JudgeSettings:
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)
 
-    def guidance(self, metric: JudgedMetric[Any, Any], agent: str, keys: Collection[str]) -> Guidance:
+    def guidance(self, metric: JudgedMetric, agent: str, keys: Collection[str]) -> Guidance:
         """Return the rulings for a question that answers the metrics ``keys``."""
         return guidance(self.rulings(), keys, metric.asks, agent)
 

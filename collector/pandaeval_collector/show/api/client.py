@@ -77,6 +77,7 @@ class Asker:
     async def _asked(self, method: str, path: str, is_file: bool = False, **given: Any) -> Any:
         try:
             answer = await self._client.request(method, path, **given)
+            del answer.stream  # it refers to the answer, which would wait for the garbage collector
             if is_file and answer.status_code in (200, 404):
                 return answer.content if answer.is_success else b""
             if answer.is_success:

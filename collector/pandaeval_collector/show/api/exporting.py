@@ -28,7 +28,6 @@ Of = Annotated[Subject, Query(description="Subject of each row.")]
 Format = Annotated[Literal["json", "csv", "otlp"], Query(description="File format. otlp: spans of traces or sessions.")]
 _MEDIA = {"json": "application/x-ndjson", "csv": "text/csv; charset=utf-8", "otlp": "application/octet-stream"}
 _ENDINGS = {"json": "jsonl", "otlp": "pb"}
-_ALL = 1_000_000
 
 
 def export_routes(app: FastAPI, reads: Reads, names: Names) -> None:
@@ -37,8 +36,8 @@ def export_routes(app: FastAPI, reads: Reads, names: Names) -> None:
 
     def pieces(wanted: Wanted, of: Subject, format_: str, window: Window) -> Iterator[bytes]:
         if of == "incidents":
-            found = incidents.listed(wanted, window, limit=_ALL).incidents
-            return WRITERS[format_](of, (row.model_dump(mode="json") for row in found))
+            rows = incidents.every(wanted, window)
+            return WRITERS[format_](of, (row.model_dump(mode="json") for row in rows))
         chosen = within(names.wanted(wanted), window, int(time.time() * 1000))
         if format_ == "otlp":
             return stored_spans(finder, of, chosen)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from pandaeval_collector.show.api.cursors import Limit
+from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, number_of
 from pandaeval_collector.show.api.filters import Filters, Window, within
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import WRITES, ProblemError, saving
@@ -45,6 +45,8 @@ AskedState = Annotated[Standing, Query(description="Triage state; open means new
 LeastSeverity = Annotated[Severity | None, Query(description="Minimum severity.")]
 Measured = Annotated[bool, Query(description="Also return latency, tokens and cost by agent.")]
 _MOST_EXAMPLES, _MOST_PARTS = 50, 30
+_BLOCK = 200
+"""Incidents whose results an export reads at once."""
 _HOUR_MS = 3_600_000
 
 
@@ -63,6 +65,7 @@ class Incidents(BaseModel):
     total: int
     states: dict[State, int]
     incidents: list[IncidentRow]
+    next: str | None
     agents: list[PageAgent]
 
 
@@ -112,14 +115,15 @@ class IncidentReads:
         state: AskedState = "all",
         severity: LeastSeverity = None,
         measured: Measured = False,
+        cursor: CursorText = None,
         limit: Limit = 50,
     ) -> Incidents:
-        found = self._window(wanted, window)
+        found = self.window(wanted, window)
         severe = [entry for entry in found.incidents if at_least(entry[0].severity, severity or "low")]
         counts = Counter(triage.state for _, triage in severe)
         chosen = [entry for entry in severe if _has_state(entry[1], state)]
-        rows = chosen[:limit]
-        bodies = self._finder.bodies([incident.newest.seq for incident, _ in rows])
+        first = number_of(cursor) or 0
+        end = first + limit
         runs, failed = over_time(found.runs)
         measures: Any = read_measures(self._finder, found.wanted) if measured else {}
         return Incidents(
@@ -130,15 +134,19 @@ class IncidentReads:
             failed=failed,
             total=len(chosen),
             states={name: counts[name] for name in STATES},
-            incidents=[
-                IncidentRow.of(row, found.span, triage, row.trend(found.begun), bodies.get(row.newest.seq, {}))
-                for row, triage in rows
-            ],
+            incidents=self.rows(found, chosen[first:end]),
+            next=cursor_of((0.0, end)) if end < len(chosen) else None,
             agents=by_agent(found.runs, measures),
         )
 
+    def every(self, wanted: Wanted, window: Window) -> Iterator[IncidentRow]:
+        """Yield all incidents, most urgent first."""
+        found = self.window(wanted, window)
+        for first in range(0, len(found.incidents), _BLOCK):
+            yield from self.rows(found, found.incidents[first : first + _BLOCK])
+
     def shown(self, incident_id: str, wanted: Filters, window: Window = "all") -> IncidentDetail:
-        found = self._window(wanted, window)
+        found = self.window(wanted, window)
         incident, triage = found.named(incident_id)
         span, seq = found.span, incident.newest.seq
         return IncidentDetail.of(
@@ -163,7 +171,8 @@ class IncidentReads:
         if unknown := set(ids) - known_ids(failed, groups) - given.keys():
             raise ProblemError(404, f"there is no incident {min(unknown)}")
 
-    def _window(self, wanted: Wanted, window: str) -> FailureWindow:
+    def window(self, wanted: Wanted, window: str) -> FailureWindow:
+        """Return the incidents of a window that ends now."""
         now = int(time.time() * 1000)
         wanted = within(self._names.wanted(wanted), window, now)
         oldest = self._finder.oldest(wanted)
@@ -183,6 +192,13 @@ class IncidentReads:
             triaged.append((incident, incident.triage(given)))
         triaged.sort(key=lambda entry: entry[0].rank(begun, entry[1].state))
         return FailureWindow(wanted, span, begun, triaged, over, dismissed)
+
+    def rows(self, found: FailureWindow, some: Sequence[tuple[Incident, Triage]]) -> list[IncidentRow]:
+        bodies = self._finder.bodies([incident.newest.seq for incident, _ in some])
+        return [
+            IncidentRow.of(row, found.span, triage, row.trend(found.begun), bodies.get(row.newest.seq, {}))
+            for row, triage in some
+        ]
 
     def _parts(self, incident: Incident, found: FailureWindow) -> list[IncidentPart]:
         parts = []

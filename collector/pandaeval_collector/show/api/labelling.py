@@ -31,8 +31,8 @@ class GivenAnnotation(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    trace_id: Annotated[str | None, Field(max_length=64, description="The trace; null for a session.")] = None
-    session_id: Annotated[str | None, Field(max_length=10_000, description="The session; null for a trace.")] = None
+    trace_id: Annotated[str | None, Field(max_length=64, description="Trace; or TRACE_ID:SPAN_ID of a turn.")] = None
+    session_id: Annotated[str | None, Field(max_length=10_000, description="Session.")] = None
     metric: Annotated[str, Field(min_length=1, max_length=200, description="Name, such as trace.task_completion.")]
     annotator: Annotated[str, Field(max_length=MOST_ID, description="Name of the person.")] = ""
 
@@ -107,7 +107,7 @@ def dismissing(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
 
     @app.post("/dismissals", status_code=204, responses=WRITES, summary="Dismiss a finding of code, or withdraw this")
     async def add(said: NewDismissal) -> None:
-        unit, metric = _unit(said, names)
+        unit, metric = await reads.run(lambda: _stored(said, names))
         body = await reads.run(lambda: reads.finder.standing(unit, metric))
         if body is None or (body["success"] is not False and body["label"] != DISMISSED):
             raise ProblemError(404, f"{metric} has no failed result about this run")
@@ -118,6 +118,17 @@ def dismissing(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         label = HumanLabel(unit, metric, None, True, person, time.time(), comment)
         with saving("the dismissal"):
             await dismiss(Dismissal(label, said.undone))
+
+
+def _stored(said: GivenAnnotation, names: Names) -> tuple[str, str]:
+    """Return the unit and the metric. Completes the prefix of an ID."""
+    trace, colon, span = (said.trace_id or "").strip().lower().partition(":")
+    whole: dict[str, str] = {}
+    if trace:
+        whole["trace_id"] = names.trace(trace).hex() + colon + span
+    if said.session_id:
+        whole["session_id"] = names.session(said.session_id.strip())
+    return _unit(said.model_copy(update=whole), names)
 
 
 def _unit(said: GivenAnnotation, names: Names) -> tuple[str, str]:

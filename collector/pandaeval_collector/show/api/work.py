@@ -39,7 +39,7 @@ class Work:
 
     store: StoreAccess | None = None
     component_errors: Callable[[], Coroutine[Any, Any, Mapping[tuple[str, str], int]]] = _no_errors
-    metrics: Callable[[], Sequence[tuple[Metric[Any, Any], float]]] = tuple
+    metrics: Callable[[], Sequence[tuple[Metric, float]]] = tuple
     modules: tuple[str, ...] = ()
     judge: str | None = None
     daily_usd: float | None = None

@@ -135,8 +135,8 @@ class Incident:
         if self.first_ever >= span.last_quarter:
             return "begun"
         late = sum(at >= span.last_quarter for at in self.at.values())
-        quarter_before = (len(self.at) - late) / 3
-        if late >= max(_LEAST, _RISES * quarter_before):
+        quarters = (span.last_quarter - max(self.first_ever, span.since)) / (span.until - span.last_quarter)
+        if late >= max(_LEAST, _RISES * (len(self.at) - late) / quarters):
             return "rising"
         return ""
 

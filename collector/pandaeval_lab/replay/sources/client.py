@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import httpx
 
-from pandaeval_collector.base.section import parse_duration
+from pandaeval_collector.base.section import parse_moment
 from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
 from pandaeval_collector.base.untrusted.json_size import parsed_size
 from pandaeval_collector.base.untrusted.printable import one_printable_line
@@ -101,8 +101,7 @@ def _read_address(written: str, kind: str, secure: bool, rest: str) -> StoreAddr
             f"{kind}://…: name the token's environment variable with token_env=VARIABLE, and its user with user=NAME"
         )
     given = _parameters(parts.query, (*_SHARED, *_OWN[kind]))
-    now = time.time_ns()
-    since, until = _time("since", given.get("since", "24h"), now), _time("until", given.get("until", "0s"), now)
+    since, until = _time("since", given.get("since", "24h")), _time("until", given.get("until", "0s"))
     if since >= until:
         raise ValueError("since has to be before until")
     return StoreAddress(
@@ -155,20 +154,13 @@ def _trace_ids(text: str) -> tuple[str, ...]:
     return tuple(ids)
 
 
-def _time(key: str, text: str, now_ns: int) -> int:
-    try:
-        return now_ns - int(parse_duration(text) * 1e9)
-    except ValueError:
-        pass  # then it has to be a time
+def _time(key: str, text: str) -> int:
     try:
         # A plus sign is a blank in a query.
-        moment = datetime.fromisoformat(text.strip().replace(" ", "+") if "T" in text else text)
+        return int(parse_moment(text.strip().replace(" ", "+") if "T" in text else text).timestamp() * 1e6) * 1000
     except ValueError as error:
         cure = "write a time (RFC 3339) or how long ago, such as 7d or 2h"
         raise ValueError(f"{key}={one_printable_line(text)}: {cure}") from error
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp()) * 10**9
 
 
 def _moment(time_ns: int) -> str:

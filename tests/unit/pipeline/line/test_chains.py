@@ -380,9 +380,8 @@ class TestFiles:
 
 
 class TestJudged:
-    @pytest.mark.parametrize("when", ["always", "suspicious"])
-    def test_a_conversation_is_judged_whole_or_not_at_all(self, tmp_path: Path, when: Any) -> None:
-        half = JudgeSettings("m", selection=Selection(share=0.5, when=when))
+    def test_a_conversation_is_judged_whole_or_not_at_all(self, tmp_path: Path) -> None:
+        half = JudgeSettings("m", selection=Selection(share=0.5))
         evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=half))
         store = Store(tmp_path, "off")
         line = Line(store.reads, evaluator)

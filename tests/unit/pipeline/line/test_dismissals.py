@@ -8,17 +8,22 @@ from typing import Any
 
 import pytest
 
+from pandaeval_collector.base.score import Score
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.scoring.evaluator.judged import verdict
 from pandaeval_collector.show.api.overview import window_rates
 from pandaeval_collector.store import Dismissal, people
 from pandaeval_collector.store.failing import read_failures
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.rates import read_rates
+from pandaeval_lab.replay.files import Input
 from pandaeval_otel.wire.labels import HumanLabel
 from support.ferry_desk import MS, span
 from support.line import RunningLine
 from support.made_traces import START_NS, MadeTrace
-from support.two_lines import QUIET
+from support.results import JUDGE, result
+from support.two_lines import QUIET, Two
 from unit.pipeline.line.test_recoveries import CLAIMED, TALK
 
 
@@ -33,11 +38,36 @@ def _crash() -> MadeTrace:
 
 
 CRASH = _crash()
+LOOP = Path(__file__).parents[3] / "golden" / "captures" / "langgraph_genai" / "tool_loop.otlp.jsonl"
+REPEATED = "turn.tool_call_behavior_failure"
 
 
 async def _dismiss(line: RunningLine, trace: MadeTrace, metric: str = "trace.response", undone: bool = False) -> None:
     label = HumanLabel(trace.trace_id.hex(), metric, None, True, "mia", 1.0, "the tool succeeded")
     await line.pipeline.commit(lambda: _asked(line, Dismissal(label, undone)))
+
+
+async def test_a_finding_about_a_turn_is_dismissed_and_comes_back(tmp_path: Path) -> None:
+    async with RunningLine(tmp_path) as line:
+        for request in Input(str(LOOP)).requests():
+            await line.pipeline.traces(request.data)
+        await line.settle()
+        before = _counted(line)
+        [turn] = [each for each in line.results() if f"turn.{each['metric']}" == REPEATED]
+        assert (turn["evaluator"]["kind"], turn["success"]) == ("code", False)
+        label = HumanLabel(f"{turn['trace_id']}:{turn['span_id']}", REPEATED, None, True, "mia", 1.0, "a retry")
+
+        await line.pipeline.commit(lambda: _asked(line, Dismissal(label)))
+        await line.settle()
+        after = _counted(line)
+        assert (turn["trace_id"], turn["label"]) in before["failed"] - after["failed"]
+        assert "tool_call_behavior_failure" not in after["rates"]
+        newest = [each for each in line.results() if f"turn.{each['metric']}" == REPEATED][-1]
+        assert (newest["label"], newest["success"], newest["span_id"]) == ("dismissed", None, turn["span_id"])
+
+        await line.pipeline.commit(lambda: _asked(line, Dismissal(label, undone=True)))
+        await line.settle()
+        assert {**_counted(line), "groups": before["groups"]} == before
 
 
 async def _asked(line: RunningLine, asked: Dismissal) -> Any:
@@ -107,6 +137,49 @@ async def test_late_spans_do_not_bring_a_dismissed_finding_back(tmp_path: Path) 
         await line.settle()
         assert line.of(CLAIMED, "response")[-1]["label"] == "dismissed"
         assert _counted(line)["failed"] == set()
+
+
+async def test_a_dismissal_reaches_the_collector_that_scores_the_session(tmp_path: Path) -> None:
+    """Two collectors of the same topics: one decides the trace, the other its session."""
+    async with (
+        RunningLine(tmp_path / "forwarder", hands_over=True) as forwarder,
+        RunningLine(tmp_path / "owner", hands_over=True) as owner,
+    ):
+        both = Two(forwarder, owner)
+        await both.decide(CRASH, TALK)
+        await owner.settle()
+        low = _reliability(owner)
+        await owner.pipeline.commit(lambda: _disputed(owner))
+        assert _verdict(owner) == ("disputed", None)
+
+        await _dismiss(forwarder, CRASH)
+        assert forwarder.pipeline.open_sessions == 0, "the owner scores it"
+        await both.tell()
+        await owner.settle()
+        assert _reliability(owner) > low
+        assert _verdict(owner) == ("pass", True)
+
+        await _dismiss(forwarder, CRASH, undone=True)
+        await both.tell()
+        await owner.settle()
+        assert _reliability(owner) == low
+        assert _verdict(owner) == ("disputed", None)
+
+
+async def _disputed(line: RunningLine) -> Any:
+    """File a verdict that the crash disputes."""
+    against = {"metric": "response", "reason": "it crashed", "trace_id": CRASH.trace_id.hex()}
+    finding = verdict(Score(0.9, "All was done.", {"sure": 96}), (25.0, 75.0), against)
+    about = {"level": "session", "session_id": "s", "trace_id": against["trace_id"]}
+    made = result("correctness", finding, evaluator=JUDGE, **about)
+    decision = Conclusion()
+    line.line._revisions.add([replace(made, unit=replace(made.unit, id="s"))], decision)
+    return decision
+
+
+def _verdict(line: RunningLine) -> tuple[str, bool | None]:
+    newest = [each for each in line.results() if each["metric"] == "correctness"][-1]
+    return newest["label"], newest["success"]
 
 
 async def test_what_did_not_fail_cannot_be_dismissed(tmp_path: Path) -> None:

@@ -178,23 +178,7 @@ class TestAsking:
         assert [job.metric for job in jobs] == (_JUDGED if any(judged) else [])
         for job in jobs:
             assert (job.trace_id.hex(), job.delay) == (trace_id(2), 0.0)
-            assert orjson.loads(job.body) == {
-                "session": "s",
-                "trigger": Trigger.IDLE.value,
-                "suspicious": False,
-            }
-
-    @pytest.mark.parametrize(
-        "suspect",
-        [
-            {"crashed": True},
-            {"signals": {"response": {"outcome": "scored", "value": 0.0, "why": None, "said": "it broke"}}},
-        ],
-    )
-    def test_a_crash_or_a_result_that_failed_is_suspicious(self, store: Store, suspect: dict[str, Any]) -> None:
-        members = member(1, judged=True), member(2, judged=True, **suspect), member(3, judged=True)
-        _, [job, *_] = scores(store, *members, judged=True).score("s", Trigger.IDLE)
-        assert orjson.loads(job.body)["suspicious"] is True
+            assert orjson.loads(job.body) == {"session": "s", "trigger": Trigger.IDLE.value}
 
     def test_another_session_is_another_question(self, tmp_path: Path) -> None:
         ids = set()

@@ -6,14 +6,19 @@ import itertools
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from pandaeval_collector.jobs.job_traces import JobTraceLoader
+from pandaeval_collector.pipeline.line import stored_traces
 from pandaeval_collector.store import Job
+from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace
 from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.trace import build_trace
 from support.chained import turn
 from support.line import RunningLine, as_file
 from support.made_traces import MadeTrace
@@ -248,6 +253,57 @@ async def test_any_order_of_services_and_links_gives_the_results_of_a_file(tmp_p
         assert line.standing() == of_file
         sessions = {unit for unit, _ in of_file if unit.startswith(("one", "two"))}
         assert {*places(line, *[parts[0] for parts in turns])} == sessions
+
+
+class TestFiles:
+    ELSEWHERE = of("support", 6, "chat-8")
+
+    @pytest.mark.parametrize(
+        ("turns", "times"), [([SHOP[0], ELSEWHERE, SHOP[1]], 1), (APART, 2)], ids=["separate ids", "a shared id"]
+    )
+    def test_traces_are_built_again_only_for_a_shared_id(
+        self, monkeypatch: pytest.MonkeyPatch, turns: list[MadeTrace], times: int
+    ) -> None:
+        built: list[str] = []
+
+        def noted(*arguments: Any) -> Trace | None:
+            trace = build_trace(*arguments)
+            built.append(trace.trace_id if trace is not None else "")
+            return trace
+
+        monkeypatch.setattr(stored_traces, "build_trace", noted)
+        as_file(turns)
+        assert sorted(built) == sorted([each.trace_id.hex() for each in turns] * times)
+
+    def test_traces_in_normal_form_are_in_the_same_sessions(self) -> None:
+        assert of_file([*APART, self.ELSEWHERE]) == [ID, OTHER, ID, OTHER, "chat-8"]
+        assert of_file([*APART, *both_services(5)]) == [ID] * 5
+
+    async def test_a_trace_without_an_agent_takes_no_id(self, tmp_path: Path) -> None:
+        page = without_agent(replace(turn(9, start=0), service="page"))
+        turns = [page, *APART]
+        async with RunningLine(tmp_path) as line:
+            await say(line, *turns)
+            await line.settle()
+            assert places(line, *APART) == [ID, OTHER] * 2
+            assert line.standing() == as_file(turns)
+        assert of_file(turns) == [ID, ID, OTHER, ID, OTHER]
+
+
+def without_agent(made: MadeTrace) -> MadeTrace:
+    """The trace with only a page request of its session."""
+    root = type(made.spans[-1]).FromString(made.spans[-1].SerializeToString())
+    root.name = "GET /chat"
+    del root.attributes[:]
+    root.attributes.add(key="session.id").value.string_value = ID
+    return replace(made, spans=(root,))
+
+
+def of_file(turns: list[MadeTrace]) -> list[str | None]:
+    """Return the sessions of a file's traces, by start."""
+    with TraceFiles() as run:
+        run.add_all(Request(False, each.request().SerializeToString()) for each in turns)
+        return [each.session_id for each in run.traces()]
 
 
 def _turns(turns: list[MadeTrace]) -> set[str]:

@@ -30,7 +30,6 @@ from support.ferry_desk import (
     INVENTS,
     KNOWN,
     asked_again,
-    called_again,
     grounding,
     trace,
     with_last_word,
@@ -184,16 +183,6 @@ async def test_a_verdict_on_a_turn_that_is_none_any_more_goes_and_those_asked_an
     assert (first["outcome"], gone["outcome"], now["outcome"]) == ("scored", "unscored", "scored")
     assert gone["span_id"] == first["span_id"] != now["span_id"]
     assert [each["outcome"] for each in of.said("confidence")] == ["scored", "scored"]
-
-
-async def test_a_verdict_goes_if_the_newest_revision_is_not_in_the_sample(asked: Callable[..., Asked]) -> None:
-    of = asked("trace.grounding", "trace.confidence", selection=Selection(share=0.0, when="suspicious"))
-    made = trace(4, f"You are on the {INVENTED}.", result=BOOKED, session=None)
-    found = trace(4, "", result={"sailing": INVENTED}, session=None).spans[1]
-    await of.revise(made, made.spans)
-    await of.revise(made, (*made.spans, called_again(found, 3)))
-    assert [each["success"] for each in of.said("grounding")] == [False, True]
-    assert [each["outcome"] for each in of.said("confidence")] == ["scored", "unscored"]
 
 
 def _verdict(step: str | None) -> dict[str, Any]:

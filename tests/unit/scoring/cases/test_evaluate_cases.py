@@ -59,8 +59,10 @@ def evaluate(files: tuple[Path, Path], *options: str) -> Any:
 @pytest.fixture(scope="module")
 def told(files: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[dict[str, Any]], Path]:
     report = tmp_path_factory.mktemp("report") / "layers.xml"
-    done = evaluate(files, "--format", "json", "--metrics", "trial_correct,response,forbidden_tools,tool_correctness,"
-                    "trial.plan_quality,end_state,tool_routing_accuracy", "--cases-report", str(report))  # fmt: skip
+    asked = ("trial_correct", "response", "forbidden_tools", "tool_correctness", "trial.plan_quality", "end_state")
+    metrics = ("--metrics", ",".join((*asked, "tool_routing_accuracy")))
+    evaluate(files, *metrics, "--format", "junit", "--output", str(report))
+    done = evaluate(files, "--format", "json", *metrics)
     return done, [json.loads(line) for line in done.stdout.splitlines()], report
 
 
@@ -152,13 +154,14 @@ def test_the_report_tells_which_layer_broke(told: tuple[Any, list[dict[str, Any]
 def test_the_report_does_not_depend_on_which_results_are_asked_for(
     files: tuple[Path, Path], told: tuple[Any, list[dict[str, Any]], Path], tmp_path: Path
 ) -> None:
-    done = evaluate(files, "--format", "json", "--metrics", "trial_correct", "--cases-report", str(tmp_path / "r.xml"))
+    done = evaluate(files, "--format", "json", "--metrics", "trial_correct")
+    evaluate(files, "--format", "junit", "--metrics", "trial_correct", "--output", str(tmp_path / "r.xml"))
     assert {json.loads(line)["metric"] for line in done.stdout.splitlines()} == {
         "trial_correct",
         "pass_at_k",
         "pass_pow_k",
     }
-    assert (tmp_path / "r.xml").read_text() == told[2].read_text()
+    assert trials_of(tmp_path / "r.xml") == trials_of(told[2])
     second = trials_of(tmp_path / "r.xml")["send [2]"]
     assert [second[layer] for layer in ("reasoning", "action", "outcome")] == ["-", "fail", "fail"]
 
@@ -168,7 +171,8 @@ def test_without_a_plan_nothing_is_said_of_the_reasoning(tmp_path: Path) -> None
     (tmp_path / "suite.yaml").write_text(suite)
     runs = [run(1, case="send", trial="1", calls=[("pay", {})]), run(2, case="idle", trial="1", calls=[("pay", {})])]
     done = evaluate(
-        (write(tmp_path / "t.jsonl", runs), tmp_path / "suite.yaml"), "--cases-report", str(tmp_path / "r.xml")
+        (write(tmp_path / "t.jsonl", runs), tmp_path / "suite.yaml"),
+        *("--format", "junit", "--output", str(tmp_path / "r.xml")),
     )
     assert done.exit_code == 0, done.output
     trials = trials_of(tmp_path / "r.xml")
@@ -187,7 +191,8 @@ def test_a_layer_without_graders_says_what_it_takes(files: tuple[Path, Path], tm
 def test_the_table_has_a_row_for_each_case_and_junit_a_test_for_each_trial(
     files: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    done = evaluate(files, "--metrics", "trial_correct", "--cases-report", str(tmp_path / "out.xml"))
+    done = evaluate(files, "--metrics", "trial_correct")
+    evaluate(files, "--metrics", "trial_correct", "--format", "junit", "--output", str(tmp_path / "out.xml"))
     assert done.exit_code == 0, done.output
     rows = {
         line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.startswith(("send", "refuse"))
@@ -195,8 +200,14 @@ def test_the_table_has_a_row_for_each_case_and_junit_a_test_for_each_trial(
     assert rows["send"][:2] == ["regression", "1/3"]
     assert rows["refuse"][:2] == ["capability", "1/1"]
     root = ElementTree.parse(tmp_path / "out.xml").getroot()
-    assert root.attrib == {"name": "invoices", "tests": "4", "failures": "2", "errors": "0", "skipped": "0"}
-    assert {each.get("name") for each in root if each.tag == "testsuite"} == {"regression", "capability"}
+    assert root.attrib == {"name": "pandaeval", "tests": "4", "failures": "2", "errors": "0", "skipped": "0"}
+    suites = {each.get("name"): each.get("tests") for each in root if each.tag == "testsuite"}
+    assert suites == {
+        "pandaeval regression": "3",
+        "pandaeval capability": "1",
+        "pandaeval thresholds": "0",
+        "pandaeval failures": "0",
+    }
 
 
 def test_a_configured_threshold_gates_the_trials(files: tuple[Path, Path], tmp_path: Path) -> None:
@@ -279,7 +290,8 @@ def test_what_is_hardly_meant_is_told(files: tuple[Path, Path], tmp_path: Path) 
 def test_a_trial_that_nobody_decides_says_why(files: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text("- {id: send}\n- {id: refuse, expected_answer: No.}\n")
     evaluate(
-        (files[0], tmp_path / "suite.yaml"), "--metrics", "trial_correct", "--cases-report", str(tmp_path / "r.xml")
+        (files[0], tmp_path / "suite.yaml"),
+        *("--metrics", "trial_correct", "--format", "junit", "--output", str(tmp_path / "r.xml")),
     )
     trials = trials_of(tmp_path / "r.xml")
     assert trials["send [1]"]["untold"] == "the case expects nothing that a run could fail"

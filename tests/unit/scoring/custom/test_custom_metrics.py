@@ -44,7 +44,7 @@ async def _awaited(asked: Awaitable[Finding | None]) -> Finding | None:
     return await asked
 
 
-def asked(of: Metric[Any, Any], trace: Trace = RUN, **fields: Any) -> Any:
+def asked(of: Metric, trace: Trace = RUN, **fields: Any) -> Any:
     """Return the finding for this answer."""
     return asyncio.run(ScriptedJudge(**{of.rubrics[0].name: fields}).finding(of, trace))
 

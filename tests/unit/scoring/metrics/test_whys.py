@@ -49,12 +49,12 @@ def _said_in(module: str) -> set[Why]:
     }
 
 
-def _own(metric: Metric[Any, Any]) -> str:
+def _own(metric: Metric) -> str:
     folder = GRADERS if metric.level == "trial" else f"pandaeval_collector.scoring.metrics.{metric.level}"
     return f"{folder}.{metric.name}"
 
 
-def _modules(metric: Metric[Any, Any]) -> set[str]:
+def _modules(metric: Metric) -> set[str]:
     """Return the modules of a metric and its helpers."""
     own = _own(metric)
     found: set[str] = set()
@@ -69,14 +69,14 @@ def _modules(metric: Metric[Any, Any]) -> set[str]:
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
-def test_a_metric_declares_the_whys_that_its_code_names(metric: Metric[Any, Any]) -> None:
+def test_a_metric_declares_the_whys_that_its_code_names(metric: Metric) -> None:
     own = _said_in(_own(metric))
     possible = {why for module in _modules(metric) for why in _said_in(module)}
     assert own <= {*metric.unscored} <= possible
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
-def test_what_is_said_around_a_metric_is_added(metric: Metric[Any, Any]) -> None:
+def test_what_is_said_around_a_metric_is_added(metric: Metric) -> None:
     assert {*metric.unscored, Why.METRIC_ERROR} <= {*whys(metric)}
     assert (Why.INCOMPLETE_TRACE in whys(metric)) == (metric.level in ("trace", "turn", "trial"))
     assert ({Why.JUDGE_FAILED, Why.NOT_SAMPLED} <= {*whys(metric)}) == (metric.kind == "llm")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import random
 from collections import Counter
 from dataclasses import replace
@@ -12,16 +11,13 @@ import pytest
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
-from pandaeval_collector.cli._output import console
 from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.results import spelled_out
 from pandaeval_collector.show.view.unscored import unasked
-from pandaeval_lab.cli._summary import Summary
-from pandaeval_lab.cli._tables import print_summary
 from pandaeval_lab.report.page import ReportOrigin
 from pandaeval_otel.model import Trace
 from support.judged import trace
-from support.reports import report, result
+from support.reports import report, result, tables
 
 INLINE = {"basis": "inline"}
 TASK = "trace.task_completion"
@@ -41,20 +37,6 @@ def _traces(count: int) -> list[Trace]:
     ]
 
 
-def _summary(traces: list[Trace], results: list[Result]) -> Summary:
-    summary = Summary()
-    summary.add_traces((each.trace_id, each.session_id, each.error) for each in traces)
-    for each in results:
-        summary.add(each.to_dict())
-    return summary
-
-
-def _printed(summary: Summary, judge: str | None = None) -> str:
-    out = io.StringIO()
-    print_summary(summary, console(file=out), judge)
-    return out.getvalue()
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_tables_and_page_have_one_order(seed: int) -> None:
     chance, traces = random.Random(seed), _traces(40)
@@ -64,11 +46,12 @@ def test_tables_and_page_have_one_order(seed: int) -> None:
         for each in traces
         for name in ("coherence", "tool_loop")
     ]
-    summary, page = _summary(traces, results), report(traces, results).index
+    page = report(traces, results).index
     rows = {"s": page["sessions"], "t": page["traces"]}
     on_page = [rows[kind][at]["id"] for kind, at in page["order"]]
-    ranks = {row.session_id: row.rank[:2] for row in summary.sessions_worst_first()}
-    assert [ranks[id_] for id_ in on_page] == [*ranks.values()]
+    printed = tables(traces, results).partition("Metrics")[0].splitlines()[3:]
+    in_table = [line.removeprefix("trace ").split()[0] for line in printed if line.split()]
+    assert in_table == [id_ if id_.startswith("s") else id_[:12] for id_ in on_page]
 
 
 def _session(score: float, label: str, coverage: float = 1.0, **metadata: Any) -> Result:
@@ -87,7 +70,7 @@ def _inline(score: float, label: str, coverage: float = 1.0) -> tuple[str, dict[
         result(run, "brevity", 1.0),
         _session(score, label, coverage),
     ]
-    return _printed(_summary([run], results)), report([run], results).index["sessions"][0]["results"][0]
+    return tables([run], results), report([run], results).index["sessions"][0]["results"][0]
 
 
 def test_no_problem_found_is_no_praise() -> None:
@@ -104,18 +87,18 @@ def test_no_problem_found_is_no_praise() -> None:
 def test_a_problem_that_was_found_is_told_with_its_cause() -> None:
     [run] = [replace(each, session_id="s1") for each in _traces(2)[1:]]
     results = [result(run, "tool_loop", 0.2), _session(0.2, "problem_found")]
-    row = _printed(_summary([run], results)).splitlines()[3]
+    row = tables([run], results).splitlines()[3]
     assert "0.20 problem found" in row
-    assert row.rstrip().endswith("tool_loop: as composed")
+    assert row.rstrip().endswith("trace.tool_loop 0.20 (fail): as composed")
 
 
 def test_what_was_found_in_a_trace_says_more_than_the_sum_over_its_session() -> None:
     [run] = [replace(each, session_id="s1") for each in _traces(2)[1:]]
     whole = result("s1", "agent_reliability", 0.1, level="session")
     for results in ([whole, result(run, "response", 0.4)], [result(run, "response", 0.4), whole]):
-        assert _printed(_summary([run], results)).splitlines()[3].rstrip().endswith("response: as composed")
-    only = _printed(_summary([run], [result(run, "response", 0.8), whole])).splitlines()[3]
-    assert only.rstrip().endswith("agent_reliability: as composed")
+        assert tables([run], results).splitlines()[3].rstrip().endswith("trace.response 0.40 (fail): as composed")
+    only = tables([run], [result(run, "response", 0.8), whole]).splitlines()[3]
+    assert only.rstrip().endswith("session.agent_reliability 0.10 (fail): as composed")
 
 
 def test_a_judged_score_stays_a_number() -> None:
@@ -123,9 +106,9 @@ def test_a_judged_score_stays_a_number() -> None:
     results = [result(run, "coherence", 0.8), result("s1", "agent_reliability", 0.97, level="session")]
     shown = report([run], results).index["sessions"][0]["results"][0]
     assert "says" not in shown
-    row = _printed(_summary([run], results)).splitlines()[3]
+    row = tables([run], results).splitlines()[3]
     assert "0.97" in row
-    assert row.rstrip().endswith("no failures (lowest: trace.coherence)")
+    assert row.rstrip().endswith("trace.coherence 0.80 (pass): as composed")
 
 
 def test_the_checks_are_counted_as_the_reason_counts_them() -> None:
@@ -164,12 +147,12 @@ def test_page_and_tables_say_so() -> None:
     runs = _traces(3)
     results = [result(each, "response", 1.0) for each in runs]
     said = "Task success was not judged: no model is configured"
-    assert said in _printed(_summary(runs, results))
+    assert said in tables(runs, results)
     page = report(runs, results, ReportOrigin()).index
     assert said in page["unasked"]
     assert page["judged"] == ""
     judged = [*results, *(result(each, "task_completion", 0.9, kind="llm") for each in runs)]
-    assert "Task success was not judged" not in _printed(_summary(runs, judged), "judge-1")
+    assert "Task success was not judged" not in tables(runs, judged, "judge-1")
     page = report(runs, judged, ReportOrigin(judge="judge-1")).index
     assert (page["unasked"], page["judged"]) == ("", ""), "whether they were handled correctly was not asked"
 
@@ -181,7 +164,7 @@ def test_verdicts_stand_first_with_their_interval() -> None:
     results = [result(run, "response", 1.0) for run in runs]
     results += [result(f"s{at}", "correctness", each, level="session") for at, each in enumerate(found)]
     headline = "2 of 3 sessions were handled correctly: 67% (21% to 94%); 1 not judged (judge_failed 1)"
-    first, _, _, worst, *_ = (printed := _printed(_summary(runs, results))).splitlines()
+    first, _, _, worst, *_ = (printed := tables(runs, results)).splitlines()
     assert first == headline
     assert worst.split()[3:5] == ["no", "0.10"]
     assert worst.rstrip().endswith("needless refusal at turn 2: It was refused.")

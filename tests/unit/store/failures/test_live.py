@@ -20,9 +20,10 @@ from pandaeval_collector.jobs.same_cause import RUBRIC, SameCause, judged_group
 from pandaeval_collector.judge.client import Judge, JudgeClient
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.store import FailureGroupRow, Store, WriteSet
-from pandaeval_collector.store.failure_groups import MOST_GAUGES, GroupGauges
+from pandaeval_collector.store.failure_groups import MOST_GAUGES, RETURNED, GroupGauges
 from pandaeval_collector.store.failures import Failure
 from pandaeval_collector.store.live_groups import LiveGroups
+from pandaeval_collector.store.triage import STATES, Triage
 from pandaeval_otel.base.component_errors import ERRORS
 from support.asked import Memory, ScriptedCaller
 from support.embedder import WordEmbedder
@@ -218,6 +219,26 @@ def test_groups_with_the_same_words_have_one_gauge_with_their_label(tmp_path: Pa
     named = {"group": newest.id, "label": newest.label, "severity": "high"}
     assert key == ("pandaeval.failure_groups", tuple((f"pandaeval.failure.{name}", of) for name, of in named.items()))
     assert value == 2
+
+
+def test_a_resolved_group_that_returns_has_a_gauge_until_its_next_state(tmp_path: Path) -> None:
+    store = Store(tmp_path, "off")
+
+    def returned() -> set[str]:
+        values = GroupGauges(store.reads.connection).values()
+        return {dict(pairs)["pandaeval.failure.group"] for name, pairs in values if name == RETURNED}
+
+    try:
+        store.commit(WriteSet(failures=[row(1), replace(row(2), text="of another cause")])).result()
+        store.triage.mark(["g1", "g2"], Triage("resolved", at=5000)).result()
+        assert returned() == set()
+        store.commit(WriteSet(failures=[replace(row(1), last_at=6.0)])).result()
+        assert returned() == {"g1"}
+        for state in STATES[1:]:
+            store.triage.mark(["g1"], Triage(state, at=7000)).result()
+            assert returned() == set()
+    finally:
+        store.close()
 
 
 def test_the_log_event_names_the_group() -> None:

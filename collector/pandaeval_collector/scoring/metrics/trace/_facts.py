@@ -223,7 +223,7 @@ def of_trace(
     score: Callable[[Any, Any, Trace, Facts], Score | Unscored] = lambda value, found, *_: Score(value, found.reason),
     levels: Mapping[str, float] | None = None,
     evaluate: Callable[[Trace, TraceContext], Finding | None] = shows_nothing,
-    extractions: tuple[Extraction[Any], ...] = (),
+    extractions: tuple[Extraction, ...] = (),
     **more: Any,
 ) -> JudgedTraceMetric:
     """Make a metric whose question a judge answers.
@@ -252,7 +252,7 @@ def of_trace(
 
 def asking(
     made: type[M],
-    part: QuestionPart[Any],
+    part: QuestionPart,
     ask: Callable[[Any, Judge], Awaitable[Finding | None]],
     question: str,
     about: str | None,

@@ -13,7 +13,7 @@ function resultItem(result, full, onSpans) {
     comparisons(result, full),
     el("div", { class: "foot" },
       spans && onSpans ? el("button", { class: "link", type: "button", onclick: () => onSpans(full.spans) }, spans === 1 ? "Show the step" : `Show ${many(spans, "step")}`) : null,
-      el("span", { class: "muted" }, grounds(result, full)), beside(result), noted(full)));
+      el("span", { class: "muted" }, grounds(result, full)), beside(full), noted(full)));
 }
 
 // What is in order takes one line, until it is asked for more.

@@ -19,6 +19,7 @@ function linked(index) {
     session.at_ = at;
     session.rows = session.traces.map((number) => index.traces[number]);
     session.members = session.members || session.rows.map((row) => row.id);
+    for (const result of session.results) result.session = session.id;
     judge(session, session.results);
   });
   return index;

@@ -99,7 +99,7 @@ function findingOf(result, full, opening, onSpans) {
   return el("div", { class: "finding result fail" },
     el("div", { class: "line-head" }, opening(failedChip(result), result, full), el("span", { class: "reason", dir: "auto" }, full.reason || ""),
       spans.length && onSpans ? el("button", { class: "link show", type: "button", onclick: () => onSpans(spans) }, spans.length === 1 ? "Show the step" : `Show ${number(spans.length)} steps`) : null,
-      beside(result)));
+      beside(full)));
 }
 
 // A result of another evaluator.

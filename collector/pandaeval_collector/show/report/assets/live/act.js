@@ -16,13 +16,10 @@ async function tell(path, body, method = "POST") {
 // Whether a result is right, in one click, and another that takes it back. What is kept is a person's own verdict: it
 // changes no score.
 function beside(result) {
-  const by = (store.metrics[result.metric] || {}).kind, isTurn = result.metric.startsWith("turn.");
-  const canDismiss = can("POST /dismissals") && !isTurn && !["llm", "math"].includes(by);
+  const canDismiss = can("POST /dismissals") && !["llm", "math"].includes(result.by || metric(result.metric).kind);
   if (canDismiss && result.label === "dismissed") return dismissal(result);
   if (!can("POST /annotations") || result.outcome !== "scored" || typeof result.success !== "boolean") return null;
-  const [kind, id] = location.hash.slice(2).split("?")[0].split("/");
-  const unit = kind === "session" ? { session_id: decodeURIComponent(id) } : { trace_id: id };
-  const about = { ...unit, metric: result.metric, annotator: "page" };
+  const unit = subjectOf(result), about = { ...unit, metric: result.metric, annotator: "page" };
   const spot = el("span", { class: "judgement" }), it = result.success ? "pass" : "failure";
   const button = (text, title, path, body, then) => el("button", { class: "link", type: "button", title, onclick: async ({ target }) => {
     target.disabled = true;
@@ -45,10 +42,16 @@ function beside(result) {
   return spot;
 }
 
+// What a result is about, as the API takes it: a session, a trace, or a turn by the span that answers.
+function subjectOf({ metric: key, session, span }) {
+  const [, trace] = location.hash.slice(2).split("?")[0].split("/");
+  if (session) return { session_id: session };
+  return { trace_id: key.startsWith("turn.") ? `${trace}:${span}` : trace };
+}
+
 // A failure that code found: right, or dismissed, so that it counts nowhere; another click takes that back.
 function dismissal(result) {
-  const [kind, id] = location.hash.slice(2).split("?")[0].split("/");
-  const about = { ...(kind === "session" ? { session_id: decodeURIComponent(id) } : { trace_id: id }), metric: result.metric };
+  const about = { ...subjectOf(result), metric: result.metric };
   const spot = el("span", { class: "judgement" }), isDismissed = result.label === "dismissed";
   const note = el("input", { type: "text", maxlength: 200, size: 24, placeholder: "why it is false", "aria-label": "Why the finding is false" });
   const by = el("input", { type: "text", maxlength: 200, size: 10, value: kept("by", ""), placeholder: "your name", "aria-label": "Your name" });
@@ -72,15 +75,16 @@ function dismissal(result) {
   return spot;
 }
 
-let labels = null;
+const labels = new Map();
 
-// What people have said of the trace or session that is shown: asked once for all of its scores.
+// What people have said of a trace, turn or session that is shown: asked once for all of its scores.
 function labelsOf(unit) {
-  if (labels === null) {
-    labels = ask(`/annotations?limit=500&${new URLSearchParams(unit)}`).then(({ body }) => body.items);
-    setTimeout(() => { labels = null; });
+  const path = `/annotations?limit=500&${new URLSearchParams(unit)}`;
+  if (!labels.has(path)) {
+    labels.set(path, ask(path).then(({ body }) => body.items));
+    setTimeout(() => labels.delete(path));
   }
-  return labels;
+  return labels.get(path);
 }
 
 // A run over one session: what it would take is said first, and nothing is asked before the second click. It may cost

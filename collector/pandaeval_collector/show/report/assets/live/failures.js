@@ -4,11 +4,21 @@
 const FIRST = 8;
 const STATES = ["open", "new", "known", "resolved", "muted", "all"];
 
+// A page of incidents, most urgent first.
 async function failing(query, more = {}) {
   const asked = asking(query);
   asked.delete("failed");
-  for (const [name, value] of Object.entries({ limit: 200, state: query.get("state") || "open", ...more })) asked.set(name, value);
+  for (const [name, value] of Object.entries({ limit: 500, state: query.get("state") || "open", ...more })) asked.set(name, value);
   return (await ask(`/incidents?${asked}`)).body;
+}
+
+async function everyFailing(query) {
+  const found = { ...await failing(query) };
+  while (found.next !== null) {
+    const { incidents, next } = await failing(query, { cursor: found.next });
+    Object.assign(found, { incidents: [...found.incidents, ...incidents], next });
+  }
+  return found;
 }
 
 function severityOf({ severity }) {
@@ -52,7 +62,7 @@ async function failuresPage(query) {
   watched = null;
   said("");
   if (query.get("group")) return incidentPage(query.get("group"), query);
-  const found = await failing(query), held = query.get("state") || "open";
+  const found = await everyFailing(query), held = query.get("state") || "open";
   const rows = el("section", { class: "card flush incidents" });
   const more = paged(found.incidents, 3 * STEP, (each) => incidentRow(each, query), rows);
   const counts = { ...found.states, open: found.states.new + found.states.known, all: sum(Object.values(found.states)) };
