@@ -172,7 +172,7 @@ def test_an_unclear_verdict_is_counted_apart_and_found_by_a_filter(page: Page, c
     assert "1 unclear" in page.text("table.rates")
 
 
-@pytest.mark.parametrize("window", ["24h", "all"])
+@pytest.mark.parametrize("window", [pytest.param("24h", marks=pytest.mark.slow), "all"])
 def test_the_link_of_a_cell_lists_the_runs_that_the_cell_counts(
     page: Page, collector: CollectorProcess, window: str
 ) -> None:
