@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import compress
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -36,7 +36,6 @@ _RUNS = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _HOOK = re.compile(r"\.a?(?:before|after|wrap)_(?:agent|model|model_call|tool|tool_call)(?:\.\w+)?\Z")
 """Matches hook names of middleware in LangChain agents."""
 _NOTHING_SAID = Reading()
-_MOST_READ = itemgetter(0)
 _NO_MARKS: frozenset[str] = frozenset()
 
 _SHARED = attrgetter(*[name for name in Reading.__dataclass_fields__ if name not in ("kind", "error", "notes")])
@@ -53,7 +52,6 @@ _Signature = tuple[tuple[str, ...], str, str, bool, bool]
 keys, the scope, the longest known name prefix, whether log records exist, and whether the keys are the span's own and
 complete.
 """
-_BY_SIGNATURE: dict[_Signature, _Plan] = {}
 
 
 def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
@@ -61,8 +59,7 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
 
     A failed dialect only loses its reading, with a note and a record in :data:`ERRORS`.
     """
-    signature = _signature(raw, logs)
-    plan = _BY_SIGNATURE.get(signature) or _plan(signature)
+    plan = _plan(_signature(raw, logs))
     is_quiet = not (raw.events or logs or raw.status_code == STATUS_ERROR or raw.resource.names_session)
     said: Reading | None = None
     names: tuple[str, ...] = ()
@@ -92,11 +89,10 @@ class _Plan:
     has_own: bool
 
 
+@lru_cache(_CACHE_LIMIT)
 def _plan(signature: _Signature) -> _Plan:
-    if len(_BY_SIGNATURE) >= _CACHE_LIMIT:
-        _BY_SIGNATURE.clear()
     keys = signature[0]
-    roots = {key.partition(".")[0] for key in keys}
+    roots = frozenset(key.partition(".")[0] for key in keys)
     readers: list[_Reader] = []
     speaking: list[_Reader] = []
     for dialect in _candidates(signature, roots):
@@ -104,8 +100,7 @@ def _plan(signature: _Signature) -> _Plan:
         is_silent = getattr(dialect, "silent", None)
         if is_silent is None or not is_silent(keys):
             speaking.append(readers[-1])
-    plan = _BY_SIGNATURE[signature] = _Plan(tuple(readers), tuple(speaking), semconv.PANDAEVAL_ROOT in roots)
-    return plan
+    return _Plan(tuple(readers), tuple(speaking), semconv.PANDAEVAL_ROOT in roots)
 
 
 def _signature(raw: RawSpan, logs: Sequence[RawLog]) -> _Signature:
@@ -130,15 +125,25 @@ def _name_prefixes() -> tuple[str, ...]:
 def _candidates(signature: _Signature, roots: Set[str]) -> Iterator[Dialect]:
     """Yield candidates: own scope or name matches by priority, then others by number of keys read."""
     shared: list[tuple[int, Dialect]] = []
-    for dialect in dialects():
+    for dialect in _possible(roots, ((), *signature[1:4], False)):
         if _is_candidate(dialect, signature, roots):
             yield dialect
             continue
-        named: frozenset[str] = getattr(dialect, "shared_roots", _NO_MARKS)
-        if named and not named.isdisjoint(roots):
+        named = getattr(dialect, "shared_roots", _NO_MARKS)
+        if named & roots:
             read = sum(key.partition(".")[0] in named for key in signature[0])
             shared.append((read, dialect))
-    yield from (dialect for _, dialect in sorted(shared, key=_MOST_READ, reverse=True))
+    yield from (dialect for _, dialect in sorted(shared, key=itemgetter(0), reverse=True))
+
+
+@lru_cache(_CACHE_LIMIT)
+def _possible(roots: Set[str], keyless: _Signature) -> tuple[Dialect, ...]:
+    """Return all dialects that can be candidates, whatever the keys with these roots."""
+    return tuple(
+        dialect
+        for dialect in dialects()
+        if _is_candidate(dialect, keyless, roots) or getattr(dialect, "shared_roots", _NO_MARKS) & roots
+    )
 
 
 def _is_candidate(dialect: Dialect, signature: _Signature, roots: Set[str]) -> bool:
@@ -147,9 +152,9 @@ def _is_candidate(dialect: Dialect, signature: _Signature, roots: Set[str]) -> b
         return False
     if not (dialect.roots or dialect.scopes or dialect.names):
         return True
-    if (dialect.scopes and scope.startswith(dialect.scopes)) or (hint and hint.startswith(dialect.names)):
+    if scope.startswith(dialect.scopes) or (hint and hint.startswith(dialect.names)):
         return True
-    marks: frozenset[str] = getattr(dialect, "marks", _NO_MARKS)
+    marks = getattr(dialect, "marks", _NO_MARKS)
     if marks and whole and marks.isdisjoint(keys):
         return False
     return not dialect.roots.isdisjoint(roots)
@@ -215,16 +220,14 @@ def _settle(raw: RawSpan, said: Reading) -> Kind:
         kind = _STEP  # the framework ends the run by it: no tool is called
         said.tool_name = said.tool_call_id = ""
         said.arguments = said.result = None
-    if (agent and _HOOK.search(agent) is not None) or (kind in _RUNS and _HOOK.search(raw.name) is not None):
+    if (agent and _HOOK.search(agent)) or (kind in _RUNS and _HOOK.search(raw.name)):
         said.agent_name = ""  # what a framework hangs around its agent is a step of it
         if kind in _RUNS:
             return _STEP
-        return kind
     return kind
 
 
 def _own(raw: RawSpan) -> dict[str, Any]:
     prefix = f"{semconv.PANDAEVAL_ROOT}."
-    own = {key: value for event in raw.events for key, value in event.attributes.items() if key.startswith(prefix)}
-    own.update((key, value) for key, value in raw.attributes.items() if key.startswith(prefix))
-    return own
+    parts = (*[event.attributes for event in raw.events], raw.attributes)
+    return {key: value for part in parts for key, value in part.items() if key.startswith(prefix)}

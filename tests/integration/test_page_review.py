@@ -81,6 +81,45 @@ def test_disagreeing_labels_the_opposite(page: Page, address: str, store: Store)
     assert sum(RUNS.values()) > 50
 
 
+def _press_button(page: Page, name: str) -> None:
+    page.run(f"[...document.querySelectorAll('button')].find((each) => each.innerText === '{name}').click()")
+
+
+def test_a_random_draw_hides_the_verdict_and_its_labels_have_a_probability(
+    page: Page, address: str, store: Store
+) -> None:
+    rows = [JudgedRow(f"session-1-{at}", KEYS[0], "", "desk", at / 70, at > 35, 0.5, "m", "1", 1.0) for at in range(70)]
+    store.commit(WriteSet(judged=rows)).result()
+    page.visit(f"{address}/#/trust")
+    _press_button(page, "Random draw")
+    page.wait("document.querySelector('.review').innerText.includes('hidden')")
+    text = page.text(".review")
+    assert "Handled correctly" not in text
+    assert "-session.correctness" not in text
+    _press_button(page, "Right (r)")
+    page.wait("document.querySelector('.review').innerText.includes('Saved')")
+    page.press("w")
+    page.wait("document.querySelector('.review').innerText.includes('48 verdicts')")
+    given = [*people.labels(store.reads.connection())]
+    assert [label.passed for label in given] == [True, False]
+    assert all(0 < (label.probability or 0) <= 1 for label in given)
+    _press_button(page, "Unclear first")
+    page.wait("document.querySelector('.review').innerText.includes('Unclear')")
+
+
+def test_a_drawn_run_that_is_no_longer_stored_leaves_the_queue(page: Page, address: str, store: Store) -> None:
+    rows = [JudgedRow(f"gone-{at}", KEYS[0], "", "desk", 0.5, True, 0.5, "m", "1", 1.0) for at in range(30)]
+    store.commit(WriteSet(judged=rows)).result()
+    page.visit(f"{address}/#/trust")
+    _press_button(page, "Random draw")
+    page.wait("document.querySelector('.review').innerText.includes('hidden')")
+    assert "answer 5" in page.text(".review")
+    _press_button(page, "Right (r)")
+    page.wait("document.querySelector('.review').innerText.includes('No verdict waits')")
+    assert all("404" in each for each in page.complaints), "the browser reports each missing run"
+    page.complaints.clear()
+
+
 def test_the_printed_commands_work(page: Page, address: str, store: Store, tmp_path: Path) -> None:
     page.visit(f"{address}/#/trust")
     printed = page.run("[...document.querySelectorAll('.snippet code')].map((each) => each.textContent)")

@@ -90,13 +90,20 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
 
 
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:
-    """Draw at most ``count`` runs and store their probabilities. ``now``: Unix seconds.
+    """Draw as :func:`select`, and store the probabilities. ``now``: Unix seconds."""
+    queue, rows = select(connection, metric, agent, count)
+    people.keep_draws(connection, rows, now)
+    return queue
+
+
+def select(connection: sqlite3.Connection, metric: str, agent: str, count: int) -> tuple[Queue, list[DrawnRow]]:
+    """Draw at most ``count`` runs. Returns them, and the probabilities to store.
 
     The same call draws the same runs until a label is added.
     """
     judged = people.judged(connection, metric, agent, picked=False)
     if not judged:
-        return Queue([], 0, 0)
+        return Queue([], 0, 0), []
     runs = [run for run, _ in judged]
     is_open = np.asarray([not labelled for _, labelled in judged])
     scores = np.asarray([run.score for run in runs])
@@ -107,9 +114,8 @@ def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, no
     first = numbers <= chances  # these, and those that were drawn before them
     first[places] = True
     rows = [DrawnRow(runs[at].unit, metric, float(chances[at])) for at in np.flatnonzero(first)]
-    people.keep_draws(connection, rows, now)
     found = [DrawnRun(runs[at], float(chances[at])) for at in places]
-    return Queue(found, int((~is_open).sum()), int(is_open.sum()))
+    return Queue(found, int((~is_open).sum()), int(is_open.sum())), rows
 
 
 def unclear_first(connection: sqlite3.Connection, metric: str, agent: str, count: int) -> Queue:

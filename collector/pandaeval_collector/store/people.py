@@ -39,6 +39,10 @@ class People(StoreTable):
         query = "DELETE FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ? AND door = 'person'"
         return connection.execute(query, (unit, metric, annotator)).rowcount
 
+    @written
+    def keep_draws(self, connection: sqlite3.Connection, draws: Sequence[DrawnRow], now: float) -> None:
+        keep_draws(connection, draws, now)
+
     def has_labels(self) -> bool:
         return bool(self._row("SELECT EXISTS (SELECT 1 FROM people_labels)")[0])
 

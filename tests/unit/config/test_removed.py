@@ -49,7 +49,7 @@ def _sentence(key: str) -> str:
     """Return the sentence about the key or its section."""
     parts = key.split(".")
     sections = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
-    return next((removed("keys")[name] for name in sections if name in removed("keys")), f"nothing on {key}")
+    return next((removed("keys")[name] for name in sections if name in removed("keys")), f"add {key} to removed.toml")
 
 
 @pytest.mark.parametrize("key", _GONE_KEYS)
@@ -71,7 +71,7 @@ def test_a_removed_key_is_refused_with_its_replacement(key: str, source: str, tm
 def test_a_removed_command_or_option_is_refused_with_its_replacement(name: str) -> None:
     told = CliRunner().invoke(app, name.split())
     assert told.exit_code == 2
-    sentence = removed("commands").get(name) or removed("commands")[name.split()[-1]]
+    sentence = removed("commands").get(name) or removed("commands").get(name.split()[-1], "add it to removed.toml")
     assert told.output.endswith(f"{name.split()[-1]} was removed. {sentence}\n")
 
 

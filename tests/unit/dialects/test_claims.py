@@ -56,9 +56,9 @@ def test_of_two_that_share_names_the_one_that_reads_most_comes_first(monkeypatch
 
     both = (Sharing("little", "order"), Sharing("much", "order", "cargo"))
     monkeypatch.setattr(spans, "dialects", lambda: (*dialects(), *both))
-    spans._BY_SIGNATURE.clear()
+    monkeypatch.setattr(spans, "_plan", spans._plan.__wrapped__)
+    monkeypatch.setattr(spans, "_possible", spans._possible.__wrapped__)
     assert seen({"order.id": "7", "cargo.id": "8"}).tool_name == "much"
-    spans._BY_SIGNATURE.clear()
 
 
 class TestVendors:

@@ -32,6 +32,7 @@ class Fake:
         self.name, self.priority, self.reading = name, priority, reading
         self.roots = frozenset(hints.get("roots", ()))
         self.scopes, self.names = hints.get("scopes", ()), hints.get("names", ())
+        self.marks = frozenset(hints.get("marks", ()))
         self.asked = 0
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
@@ -50,7 +51,8 @@ def forgetful() -> Iterator[None]:
 
 
 def _forget() -> None:
-    spans._BY_SIGNATURE.clear()
+    spans._plan.cache_clear()
+    spans._possible.cache_clear()
 
 
 @pytest.fixture
@@ -194,12 +196,23 @@ def test_two_name_hints_of_which_one_begins_with_the_other(only: Any) -> None:
     assert normalize(raw(name="ai.text")).dialects == ("short",)
 
 
-def test_caches_stay_bounded(forgetful: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans, "_CACHE_LIMIT", 5)
-    for number in range(40):
-        span = normalize(raw({f"k{number}.{n}": n for n in range(3)} | {"gen_ai.operation.name": "chat"}))
+def test_caches_stay_bounded(forgetful: None) -> None:
+    for number in range(spans._CACHE_LIMIT + 10):
+        span = normalize(raw({f"k{number}.n": 1, "gen_ai.operation.name": "chat"}))
         assert span.kind is Kind.LLM
-    assert len(spans._BY_SIGNATURE) <= 5
+    for cached in (spans._plan, spans._possible):
+        assert cached.cache_info().currsize == spans._CACHE_LIMIT
+
+
+def test_spans_whose_keys_have_the_same_roots_share_a_search(only: Any) -> None:
+    """The rules that depend on whole keys still decide per span."""
+    marked = Fake("marked", 60, Reading(), roots={"a"}, marks={"a.mark"})
+    rooted, other = Fake("rooted", 50, Reading(), roots={"a"}), Fake("other", 40, Reading(), roots={"z"})
+    only(marked, rooted, other)
+    assert normalize(raw({"a.mark": 1})).dialects == ("marked", "rooted")
+    assert [normalize(raw({f"a.{number}": 1})).dialects for number in range(20)] == [("rooted",)] * 20
+    assert spans._plan.cache_info().misses == 21
+    assert spans._possible.cache_info().misses == 1
 
 
 # --- what OpenTelemetry itself says ----------------------------------------------------------------------------------

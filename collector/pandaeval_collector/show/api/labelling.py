@@ -10,7 +10,7 @@ from fastapi import FastAPI, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.result import DISMISSED
-from pandaeval_collector.labels.queue import about
+from pandaeval_collector.labels.queue import about, select
 from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, number_of
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import WRITES, ProblemError, saving
@@ -62,6 +62,32 @@ class Annotations(ItemPage[Annotation]):
     """A page of verdicts, newest first."""
 
 
+class NewDraw(BaseModel):
+    """A random draw of judged runs without a label, half near the threshold."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    metric: Annotated[str, Field(min_length=1, max_length=200, description="Name, such as session.correctness.")]
+    agent: Annotated[str, Field(max_length=2000, description="Only of this agent; empty for all.")] = ""
+    count: Annotated[int, Field(ge=1, le=1000, description="Most runs to draw.")] = 20
+
+
+class DrawnUnit(BaseModel):
+    """A drawn run. ``probability``: that such a draw contains it."""
+
+    trace_id: str | None
+    session_id: str | None
+    probability: float
+
+
+class Draw(BaseModel):
+    """Drawn runs. Repeated until a label is added, it is the same. ``waiting``: judged runs without a label."""
+
+    items: list[DrawnUnit]
+    labelled: int
+    waiting: int
+
+
 def labelling(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     """Add the operations on verdicts: list, and with ``work``, add and withdraw."""
 
@@ -98,6 +124,18 @@ def labelling(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         unit, metric = _unit(said, names)
         if not await asyncio.wrap_future(store.people.remove(unit, metric, bounded(said.annotator.strip()))):
             raise ProblemError(404, "there is no verdict of this person")
+
+    @app.post("/labels/draw", response_model=Draw, responses=WRITES, summary="Draw runs for labels that correct rates")
+    async def draw(said: NewDraw) -> Draw:
+        metric = names.metric(said.metric)
+        queue, rows = await reads.run(lambda: select(reads.finder.connection(), metric, said.agent, said.count))
+        with saving("the draw"):
+            await asyncio.wrap_future(store.people.keep_draws(rows, time.time()))
+        items = []
+        for each in queue.drawn:
+            trace_id, session_id = _ids(metric, each.run.unit)
+            items.append(DrawnUnit(trace_id=trace_id, session_id=session_id, probability=each.probability))
+        return Draw(items=items, labelled=queue.labelled, waiting=queue.waiting)
 
 
 def dismissing(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
@@ -159,8 +197,11 @@ def _label(said: NewAnnotation, names: Names) -> HumanLabel:
 
 
 def _shown(label: HumanLabel) -> Annotation:
-    level = label.metric.partition(".")[0]
     given = {name: getattr(label, name) for name in ("metric", "passed", "score", "annotator", "comment")}
-    trace_id = label.unit if level in ("trace", "turn") else None
-    session_id = label.unit if level == "session" else None
+    trace_id, session_id = _ids(label.metric, label.unit)
     return Annotation(trace_id=trace_id, session_id=session_id, at=int(label.at * 1000), **given)
+
+
+def _ids(metric: str, unit: str) -> tuple[str | None, str | None]:
+    """Return the IDs of trace and session."""
+    return (None, unit) if metric.startswith("session.") else (unit, None)

@@ -11,14 +11,18 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
+from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.api.writing import MOST_BYTES
-from support.api import asking, served
+from pandaeval_collector.store import JudgedRow, Store, WriteSet, people
+from support.api import Lookouts, asking, served
 
 TRACE = "ab" * 16
 ABOUT = {"trace_id": TRACE, "metric": "trace.tool_loop"}
 PATH = "/api/v1/annotations"
+KEY = "session.correctness"
 
 
 @pytest.fixture(scope="module")
@@ -161,3 +165,27 @@ async def test_a_verdict_that_cannot_be_kept_is_not_acknowledged(tmp_path: Path)
             answer = await put(client, **ABOUT, passed=False)
     assert answer.status_code == 503
     assert "try again" in answer.json()["detail"]
+
+
+async def test_a_draw_is_the_same_until_a_label_is_added_and_stores_its_chances(tmp_path: Path) -> None:
+    store = Store(tmp_path, "off")
+    rows = [JudgedRow(f"s{at}", KEY, "", "desk", at / 100, at > 50, 0.5, "m", "1", 1.0) for at in range(100)]
+    store.commit(WriteSet(judged=rows)).result()
+    lookouts = Lookouts(tmp_path, Work(store))
+    async with asking(Starlette(routes=lookouts.routes)) as client:
+        asked = {"metric": "session.correctness", "count": 10}
+        [first, again] = [(await client.post("/api/v1/labels/draw", json=asked)).json() for _ in range(2)]
+        assert first == again
+        assert (len(first["items"]), first["labelled"], first["waiting"]) == (10, 0, 100)
+        session = first["items"][0]["session_id"]
+        await client.post(PATH, json={"session_id": session, "metric": KEY, "passed": True, "annotator": "ann"})
+        [label] = people.labels(store.reads.connection())
+        assert label.probability == pytest.approx(first["items"][0]["probability"])
+        following = (await client.post("/api/v1/labels/draw", json=asked)).json()
+        assert (following["labelled"], session in str(following["items"])) == (1, False)
+        none = (await client.post("/api/v1/labels/draw", json=asked | {"agent": "nobody"})).json()
+        assert none["items"] == []
+        assert (await client.post("/api/v1/labels/draw", json={"metric": "nothing"})).status_code == 422
+        assert (await client.post("/api/v1/labels/draw", json=asked | {"count": 0})).status_code == 422
+    lookouts.close()
+    store.close()

@@ -11,7 +11,7 @@ async function sessionPage(session) {
     el("h1", { class: "asked", dir: "auto" }, el("span", {}, title || session.id)),
     el("p", { class: "lead" }, [agents.join(", "), many(sizeOf({ session, rows }), "trace"), sizeOf({ session, rows }) > rows.length && `scores of the worst ${number(rows.length)} are shown`, rows.length && `${moment(rows[0].at)} UTC`,
       rows.length && `over ${duration(1000 * (last.at - rows[0].at) + last.us)}`].filter(Boolean).join(" · "), title ? [" · ", el("span", { class: "id" }, session.id)] : null),
-    el("div", { class: "ways" }, again(session), asCase("trace", session.id)),
+    el("div", { class: "ways" }, again(session), asCase("trace", session.id), rows.length && deletion({ session: session.id, user: rows[0].user }, rows[0].at)),
     sessionScores(session),
     el("div", { class: "cards two" }, risks(session), othersOf(rows)),
     graph, el("h2", {}, "Conversation"), nodes,

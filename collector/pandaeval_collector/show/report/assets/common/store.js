@@ -1,6 +1,6 @@
 // What is known of traces and sessions, wherever it came from: a report's file or a running collector. Each source
 // gives an index, whose traces and sessions are linked here, and brings these functions: open, pageOf, details,
-// spokenIn, traceHref, sessionHref, home, missingSpans, beyond, beside, again, asCase, tickable, isColumn, relative, heading, NAVIGATION, TITLES.
+// spokenIn, traceHref, sessionHref, home, missingSpans, beyond, beside, again, asCase, deletion, tickable, isColumn, relative, heading, NAVIGATION, TITLES.
 
 const store = { index: null, metrics: {} };
 

@@ -25,7 +25,7 @@ async function tracePage(trace, wanted = {}) {
     el("p", { class: "lead" }, [trace.in ? trace.agent : "", trace.service, `${moment(trace.at)} UTC`, duration(trace.us), many(trace.spans, "span"), many(trace.llm, "model call"),
       many(trace.tools, "tool call"), sum(trace.tokens) && `${number(trace.tokens[0])} + ${number(trace.tokens[1])} tokens`, found && found.models.join(", "),
       trace.user && `user ${trace.user}`, trace.incomplete && "root span missing"].filter(Boolean).join(" · "), " · ", el("span", { class: "id" }, trace.id)),
-    el("div", { class: "ways" }, found && asCase("trace", trace.id), beyond(trace)),
+    el("div", { class: "ways" }, found && asCase("trace", trace.id), deletion({ trace: trace.id, session: session && session.id, user: trace.user }, trace.at), beyond(trace)),
     scoreStrip(results, shown && shown.view, found, verdicts.map((result) => [result, (step) => stepHref(session, result, step)])),
     found && agentGraph([{ id: trace.id, spans: found.spans }], trace.agent),
     shown ? [shown.nodes, footnotes(found, shown.view)] : [el("div", { class: "card" }, excerpts(trace)), el("p", { class: "notice" }, missingSpans(trace))],

@@ -93,6 +93,10 @@ function asCase() {
   return null; // its command asks a collector
 }
 
+function deletion() {
+  return null;
+}
+
 function isColumn(list, name) {
   return COLUMNS[list][name][1];
 }
