@@ -172,45 +172,6 @@ def test_an_unclear_verdict_is_counted_apart_and_found_by_a_filter(page: Page, c
     assert "1 unclear" in page.text("table.rates")
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("window", [pytest.param("24h", marks=pytest.mark.slow), "all"])
-def test_the_link_of_a_cell_lists_the_runs_that_the_cell_counts(
-    page: Page, collector: CollectorProcess, window: str
-) -> None:
-    page.visit(f"{collector.http}/#/agents?window={window}")
-    cells = page.run(
-        "[...document.querySelectorAll('table.rates td a')].map(({ href, innerText }) => [href, innerText])"
-    )
-    kinds = set()
-    for address, text in cells:
-        [counted] = re.findall(r"(\d+) unclear", text) or re.findall(r"(\d+)(?: of \d+| found|)$", text.strip())
-        page.visit(address)
-        assert _rows(page) == int(counted), (address, text)
-        kinds.add(re.sub(r".*#/(\w+).*?(metric=session)?.*", r"\1 \2", address))
-    assert {"sessions", "traces"} <= {kind.split()[0] for kind in kinds}
-    assert len(cells) > 10
-
-
-def test_an_incident_shows_the_runs_that_its_row_counts(page: Page, collector: CollectorProcess) -> None:
-    page.visit(f"{collector.http}/")
-    rows = "[...document.querySelectorAll('.incident')]"
-    linked, incidents = 0, page.run(f"{rows}.map((each) => [each.href, each.querySelector('.times b').innerText])")
-    for address, counted in incidents:
-        page.visit(address)
-        page.wait("document.querySelector('.example') !== null")
-        same = [int(text.strip()[1:]) for text in page.texts(".example .same")]
-        assert _rows(page, ".example") + sum(same) - len(same) == int(counted), address
-        links = page.run(_LINKS)
-        for link, text in links:
-            page.visit(link)
-            assert _rows(page) == int(re.search(r"(\d+) of \d+$", text.strip())[1] if " of " in text else counted), link
-        linked += len(links)
-    assert linked > 10
-    assert len(incidents) > 5
-
-
-=======
->>>>>>> main
 def test_the_rate_that_labels_correct_comes_first(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/")
     share = {"metric": "session.correctness", "agent": "desk", "labels": 60, "judge": 0.86}
