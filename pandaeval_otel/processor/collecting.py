@@ -173,7 +173,14 @@ class Collecting:
             trace = self._traces[trace_id] = _Trace(now)
         return trace
 
-    def _add(self, trace_id: int, spans: list[ReadableSpan], records: list[Any], encoded: _Encoded, now: float) -> None:
+    def _add(
+        self,
+        trace_id: int,
+        spans: list[ReadableSpan],
+        records: list[Any],
+        encoded: _Encoded,
+        now: float,
+    ) -> None:
         trace = self._touch(trace_id, now)
         if trace is None:
             self._lose(len(spans), len(records), self._gone[trace_id])

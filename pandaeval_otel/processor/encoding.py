@@ -22,9 +22,15 @@ def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> dict
     unsampled = {span.context.span_id.to_bytes(8, "big") for span in spans if not span.context.trace_flags.sampled}
     requests: defaultdict[bytes, list[bytes]] = defaultdict(list)
     for resourced in encode_spans(spans).resource_spans:
-        resource = {"resource": resourced.resource.SerializeToString(), "schema_url": resourced.schema_url.encode()}
+        resource = {
+            "resource": resourced.resource.SerializeToString(),
+            "schema_url": resourced.schema_url.encode(),
+        }
         for scoped in resourced.scope_spans:
-            scope = {"scope": scoped.scope.SerializeToString(), "schema_url": scoped.schema_url.encode()}
+            scope = {
+                "scope": scoped.scope.SerializeToString(),
+                "schema_url": scoped.schema_url.encode(),
+            }
             items: defaultdict[bytes, list[bytes]] = defaultdict(list)
             for span in scoped.spans:
                 if redact is not None:
