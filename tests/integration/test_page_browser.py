@@ -299,6 +299,7 @@ def test_a_phone_needs_no_sideways_scrolling_and_dark_is_dark(page: Page, collec
         page.resize(1280, 900)
 
 
+@pytest.mark.slow
 def test_what_is_new_comes_by_itself_and_waits_for_who_reads(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/#/sessions?each=1")
     before = page.count(".row.unit")
