@@ -81,7 +81,7 @@ class FileJudging:
             for result in self.score(text, files, where):
                 self.spent += result.cost_usd
                 unit = result.unit
-                if f"{unit.level}.{result.metric}" == self.metric and unit.id in units:
+                if result.key == self.metric and unit.id in units:
                     found[unit.id] = result
         self.verdicts += len(found)
         return found

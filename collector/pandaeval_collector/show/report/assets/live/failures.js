@@ -48,13 +48,13 @@ function incidentRow(incident, query) {
 }
 
 function incidentList(found, query, most) {
-  const settled = found.states.resolved + found.states.muted;
-  if (!found.total && !settled) return null;
+  const settled = ["resolved", "muted"].filter((state) => found.states[state]);
+  if (!found.total && !settled.length) return null;
   const more = found.total - Math.min(most, found.incidents.length), all = carried(query);
   return [el("h2", {}, "Incidents ", el("small", {}, "sorted by severity, then new and rising")),
     found.total ? el("section", { class: "card flush incidents" }, found.incidents.slice(0, most).map((each) => incidentRow(each, query))) : el("p", { class: "muted" }, "All incidents are resolved or muted."),
-    more > 0 || settled ? el("p", { class: "muted" }, more > 0 && el("a", { href: `#/failures${all}` }, `All ${number(found.total)} incidents`), more > 0 && settled ? " · " : "",
-      settled ? el("a", { href: `#/failures${all}${all ? "&" : "?"}state=all` }, `${number(settled)} resolved or muted`) : "") : null];
+    more > 0 || settled.length ? el("p", { class: "muted" }, more > 0 && el("a", { href: `#/failures${all}` }, `All ${number(found.total)} incidents`),
+      settled.map((state, at) => [more > 0 || at ? " · " : "", el("a", { href: `#/failures${all}${all ? "&" : "?"}state=${state}` }, `${number(found.states[state])} ${state}`)])) : null];
 }
 
 // The page of all incidents of the window, or of the one that the address names.
@@ -68,7 +68,7 @@ async function failuresPage(query) {
   const counts = { ...found.states, open: found.states.new + found.states.known, all: sum(Object.values(found.states)) };
   const to = (state) => { const view = new URLSearchParams(query); view.set("state", state); return `#/failures?${view}`; };
   const states = el("nav", { class: "pills states", "aria-label": "State" }, STATES.map((state) => el("a", { class: "pill", href: to(state), "aria-current": state === held ? "true" : null }, `${humane(state)} ${number(counts[state])}`)));
-  return [el("div", { class: "top" }, el("h1", {}, "Failures"), el("span", { class: "muted", role: "status" }, summary(found) || "no failures"), windows(query)), zoomable(found, query), await filters("failures", query), states, found.total ? rows : el("p", { class: "notice" }, "No incident is listed here."), more];
+  return [el("div", { class: "top" }, el("h1", {}, TITLES.failures), el("span", { class: "muted", role: "status" }, summary(found) || "no incidents"), windows(query)), zoomable(found, query), await filters("failures", query), states, found.total ? rows : el("p", { class: "notice" }, "No incident is listed here."), more];
 }
 
 // The list of an incident's traces in an address. `more`: what else they have to be.
@@ -84,7 +84,7 @@ function ofSession({ metric: key }) {
 }
 
 async function incidentPage(id, query) {
-  const crumbs = el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: `#/failures${carried(query)}` }, "Failures"), " / incident");
+  const crumbs = el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: `#/failures${carried(query)}` }, TITLES.failures), " / incident");
   const path = `/incidents/${encodeURIComponent(id)}`, asked = asking(query);
   let found, elsewhere = null;
   try {
