@@ -214,7 +214,8 @@ async function matches(of, query) {
   const most = 200, ask_ = async (view, limit) => (await ask(`${pathOf(of, view).replace(/limit=\d+/, `limit=${limit}`)}`)).body;
   const [found, whole_] = [await ask_(query, most), await ask_(all, 1)];
   const here = found.index.order.length, name = `${found.next === null ? "" : "over "}${number(here)}`;
-  return `${name} of ${whole_.traces === null ? "" : number(whole_.traces)} ${whole_.traces === 1 ? "run" : "runs"} ${here === 1 && found.next === null ? "matches" : "match"}`.replace("of  ", "");
+  const noun = addressed().startsWith("#/traces") ? "trace" : "run"; // as the page calls what it lists
+  return `${name} of ${whole_.traces === null ? "" : number(whole_.traces)} ${noun}${whole_.traces === 1 ? "" : "s"} ${here === 1 && found.next === null ? "matches" : "match"}`.replace("of  ", "");
 }
 
 function counted(body, query) {
