@@ -253,7 +253,7 @@ def test_two_agents_are_compared_in_one_run_with_their_conversations(folder: Pat
     code, out, errors = _run(folder, *options)
     assert code == 1, errors
     assert "failed: case second: 2 of 2 trials not correct" in errors
-    assert 'refund_order {"order": 17} → ok' in out
+    assert 'agent called refund_order: {"order": 17}\nresult: ok' in out
     assert "agent: Order 17 is refunded." in out
     rows = json.loads((folder / "pandaeval-run/comparison.json").read_text())
     assert [(row["metric"], row["case"]) for row in rows] == [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +11,8 @@ from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.work import PageWork, Work
 from support.api import Lookouts, listening
 from support.chromium import Page, chromium
-from support.versions import LOOPS, RUNS, fill
+from support.linked_counts import differences, walked
+from support.versions import GROUPS, LOOPS, RUNS, fill
 
 PROGRAM = chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
@@ -46,11 +46,16 @@ def test_each_number_leads_to_as_many_rows(page: Page, address: str) -> None:
     ], "the newest version beside the version before"
     assert "79 %" in page.text("table.compared")
     assert "−30 points" in page.text("table.compared")
-    links = page.run(_LINKS.format("main h2 a, table.compared td a"))
-    assert len(links) == 2 + 18 + 6
-    for link, text in links:
-        page.visit(link)
-        assert _rows(page) == int(re.search(r"\d+", text)[0]), (link, text)
+    links = [link for link in walked(page, address) if not link.address.startswith("#/session/")]
+    assert differences(page, links) == []
+    assert sum(link.page.startswith("#/comparison") and link.count is not None for link in links) == 2 + 18 + 6
+
+
+def test_incidents_of_several_answers_are_all_listed(page: Page, address: str) -> None:
+    page.visit(f"{address}/#/?window=all")
+    page.run("(({ fetch }) => { window.fetch = (path) => fetch(path.replace('limit=500', 'limit=1')); })(window)")
+    page.go("#/failures?window=all&state=all")
+    assert page.count(".incident") == len(GROUPS)
 
 
 def test_the_view_is_exported_as_it_is_filtered(page: Page, address: str) -> None:
@@ -87,11 +92,3 @@ def test_the_page_fits_its_width(page: Page, address: str, width: int) -> None:
     page.resize(width, 900)
     page.visit(f"{address}/#/comparison")
     assert page.run("document.documentElement.scrollWidth") == width
-
-
-def _rows(page: Page) -> int:
-    """Counts the rows of a list with all its pages."""
-    page.wait("document.querySelector('.rows') !== null")
-    while page.count("button.more:not([hidden])"):
-        page.run("document.querySelector('button.more:not([hidden])')?.click()")
-    return page.count(".row.unit, .row.trace")

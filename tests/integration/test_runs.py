@@ -329,6 +329,7 @@ def test_a_run_that_is_cancelled_stops_and_goes_on_when_it_is_retried(
         server.behave = behave
 
 
+@pytest.mark.slow
 def test_the_command_line_says_the_same(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     _, collector = judged
 

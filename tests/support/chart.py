@@ -61,10 +61,11 @@ helm upgrade pandaeval deploy/helm/pandaeval --namespace pandaeval --reset-then-
   file, and run `pandaeval config check FILE` with the new version. A collector with a removed key does not start.
 - **Order.** Kubernetes replaces one collector at a time, the highest number first, and waits until it is ready. If a
   new collector does not start, the others stay on the old version. Senders retry while a collector restarts.
-- **Volumes.** Each collector keeps its volume. Kubernetes does not change `persistence.enabled`, `persistence.size` and
-  `persistence.storageClass` of an existing StatefulSet, and the upgrade fails. First delete the StatefulSet without its
-  pods and volumes: `kubectl -n pandaeval delete statefulset pandaeval --cascade=orphan`. To enlarge a volume, change
-  its claim too: `kubectl -n pandaeval patch pvc data-pandaeval-0 -p
+- **Volumes.** Each collector keeps its volume. If you change `persistence.enabled`, `persistence.size` or
+  `persistence.storageClass`, the upgrade fails, because Kubernetes does not change these fields of a StatefulSet. First
+  delete the StatefulSet without its pods and volumes:
+  `kubectl -n pandaeval delete statefulset pandaeval --cascade=orphan`. If the storage class allows it, enlarge existing
+  volumes with `kubectl -n pandaeval patch pvc data-pandaeval-0 -p
   '{{"spec":{{"resources":{{"requests":{{"storage":"40Gi"}}}}}}}}'`.
 - **Replicas.** If you raise `replicas`, some open traces are split between two collectors, unless they share a Kafka
   topic. If you lower it, the collectors with the highest numbers stop, and their volumes stay. To send their unsent

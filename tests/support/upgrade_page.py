@@ -30,12 +30,15 @@ _HEAD = f"""\
 If you use Kubernetes, see the [chart](../../deploy/helm/pandaeval/README.md#upgrade). If you use a removed command, the
 error names its replacement. The [changelog](../../CHANGELOG.md) lists all changes.
 
-## Changed values
+## Changed values and names
 
 - Durations and sizes need a unit: `10s`, `32MiB`.
 - `line.workers`: write `1` in place of `0` or `auto`.
 - `session.extra_signals`: write `response` and `grounding` in place of `error`.
 - `kafka.topic` and `exporters.kafka.topic` have no default. To use Kafka, set them.
+- `embedding.model`: write `embedded` or `multilingual` in place of `onnx-minilm` or `model2vec`, whose extras are gone.
+- `PANDAEVAL_KEEP`: the span processors send all spans.
+- In Python, import `Case`, `Trial` and `TrialContext` from `pandaeval_lab`.
 
 ## Removed keys
 

@@ -120,7 +120,7 @@ def binary_file(output: Path) -> Iterator[BinaryIO]:
     try:
         file = output.open("wb")
     except OSError as error:
-        raise UserError(f"--output {output}: {error.strerror}; name a file in a folder that is there") from error
+        raise UserError(f"{output} cannot be written: {error.strerror}; name an existing folder") from error
     with file:
         yield file
 

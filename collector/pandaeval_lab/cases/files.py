@@ -29,7 +29,6 @@ from pandaeval_collector.judge.redact import Hide, redact, redact_value
 from pandaeval_lab.cases import model as shapes
 from pandaeval_lab.cases.agent_entry import AgentEntry
 from pandaeval_lab.cases.graders import CaseFault, complete, known_graders, out_of_reach
-from pandaeval_lab.cases.personas import with_users
 
 # Sentences on what is wrong with a case file: what stands there, and what to write instead.
 _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
@@ -229,8 +228,6 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
         if isinstance(named := given.get("personas"), str):
             given["personas"] = _personas(path.parent / named)
         suite, faults = complete(shapes.Suite.model_validate(given), known)
-        suite, unknown = with_users(suite)
-        faults += unknown
         faults += out_of_reach(suite, modules)
     except ValidationError as error:
         problems = as_told(error.errors(include_url=False))

@@ -13,6 +13,7 @@ from pandaeval_collector.scoring.metric import JudgedTrialMetric, TraceMetric, T
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.cases.mocks import Mocks
 from pandaeval_lab.cases.model import AbsentFinding, Case, Suite
+from pandaeval_lab.cases.personas import personas_of, with_user
 from pandaeval_lab.cases.trial import Trial, TrialContext, finding, function, source_of
 
 CORRECT = "trial_correct"
@@ -116,10 +117,11 @@ def out_of_reach(suite: Suite, modules: tuple[str, ...]) -> Iterator[CaseFault]:
 
 
 def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFault]]:
-    """Write out functions that ``graders`` name by a bare name. Returns the suite and its faults."""
+    """Write out functions that ``graders`` name by a bare name, and scenarios. Returns the suite and its faults."""
     faults: list[CaseFault] = []
     cases: list[Case] = []
     positions: dict[str, int] = {}
+    personas = personas_of(suite)
     for at, case in enumerate(suite.cases):
         first = positions.setdefault(case.id, at)
         if first != at:
@@ -129,7 +131,10 @@ def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFaul
         faults += [(("cases", at, *place), fault) for place, fault in _case_faults(case, known)]
         if case.agent is not None and case.agent not in suite.agents:
             faults.append((("cases", at, "agent"), f"agents has no {case.agent}; it has {some([*suite.agents])}"))
-        cases.append(case)
+        if case.scenario and case.scenario.persona and case.scenario.persona not in personas:
+            known = f"personas has {some([*personas])}" if personas else "the file has no personas"
+            faults.append((("cases", at, "scenario", "persona"), f"there is no {case.scenario.persona}; {known}"))
+        cases.append(with_user(case, suite))
     return suite.model_copy(update={"cases": tuple(cases)}), faults
 
 

@@ -59,8 +59,7 @@ def prepared(
     words = word_of_most(each for each in verdicts if each.metric == wanted[0])
     said = {unit: word for (unit, _), word in words.items()}
     requests = [*source.requests()]
-    every = settings.judge.model_copy(update={"detail": "all"})
-    judging = FileJudging(settings.model_copy(update={"judge": every}), requests, wanted[0], agent, os.environ, usd)
+    judging = FileJudging(settings, requests, wanted[0], agent, os.environ, usd)
     runs = {}
     for unit, result in judging.first(said).items():
         passed, comment = said[unit]

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.base.untrusted.printable import as_text, excerpt
+from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.cli._output import safe
+from pandaeval_collector.judge.context import lines_of
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import RUN_ERROR, TrialMatcher
@@ -20,7 +21,7 @@ from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.report.layers import TrialCount
 from pandaeval_otel.model import Trace
 
-_MOST_SHOWN, _MOST_OF_CALL = 2000, 300
+_MOST_SHOWN = 2000
 
 
 class CollectedResults(Stage):
@@ -81,21 +82,8 @@ class Transcripts(Stage):
 
 
 def _lines(trace: Trace) -> Iterator[str]:
-    users = [turn.user for turn in trace.turns if turn.user] or [trace.input or ""]
-    yield from (_line("user", text) for text in users if text)
-    for call in trace.tool_calls:
-        outcome = f"error {_short(call.error)}" if call.error else _short(call.result)
-        yield f"  {safe(call.name or '?')} {_short(call.arguments)} → {outcome}"
-    if trace.output:
-        yield _line("agent", trace.output)
+    for line in lines_of(trace):
+        yield safe(excerpt(line, _MOST_SHOWN) or "")
     for span in trace.spans:
         if why := span.attributes.get(RUN_ERROR):
-            yield _line("error", str(why))
-
-
-def _line(who: str, text: str) -> str:
-    return f"{who}: {safe(text[:_MOST_SHOWN])}"
-
-
-def _short(value: object) -> str:
-    return safe(excerpt(as_text(value), _MOST_OF_CALL) or "")
+            yield f"error: {safe(str(why))}"

@@ -5,25 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
-from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._output import binary_file
 from pandaeval_collector.cli._terminal import write_json
 
 
 @contextmanager
 def output_file(path: Path | None) -> Iterator[TextIO]:
+    """Open a file, or standard output without ``path``. Raises ``UserError``."""
     if path is None:
         yield sys.stdout
         return
-    try:
-        file = path.open("w", encoding="utf-8")
-    except OSError as error:
-        why = error.strerror or error
-        raise UserError(f"--output {path}: {why}; name a file in a folder that is there") from error
-    with file:
-        yield file
+    with binary_file(path) as file, TextIOWrapper(file, encoding="utf-8") as text:
+        yield text
 
 
 def write_json_line(target: TextIO, line: bytes) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -24,7 +24,6 @@ from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cli._align import prepared, print_alignment, tried, write
 from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._judges import judge_of, settings_of
-from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.judge_check.check_run import CheckRun, forecast
 from pandaeval_lab.judge_check.probes import check_result
 from pandaeval_lab.judge_check.questions import CheckItem, canaries, planned
@@ -107,11 +106,8 @@ def align(
     Half of the labels select a ruling, the other half confirm it: the interval of its gain must lie above zero, and
     the drill must not get worse. The file keeps every tried ruling with its figures.
     """
-    more: dict[str, Any] = {"judge.model": model, "judge.models": None if model is None else {}}
-    settings = config_with_trials(config, more | {"judge.rulings": None if rulings is None else str(rulings)})
+    settings = settings_of(config, model, {"judge.rulings": None if rulings is None else str(rulings)})
     named = rulings_path(settings)
-    if settings.judge.model is None:
-        raise UserError("name a model with --model, or set judge.model")
     entries = read_rulings(named)
     judging, runs = prepared(settings, labels, source, metric, agent, usd)
     found, drilled = tried(judging, runs, entries, propose, drill)

@@ -26,7 +26,8 @@ from pandaeval_collector.show.view.texts import NONE, interval, number
 from pandaeval_collector.store import people
 from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.cli._stored import stored
-from pandaeval_lab.labels.files import read_labels, row_of, save, written
+from pandaeval_lab.cli._writing import output_file
+from pandaeval_lab.labels.files import read_labels, row_of, written
 from pandaeval_otel.wire.labels import HumanLabel
 
 _RATES = Listing(
@@ -135,7 +136,8 @@ def next_(
         rows = [{id_: each.run.unit, "metric": key, "probability": each.probability} for each in queue.drawn]
         if id_ == "trace_id":
             rows = [row | {"session_id": each.run.session} for row, each in zip(rows, queue.drawn, strict=True)]
-        save(out, written(rows, out))
+        with output_file(out) as target:
+            target.write(written(rows, out))
         typer.echo(f"Fill in label (pass or fail), then: pandaeval labels import {out}")
 
 
@@ -159,11 +161,8 @@ def export(
         typer.echo(
             f"{len(labels) - len(kept)} labels of unknown metrics left out: {strange} (--all includes them)", err=True
         )
-    text = written([row_of(each) for each in kept], out)
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        save(out, text)
+    with output_file(out) as target:
+        target.write(written([row_of(each) for each in kept], out))
 
 
 @labels.command("dismiss")

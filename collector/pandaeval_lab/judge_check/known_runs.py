@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import as_file, files
@@ -12,11 +11,10 @@ from importlib.resources import as_file, files
 from pandaeval_collector.judge.conversation import conversation
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.pipeline.line.stored_traces import rebuilt
-from pandaeval_lab.replay.files import Input, Request
+from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai
-from pandaeval_otel.wire.splitting import split_logs, split_traces
 
 Band = tuple[float, float]
 DONE: Band = (0.75, 1.0)
@@ -77,18 +75,13 @@ def known_sessions() -> tuple[KnownRun, ...]:
 
 
 def _recorded(name: str) -> Trace:
-    return next(_recordings(name))
+    return _recordings(name)[0]
 
 
-def _recordings(name: str) -> Iterator[Trace]:
-    with as_file(files(__package__).joinpath("runs", f"{name}.otlp.jsonl.xz")) as path:
-        requests = [request for request in Input(str(path)).requests() if isinstance(request, Request)]
-    chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
-    for request in requests:
-        for fragment in (split_logs if request.logs else split_traces)(request.data).fragments:
-            chunks[fragment.trace_id].append((fragment.logs, fragment.chunk))
-    traces = (rebuilt(held).trace for held in chunks.values())
-    yield from (redacted(trace) for trace in traces if trace is not None and is_genai(trace))
+def _recordings(name: str) -> list[Trace]:
+    with as_file(files(__package__).joinpath("runs", f"{name}.otlp.jsonl.xz")) as path, TraceFiles() as run:
+        run.add_all(Input(str(path)).requests())
+        return [redacted(trace) for trace in run.traces() if is_genai(trace)]
 
 
 def answering(trace: Trace, text: str) -> Trace:

@@ -211,10 +211,3 @@ def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
 def written(rows: Iterable[Mapping[str, Any]], path: Path | None) -> str:
     """Write JSON lines for ``.jsonl`` or ``.ndjson``, else CSV."""
     return as_json(rows) if path is not None and path.suffix.lower() in (".jsonl", ".ndjson") else as_csv(rows)
-
-
-def save(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from error

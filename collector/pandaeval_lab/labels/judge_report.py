@@ -55,35 +55,34 @@ def show_reports(reports: Sequence[JudgeReport], form: str) -> None:
         if form == "json":
             write_json(json.dumps(report.to_dict()))
         else:
-            print_report(report.to_dict(), console())
+            print_report(report, console())
 
 
-def print_report(report: Mapping[str, Any], out: Console) -> None:
-    figures = [*report["figures"].values()]
+def print_report(report: JudgeReport, out: Console) -> None:
     rows = [
         (
-            figure["name"],
-            figure["asks"],
-            f"{figure['n']} {figure['unit']}",
-            figure["figure"],
-            interval(figure["low"], figure["high"]),
-            figure["needed"],
+            figure.name,
+            figure.asks,
+            f"{figure.n} {figure.unit}",
+            figure.figure,
+            interval(figure.low, figure.high),
+            figure.needed,
             _state(figure),
         )
-        for figure in figures
+        for figure in report.figures
     ]
     columns = ("figure", "question", "n", "value", "95 %", "needed", "")
     kept = [at for at in range(len(columns)) if any(str(row[at]) for row in rows)]
     shown = [[row[at] for at in kept] for row in rows]
-    out.print(table([columns[at] for at in kept], shown, on=out, title=report["title"]))
-    notes = [f"{figure['name']}: {figure['note']}" for figure in figures if figure["note"]]
-    for note in (*notes, *report["notes"]):
+    out.print(table([columns[at] for at in kept], shown, on=out, title=report.title))
+    notes = [f"{figure.name}: {figure.note}" for figure in report.figures if figure.note]
+    for note in (*notes, *report.notes):
         out.print(Text(safe(note)))
 
 
-def _state(figure: Mapping[str, Any]) -> Text | str:
-    if figure["passed"] is None:
+def _state(figure: Figure) -> Text | str:
+    if figure.passed is None:
         return ""
-    if figure["passed"]:
+    if figure.passed:
         return Text("pass", style="green")
-    return Text("FAIL" if figure["n"] else "-", style="bold red")
+    return Text("FAIL" if figure.n else "-", style="bold red")

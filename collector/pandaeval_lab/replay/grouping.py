@@ -176,5 +176,5 @@ def assigned(
     for members in alone.values():
         first = members[0]
         title = first.title if first.is_known else first.label
-        found.append(RootCause(title, first.reason, first.severity or HIGH, tuple(members), grouped=False))
+        found.append(RootCause(title, first.reason, first.severity or HIGH, tuple(members)))
     return worst_first([*found, *by_code(coded)])

@@ -13,13 +13,12 @@ _EXAMPLES, _PLACES = 3, 6
 
 @dataclass(frozen=True, slots=True)
 class RootCause:
-    """A group of failures. ``grouped``: a judge named the cause."""
+    """A group of failures."""
 
     title: str
     description: str
     severity: str
     members: tuple[Failure, ...]
-    grouped: bool = True
 
     @property
     def id(self) -> str:
@@ -68,7 +67,7 @@ def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[Root
     for first, *others in found.values():
         title = first.title if first.is_known else f"{first.metric}: {first.label}"
         weight = first.severity or least or first.weight
-        causes.append(RootCause(title, first.reason, weight, (first, *others), grouped=False))
+        causes.append(RootCause(title, first.reason, weight, (first, *others)))
     return worst_first(causes)
 
 

@@ -99,10 +99,6 @@ class TraceFiles:
         for request in requests:
             self.add(request)
 
-    def waiting(self) -> int:
-        self._flush()
-        return sum(1 for _ in traces_by_start(self.store.reads))
-
     def contents(self, trace_id: str) -> Sequence[Part]:
         """Return a trace's stored spans and logs. Raises ``ValueError`` for a bad id."""
         return self.store.reads.contents(bytes.fromhex(trace_id))

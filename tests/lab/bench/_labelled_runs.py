@@ -84,7 +84,7 @@ def capture(path: Path, scorer: Evaluator, good: bool) -> Scored:
 
 
 def _score(run: TraceFiles, scorer: Evaluator, unit: Callable[[str | None, str], Scored], told: Told) -> None:
-    seen, total = 0, run.waiting()
+    seen, total = 0, sum(map(len, run.due()))
 
     def weigh(decision: Conclusion) -> None:
         nonlocal seen

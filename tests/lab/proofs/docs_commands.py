@@ -43,6 +43,7 @@ _LEFT_OUT = (
     (r"cibuildwheel", "needs a container engine"),
     (r"task_completion", "needs results of a judge"),
     (r"pandaeval mcp|claude mcp", "needs a coding agent"),
+    (r"pandaeval spans", "needs version 0.1"),
     (r"evals\.example", "needs a collector on another machine"),
     (r"pandaeval (labels|calibrate)", "needs judged runs and people (tests/lab/bench/trust_example.py has both)"),
 )

@@ -40,7 +40,7 @@ MISTAKES = {
     "evaluate TRACES --cases case.yaml": FIELD,
     "evaluate TRACES --cases nowhere.yaml": "nowhere.yaml: cannot be read: No such file or directory; name a case file",
     "evaluate TRACES --baseline nowhere.jsonl": RESULTS,
-    "evaluate TRACES -o no/folder/x --format json": "No such file or directory; name a file in a folder that is there",
+    "evaluate TRACES -o no/folder/x --format json": "No such file or directory; name an existing folder",
     "evaluate jaeger://127.0.0.1:9?service=x": "cannot be asked; see whether it runs and the port is that of",
     "inspect nowhere.jsonl": "name a file of traces, - for standard input, or a trace store such as jaeger://",
     "metrics tool_lop": "tool_lop: unknown metric; did you mean tool_loop?",

@@ -73,10 +73,10 @@ function rateCell(agent, key, cell, query) {
   const open = cell.unclear + cell.disputed, counted = cell.scored - open;
   const told = `${metricName(key)}, ${agent || "(no name)"}: ${open ? decided(cell) : `${number(cell.failed)} of ${many(cell.scored, "score")} failed`}, ${number(cell.assumed)} assumed, ${number(cell.unscored)} not scored`;
   if (!cell.scored) return el("td", { class: "muted", title: told }, cell.unscored ? "not scored" : "assumed");
-  const also = open ? el("small", {}, ` ${[cell.unclear && `${number(cell.unclear)} unclear`, cell.disputed && `${number(cell.disputed)} disputed`].filter(Boolean).join(", ")}`) : null;
-  if (!cell.failed) return el("td", { class: "muted", title: told }, only ? "0" : counted ? "0 %" : "", also);
   const of = new URLSearchParams(query);
   of.set("agent", agent);
+  const also = open ? el("small", {}, " ", openLinks(cell, key, of)) : null;
+  if (!cell.failed) return el("td", { class: "muted", title: told }, only ? "0" : counted ? "0 %" : "", also);
   const share = only ? el("span", { class: "cell", "--share": "0%" }, `${number(cell.failed)} found`) : failedShare(cell.failed, counted, el("small", {}, ` ${number(cell.failed)} of ${number(counted)}`));
   return el("td", { title: told }, agent ? el("a", { href: resultsOf(key, "1", of) }, share) : share, also);
 }

@@ -48,13 +48,13 @@ function incidentRow(incident, query) {
 }
 
 function incidentList(found, query, most) {
-  const settled = found.states.resolved + found.states.muted;
-  if (!found.total && !settled) return null;
+  const settled = ["resolved", "muted"].filter((state) => found.states[state]);
+  if (!found.total && !settled.length) return null;
   const more = found.total - Math.min(most, found.incidents.length), all = carried(query);
   return [el("h2", {}, "Incidents ", el("small", {}, "sorted by severity, then new and rising")),
     found.total ? el("section", { class: "card flush incidents" }, found.incidents.slice(0, most).map((each) => incidentRow(each, query))) : el("p", { class: "muted" }, "All incidents are resolved or muted."),
-    more > 0 || settled ? el("p", { class: "muted" }, more > 0 && el("a", { href: `#/failures${all}` }, `All ${number(found.total)} incidents`), more > 0 && settled ? " · " : "",
-      settled ? el("a", { href: `#/failures${all}${all ? "&" : "?"}state=all` }, `${number(settled)} resolved or muted`) : "") : null];
+    more > 0 || settled.length ? el("p", { class: "muted" }, more > 0 && el("a", { href: `#/failures${all}` }, `All ${number(found.total)} incidents`),
+      settled.map((state, at) => [more > 0 || at ? " · " : "", el("a", { href: `#/failures${all}${all ? "&" : "?"}state=${state}` }, `${number(found.states[state])} ${state}`)])) : null];
 }
 
 // The page of all incidents of the window, or of the one that the address names.

@@ -30,6 +30,7 @@ function asking(query) {
   if (verdict === "none") asked.set("outcome", "unscored");
   else if (OPEN.includes(verdict)) asked.set("label", verdict);
   else if (verdict) asked.set(isOne ? "success" : "failed", String((verdict === "1") !== Boolean(isOne)));
+  if (verdict === "0" && isOne) asked.set("outcome", "scored"); // an assumed score is no pass
   return asked;
 }
 

@@ -109,7 +109,7 @@ function headline(body, query, matching) {
   if (matching) return `${matching}${when}`;
   if (query.get("failed") && body.traces !== null) return `${many(body.traces, "matching run")}${when}`;
   const counts = judged(), { passed, all, what: unit } = counts, fixed = corrected(query.get("agent"), query);
-  const judge = counts.open ? openLink(counts, query) : all ? percent(passed / all) : null;
+  const judge = counts.open ? withOpen(counts, query) : all ? percent(passed / all) : null;
   const basis = ` ${all ? `(${between(passed, all)}) ` : ""}${counts.open ? `${unit}s` : `of ${many(all, unit)}`} judged${when}`;
   if (judge && fixed) return ["Handled correctly: ", fixed, el("small", {}, ` of all judged ${unit}s. Judge alone: `, judge, basis)];
   if (counts.open) return ["Handled correctly: ", judge, el("small", {}, basis)];
@@ -121,14 +121,18 @@ function headline(body, query, matching) {
 function verdictsOf(query, agent) {
   const counts = judged(agent), fixed = corrected(agent, query), to = new URLSearchParams(query);
   if (agent) to.set("agent", agent);
-  const judge = counts.open ? openLink(counts, to) : counts.all ? decided(counts) : el("span", { class: "muted" }, "not judged");
+  const judge = counts.open ? withOpen(counts, to) : counts.all ? decided(counts) : el("span", { class: "muted" }, "not judged");
   return fixed ? [fixed, el("small", {}, " "), judge] : judge;
 }
 
-// The share of decided runs, as the way to those that are unclear or disputed.
-function openLink(counts, query) {
-  const label = counts.unclear ? "unclear" : "disputed";
-  return el("a", { href: resultsOf(`${counts.level}.correctness`, label, query), title: `Show what is ${label}` }, decided(counts));
+// The share of decided runs, and the ways to those that are unclear or disputed.
+function withOpen(counts, query) {
+  return [decided({ ...counts, unclear: 0, disputed: 0 }), ", ", openLinks(counts, `${counts.level}.correctness`, query)];
+}
+
+function openLinks(counts, key, query) {
+  return OPEN.filter((label) => counts[label]).map((label, at) => [at ? ", " : "",
+    el("a", { href: resultsOf(key, label, query), title: `Show what is ${label}` }, `${number(counts[label])} ${label}`)]);
 }
 
 // The list of what has such a result of a metric, among the runs of the view.
