@@ -25,7 +25,7 @@ _SCORED = "'passed', 'failed', 'unclear', 'disputed', 'scored'"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class VersionStep:
     """A change between two bars. ``bar``: of the first results after it. ``rulings``: as hashes, or empty."""
 
     bar: int
@@ -35,14 +35,14 @@ class Change:
     after: str
 
 
-def version_changes(finder: Finder, wanted: Wanted, since: int, step: int) -> list[Change]:
+def version_changes(finder: Finder, wanted: Wanted, since: int, step: int) -> list[VersionStep]:
     """Return changes by bar of ``step`` milliseconds from ``since``; equal changes of several agents once."""
     where = conditions(wanted.of_unit())
     rows = finder.read(_NEWEST.format(where=where, verdicts=_SCORED), since, step, *where.values)
     return [*dict.fromkeys(changes(rows))]
 
 
-def changes(rows: Iterable[tuple[int, str | None, str, Any, Any, Any]]) -> Iterator[Change]:
+def changes(rows: Iterable[tuple[int, str | None, str, Any, Any, Any]]) -> Iterator[VersionStep]:
     """Yield differences between consecutive rows (bar, agent, metric, version, prompt, judge) of a metric and agent."""
     known: dict[tuple[str, str | None], Mapping[Part, str]] = {}
     for bar, agent, metric, version, prompt, judge in rows:
@@ -52,5 +52,5 @@ def changes(rows: Iterable[tuple[int, str | None, str, Any, Any, Any]]) -> Itera
         now = {part: str(value) for part, value in found.items() if value is not None}
         for part in _PARTS:
             if part in before and part in now and before[part] != now[part]:
-                yield Change(bar, metric, part, before[part], now[part])
+                yield VersionStep(bar, metric, part, before[part], now[part])
         known[metric, agent] = {**before, **now}

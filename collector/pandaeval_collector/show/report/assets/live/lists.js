@@ -64,14 +64,14 @@ function zoomable(found, query) {
     view.set("until", String(until));
     location.hash = `${addressed().split("?")[0]}?${view}`;
   });
-  marked(chart, marks, query);
+  markChanges(chart, marks, query);
   return chart;
 }
 
 const PARTS = { metric: "Metric", rulings: "Rulings", prompt: "Prompt", judge: "Judge" };
 
 // Marks in a chart, and lists below it, when metrics, rulings, prompts and judges changed.
-async function marked(chart, marks, query) {
+async function markChanges(chart, marks, query) {
   const asked = asking(query), held = new Map();
   asked.delete("failed");
   let changes;
