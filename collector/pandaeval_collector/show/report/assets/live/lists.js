@@ -130,7 +130,6 @@ async function filters(of, query, fault = null) {
     });
   };
   const named = (values) => [["", "any"], ...values.map((each) => [each, each])];
-  const asked = [...new Set(whole.rates.map((rate) => `${rate.level}.${rate.metric}`))].sort();
   const field = (label, name, known) => {
     const held = query.get(name), options = !held || known.some(([key]) => key === held) ? known : [...known, [held, held]];
     const made = choice(label, name, options, query, change);
@@ -167,7 +166,7 @@ async function filters(of, query, fault = null) {
   const typed = (text, name, given) => marked(el("label", {}, `${text} `, el("input", { id: `by-${name}`, value: query.get(name) || "", onchange: change(name), ...given })), name);
   return el("details", { class: "filtering", open: !matchMedia("(max-width: 720px)").matches || chosen > 0 }, el("summary", {}, "Filters"), el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
     field("Agent", "agent", named(whole.agents)), (whole.services.length > 1 || query.get("service")) && field("Service", "service", named(whole.services)), (whole.environments.length > 1 || query.get("environment")) && field("Environment", "environment", named(whole.environments)), kind("Version", "version", versions), kind("Model", "model", models),
-    field("Metric", "metric", [["", "any"], ...asked.map((key) => [key, metricName(key)])]),
+    field("Metric", "metric", [["", "any"], ...whole.metrics.map((key) => [key, metricName(key)])]),
     of === "traces" && field("Order", "order", [["worst", "worst first"], ["newest", "newest first"]]),
     el("label", {}, "Search ", el("input", { type: "search", id: "search", size: 18, value: query.get("q") || "", placeholder: "question, answer (/)", oninput: later(change("q")) })),
     field("Verdict", "failed", verdicts),
@@ -241,7 +240,8 @@ async function matches(of, query) {
   const most = 200, ask_ = async (view, limit) => (await ask(`${pathOf(of, view).replace(/limit=\d+/, `limit=${limit}`)}`)).body;
   const [found, whole_] = [await ask_(query, most), await ask_(all, 1)];
   const here = found.index.order.length, name = `${found.next === null ? "" : "over "}${number(here)}`;
-  return `${name} of ${whole_.traces === null ? "" : number(whole_.traces)} ${whole_.traces === 1 ? "run" : "runs"} ${here === 1 && found.next === null ? "matches" : "match"}`.replace("of  ", "");
+  const noun = addressed().startsWith("#/traces") ? "trace" : "run"; // as the page calls what it lists
+  return `${name} of ${whole_.traces === null ? "" : number(whole_.traces)} ${noun}${whole_.traces === 1 ? "" : "s"} ${here === 1 && found.next === null ? "matches" : "match"}`.replace("of  ", "");
 }
 
 function counted(body, query) {
