@@ -51,6 +51,7 @@ def test_the_page_is_there_and_only_read(shown: Open) -> None:
         "POST /annotations/undo",
         "POST /delete",
         "POST /incidents/state",
+        "POST /labels/draw",
     ]
 
 

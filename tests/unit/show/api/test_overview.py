@@ -130,7 +130,8 @@ def test_it_tells_what_is_under_way_and_which_names_there_are(house: House) -> N
     assert (found["judge"], found["jobs"]) == ("openai/gpt-4o-mini", {"due": 3, "failed": 1})
     assert (found["spent_usd"], found["daily_usd"], found["page"]) == (1.25, 5.0, True)
     assert found["links"] == {"Jaeger": "http://localhost/{trace_id}"}
-    assert found["can"] == ["POST /annotations", "POST /annotations/undo", "POST /delete", "POST /incidents/state"]
+    can = ["/annotations", "/annotations/undo", "/delete", "/incidents/state", "/labels/draw"]
+    assert found["can"] == [f"POST {path}" for path in can]
 
 
 def test_every_metric_is_told_with_its_threshold(house: House) -> None:

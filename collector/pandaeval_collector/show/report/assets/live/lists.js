@@ -58,12 +58,38 @@ function windows(query) {
 
 // The chart, in which a part of the window can be chosen.
 function zoomable(found, query) {
-  return overTime(found, (since, until) => {
+  const marks = [], chart = overTime({ ...found, marks }, (since, until) => {
     const view = new URLSearchParams(query);
     view.set("since", String(since));
     view.set("until", String(until));
     location.hash = `${addressed().split("?")[0]}?${view}`;
   });
+  markChanges(chart, marks, query);
+  return chart;
+}
+
+const PARTS = { metric: "Metric", rulings: "Rulings", prompt: "Prompt", judge: "Judge" };
+
+// Marks in a chart, and lists below it, when metrics, rulings, prompts and judges changed.
+async function markChanges(chart, marks, query) {
+  const asked = asking(query), held = new Map();
+  asked.delete("failed");
+  let changes;
+  try {
+    ({ body: { changes } } = await ask(`/versions?${asked}`));
+  } catch (error) {
+    if (!error.expected) console.error(error);
+    return;
+  }
+  for (const { at, part, metric: key, before, after } of changes) {
+    const how = part === "rulings" ? "" : ` (${before} → ${after})`, line = `${at} ${part}${how}`;
+    if (held.has(line)) held.get(line).keys.push(key); else held.set(line, { at, part, how, keys: [key] });
+  }
+  if (!held.size) return;
+  marks.push(...new Set(changes.map(({ at }) => at)));
+  chart.append(el("details", { class: "measured muted" }, el("summary", {}, `Measurement changed ${marks.length === 1 ? "once" : `${number(marks.length)} times`}`),
+    el("ul", { class: "plain" }, [...held.values()].map(({ at, part, how, keys }) => el("li", {}, `${moment(at).slice(5, 16)} ${PARTS[part]} of ${keys.map(metricName).join(", ")}${how}`)))));
+  if (chart.isConnected) redrawn(); // else its first drawing has the marks
 }
 
 async function listing(of, query) {
