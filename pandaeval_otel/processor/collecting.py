@@ -27,9 +27,13 @@ _REMEMBERED = 20_000
 _PART_BYTES = 8 << 20  # with the span that makes it too much, still a request that every collector takes
 _TRACE_BYTES, _SPAN_BYTES = 1_700, 400
 """Bytes of overhead per trace, and per span or record: ids and table entries."""
+_TOGETHER = 64
+"""Most traces encoded together, to bound memory."""
 _BESIDE_BYTES = 300
 """Bytes of overhead per part."""
 _CAPPED = (Trigger.SPAN_LIMIT, Trigger.MEMORY)
+_Encoded = dict[bytes, list[bytes]]
+"""Requests by trace id."""
 
 
 class SessionEnd(NamedTuple):
@@ -108,8 +112,9 @@ class Collecting:
         for signal, taken in (("spans", ended), ("logs", records)):
             if taken:
                 self._count(signal, ENDED, sum(map(len, taken.values())))
+        encoded = self._encoded([*ended.values()])
         for trace_id in {**ended, **records}:
-            self._add(trace_id, ended.get(trace_id, []), records.get(trace_id, []), now)
+            self._add(trace_id, ended.get(trace_id, []), records.get(trace_id, []), encoded, now)
         self._shrink(now - self._rules.max_age)
 
     def _end_session(self, end: SessionEnd) -> None:
@@ -168,7 +173,14 @@ class Collecting:
             trace = self._traces[trace_id] = _Trace(now)
         return trace
 
-    def _add(self, trace_id: int, spans: list[ReadableSpan], records: list[Any], now: float) -> None:
+    def _add(
+        self,
+        trace_id: int,
+        spans: list[ReadableSpan],
+        records: list[Any],
+        encoded: _Encoded,
+        now: float,
+    ) -> None:
         trace = self._touch(trace_id, now)
         if trace is None:
             self._lose(len(spans), len(records), self._gone[trace_id])
@@ -176,8 +188,8 @@ class Collecting:
         trace.span_count += len(spans)
         trace.log_count += len(records)
         try:
-            size = self._encode(trace, spans, records)
-        except Exception:  # noqa: BLE001 - the user's redactor, or values that cannot be encoded: then nothing is sent
+            size = self._hold(trace, encoded[_bytes(trace_id)] if spans else [], records)
+        except Exception:  # noqa: BLE001 - its spans or records cannot be encoded: then nothing is sent
             self.drop(trace_id, "encode_failed" if self._redact is None else "redact_failed")
             return
         size += (0 if trace.size else _TRACE_BYTES) + _SPAN_BYTES * (len(spans) + len(records))
@@ -199,11 +211,20 @@ class Collecting:
         if not trace.open:
             self._assembler.close(_bytes(trace_id))
 
-    def _encode(self, trace: _Trace, spans: list[ReadableSpan], records: list[Any]) -> int:
-        size = 0
-        if spans:
-            trace.spans.append(spans_to_bytes(spans, self._redact))
-            size = len(trace.spans[-1])
+    def _encoded(self, traces: list[list[ReadableSpan]]) -> _Encoded:
+        """Return the requests of traces. Traces that cannot be encoded are missing."""
+        if len(traces) <= _TOGETHER:
+            try:
+                return spans_to_bytes([span for spans in traces for span in spans], self._redact)
+            except Exception:  # noqa: BLE001 - the user's redactor, or values that cannot be encoded
+                if len(traces) == 1:
+                    return {}
+        half = len(traces) // 2
+        return self._encoded(traces[:half]) | self._encoded(traces[half:])
+
+    def _hold(self, trace: _Trace, spans: list[bytes], records: list[Any]) -> int:
+        trace.spans += spans
+        size = sum(map(len, spans))
         if records:
             trace.logs.append(logs_to_bytes(records, self._redact))
             size += len(trace.logs[-1])

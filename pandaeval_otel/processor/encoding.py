@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,22 +14,42 @@ from pandaeval_otel.processor.settings import Redact
 from pandaeval_otel.wire.skeleton import Request
 
 
-def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> bytes:
-    """Return an ``ExportTraceServiceRequest``. Raises errors of ``redact`` and the encoder."""
-    request = encode_spans(spans)
+def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> dict[bytes, list[bytes]]:
+    """Return ``ExportTraceServiceRequest`` by trace id. Raises errors of ``redact`` and the encoder.
+
+    Each resource is encoded once for all traces, because that takes as long as a small span.
+    """
     unsampled = {span.context.span_id.to_bytes(8, "big") for span in spans if not span.context.trace_flags.sampled}
-    if redact is not None or unsampled:
-        for span in (s for r in request.resource_spans for scoped in r.scope_spans for s in scoped.spans):
-            if redact is not None:
-                span.name = redact("name", span.name) or ""
-                if span.status.message:
-                    span.status.message = redact("status.message", span.status.message) or ""
-                parts: list[Any] = [span, *span.events, *span.links]
-                for part in parts:
-                    _redact_pairs(part.attributes, redact)
-            if span.span_id in unsampled:
-                span.attributes.add(key=semconv.PANDAEVAL_SAMPLED).value.bool_value = False
-    return bytes(request.SerializeToString())
+    requests: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    for resourced in encode_spans(spans).resource_spans:
+        resource = {
+            "resource": resourced.resource.SerializeToString(),
+            "schema_url": resourced.schema_url.encode(),
+        }
+        for scoped in resourced.scope_spans:
+            scope = {
+                "scope": scoped.scope.SerializeToString(),
+                "schema_url": scoped.schema_url.encode(),
+            }
+            items: defaultdict[bytes, list[bytes]] = defaultdict(list)
+            for span in scoped.spans:
+                if redact is not None:
+                    _redact_span(span, redact)
+                if span.span_id in unsampled:
+                    span.attributes.add(key=semconv.PANDAEVAL_SAMPLED).value.bool_value = False
+                items[span.trace_id].append(span.SerializeToString())
+            for trace_id, some in items.items():
+                request = Request(resourced=[{**resource, "scoped": [{**scope, "items": some}]}])
+                requests[trace_id].append(request.SerializeToString())
+    return dict(requests)
+
+
+def _redact_span(span: Any, redact: Redact) -> None:
+    span.name = redact("name", span.name) or ""
+    if span.status.message:
+        span.status.message = redact("status.message", span.status.message) or ""
+    for part in (span, *span.events, *span.links):
+        _redact_pairs(part.attributes, redact)
 
 
 def logs_to_bytes(records: Sequence[Any], redact: Redact | None) -> bytes:

@@ -107,19 +107,20 @@ async def test_every_door_shows_a_result_alike(folder: Path, tmp_path: Path) -> 
 async def test_every_door_shows_a_rate_alike(folder: Path) -> None:
     with alone(folder) as api:
         asker = Asker.within(api)
-        overview, window = await asker.get("/overview"), await asker.get("/rates")
+        rates = (await asker.get("/rates"))["rates"]
         lines = str(await server(asker).call_tool("pass_rates", {}))
         await asker.close()
     counts = ("metric", "scored", "assumed", "passed", "failed", "unscored", "unclear", "disputed")
-    lifetime, *of_window = (
+    of_agent, of_all = (
         sorted([rate[name] for name in counts] for rate in rates if rate["agent"] == agent)
-        for rates, agent in ((overview["rates"], "helper"), (window["rates"], "helper"), (window["rates"], None))
+        for agent in ("helper", None)
     )
-    assert of_window == [lifetime] * 2
-    for rate in overview["rates"]:
+    assert of_agent == of_all
+    told_of = [rate for rate in rates if rate["agent"] == "helper"]
+    for rate in told_of:
         judged = rate["passed"] + rate["failed"]
         share = f"{rate['passed'] / judged:.3f}" if judged else "-"
         told = f"{share} passed of {judged} ({rate['failed']} failed)" if judged else "no verdicts"
         assert f"trace.{rate['metric']} of agent" in lines
         assert re.search(rf"trace\.{rate['metric']} of agent \S+: {re.escape(told)}", lines.replace('\\"', '"'))
-    assert sum(rate["failed"] for rate in overview["rates"]) == 2
+    assert sum(rate["failed"] for rate in told_of) == 2

@@ -47,7 +47,7 @@ class Told:
         self._url = f"{collector.http}/api/v1"
         self.traces = self.get("/traces", limit=500)["items"]
         self.sessions = self.get("/sessions", limit=500)["items"]
-        self.rates = self.get("/overview")["rates"]
+        self.rates = [rate for rate in self.get("/rates")["rates"] if rate["agent"] is not None]
         self.results = self.get("/results", limit=500)["items"]
 
     def get(self, path: str, **parameters: Any) -> Any:

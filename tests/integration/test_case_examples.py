@@ -84,7 +84,13 @@ def _run(folder: Path, text: str, plan: Sequence[str]) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize(("text", "plan"), [*zip(EXAMPLES, PLANS, strict=True)])
+@pytest.mark.parametrize(
+    ("text", "plan"),
+    [
+        pytest.param(text, plan, marks=[pytest.mark.slow] if number else [])
+        for number, (text, plan) in enumerate(zip(EXAMPLES, PLANS, strict=True))
+    ],
+)
 def test_an_example_passes_with_an_unchanged_agent(text: str, plan: list[str], tmp_path: Path) -> None:
     code, errors = _run(tmp_path, text, plan)
     assert code == 0, errors

@@ -78,6 +78,7 @@ def test_a_red_case_fails_the_gitlab_job_with_a_junit_report(folder: Path) -> No
 
 
 @pytest.mark.parametrize("run", [_github, _gitlab])
+@pytest.mark.slow
 def test_green_cases_pass_with_further_options(folder: Path, run: Any) -> None:
     given = {"agent": "app:answer", "options": "--only green"}
     names = {"CASES_AGENT": "app:answer", "CASES_OPTIONS": "--only green"}

@@ -55,6 +55,7 @@ def test_exported_spans_are_read_again(collector: CollectorProcess, tmp_path: Pa
     assert {orjson.loads(line)["trace_id"] for line in results} >= {row["trace_id"] for row in failed}
 
 
+@pytest.mark.slow
 def test_exported_runs_are_cases_of_a_suite(collector: CollectorProcess, tmp_path: Path) -> None:
     file = tmp_path / "cases.yaml"
     told = pandaeval("export", "--url", collector.http, "--where", "failed=true", "--format", "case", "-o", str(file))

@@ -46,6 +46,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         assert opened.complaints == []
 
 
+@pytest.mark.slow
 def test_the_command_of_a_trace_a_session_and_an_incident_makes_a_case_of_it(
     page: Page, collector: CollectorProcess, tmp_path: Path
 ) -> None:

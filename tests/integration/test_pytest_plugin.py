@@ -121,6 +121,7 @@ def test_each_case_is_a_test_with_its_outcome(folder: Path) -> None:
     assert [case.get("name") for case in suites if case.find("failure") is not None] == ["red"]
 
 
+@pytest.mark.slow
 def test_selected_cases_alone_are_run(folder: Path) -> None:
     (folder / "pytest.ini").write_text("[pytest]\npandaeval_agent = app:answer\npandaeval_output = runs\n")
     done = _pytest(folder, "--pandaeval", "cases/shop.yaml", "-k", "green or gates")
@@ -129,6 +130,7 @@ def test_selected_cases_alone_are_run(folder: Path) -> None:
     assert [case.get("name") for case in report] == ["green [1]"]
 
 
+@pytest.mark.slow
 def test_a_run_without_results_fails_each_case_and_is_made_once(folder: Path) -> None:
     (folder / "broken.py").write_text("open('loads', 'a').write('x')\nraise RuntimeError('no key')\n")
     done = _pytest(folder, "--pandaeval", "--pandaeval-agent", "broken:answer", "cases")
@@ -143,6 +145,7 @@ def test_tests_written_by_hand_use_fixture_and_api(folder: Path) -> None:
     assert "6 passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_named_file_without_cases_is_an_error(folder: Path) -> None:
     done = _pytest(folder, "--pandaeval", "cases/compose.yaml")
     assert done.returncode == 2, done.stdout

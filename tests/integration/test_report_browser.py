@@ -141,7 +141,7 @@ def test_failed_runs_show_their_error_where_it_happened(page: Page, demo: Path) 
     assert page.count(".row.trace") == 2
     page.click(".row.trace")
     page.wait("document.querySelector('.fall') !== null")
-    assert "run failed" in page.text("h1")
+    assert "Crash" in page.text("h1")
     assert page.count(".tag.fail") > 0
 
 

@@ -154,6 +154,7 @@ def test_text_of_spans_becomes_no_ruling(judged: tuple[JudgeServer, CollectorPro
 
 
 @pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
+@pytest.mark.slow
 def test_the_page_shows_cost_and_effect_before_it_keeps_a_ruling(
     judged: tuple[JudgeServer, CollectorProcess], tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ def test_a_run_that_is_killed_ten_times_ends_and_pays_for_nothing_twice(tmp_path
     assert found.repeated <= found.allowed
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_once_goes_on(tmp_path: Path) -> None:
     found = killed(tmp_path, traces=60, kills=1, seed=4)
     assert found.kills == 1

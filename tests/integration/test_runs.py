@@ -215,7 +215,7 @@ def test_a_dry_run_says_what_the_run_then_costs_and_nothing_is_paid_twice(
 
 
 @pytest.mark.slow
-def test_what_failed_is_retried_alone_and_a_stronger_judge_is_compared(
+def test_a_second_run_asks_only_what_failed_and_a_stronger_judge_is_compared(
     judged: tuple[JudgeServer, CollectorProcess],
 ) -> None:
     server, collector = judged
@@ -235,16 +235,12 @@ def test_what_failed_is_retried_alone_and_a_stronger_judge_is_compared(
         assert {each["why"] for each in run["failures"]} == {"judge_failed"}
         server.behave = lambda number, request: Say(verdict(request, confidence=0.3))
         before = len(server.requests)
-        with api(collector) as client:
-            retried = client.post(f"/runs/{run['id']}/retry", json={})
-            assert retried.status_code == 200, retried.text
-        run_again = ended(collector, run["id"])
-        assert (run_again["failed"], run_again["done"]) == (0, TRACES)
-        assert len(server.requests) - before == run["failed"]
+        again = ended(collector, start(collector, **other)["id"])
+        assert (again["failed"], again["done"]) == (0, TRACES)
+        assert len(server.requests) - before == run["failed"], "known answers cost nothing"
         assert {body["model"] for _, body in server.requests[before:]} == {"of-my-own"}
         with api(collector) as client:
-            assert client.post(f"/runs/{run['id']}/retry", json={}).status_code == 409
-            compared = client.get("/runs/compare", params={"a": first["id"], "b": run["id"]}).json()
+            compared = client.get("/runs/compare", params={"a": first["id"], "b": again["id"]}).json()
     finally:
         server.behave = behave
     (metric,) = compared["metrics"]
@@ -321,14 +317,12 @@ def test_a_run_that_is_cancelled_stops_and_goes_on_when_it_is_retried(
             go.set()
             held = client.get(f"/runs/{run_id}").json()
             assert (held["done"], held["calls"] >= 5) == (0, True), "what is broken off cost it all the same"
-            assert client.post(f"/runs/{run_id}/retry", json={}).status_code == 200
-        again = ended(collector, run_id)
-        assert again["done"] == TRACES, again
     finally:
         go.set()
         server.behave = behave
 
 
+@pytest.mark.slow
 def test_the_command_line_says_the_same(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     _, collector = judged
 

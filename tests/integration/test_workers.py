@@ -216,6 +216,7 @@ class TestWhatDies:
             assert line.telemetry.counts()["pandaeval.workers", "ended", "hung"] == 2  # over all of them, then alone
             assert line.telemetry.total("pandaeval.traces", "decided") == len(traces)
 
+    @pytest.mark.slow
     async def test_stopping_does_not_wait_for_a_process_that_does_not_come_up(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

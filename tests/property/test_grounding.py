@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from pandaeval_collector.analysis.rules.grounding import evidence as reading
 from pandaeval_collector.analysis.rules.grounding.claims import of_answer
-from pandaeval_collector.analysis.rules.grounding.values import fold, readings, scan
+from pandaeval_collector.analysis.rules.grounding.values import _CODES as CODES, fold, readings, scan
 from tests.unit.analysis.rules.test_grounding import call, outcome, run
 
 SCRIPTS = ["０１２３４５６７８９", "٠١٢٣٤٥٦٧٨٩", "०१२३४५६७८९", "০১২৩৪৫৬৭৮৯"]
@@ -61,7 +61,8 @@ def test_times(hour: int, minute: int, how: int) -> None:
 
 @settings(max_examples=60)
 @given(
-    st.from_regex(r"[LMQV][A-Z]{1,2}[0-9]{4,6}", fullmatch=True),
+    # Letters that are no currency: QAR0001 may be an amount.
+    st.from_regex(r"[LMQV][A-Z]{1,2}[0-9]{4,6}", fullmatch=True).filter(lambda name: name[:3] not in CODES),
     st.sampled_from(["{}", "#{}", "({})", "**{}**", "{}."]),
 )
 def test_identifiers(name: str, around: str) -> None:

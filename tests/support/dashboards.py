@@ -13,7 +13,7 @@ import yaml
 
 GRAFANA = Path(__file__).parents[2] / "deploy" / "grafana"
 FILES = sorted((GRAFANA / "dashboards").glob("*.json"))
-_TIMES = {"$__rate_interval": "1m", "$__interval": "1m", "$__range": "15m"}
+_TIMES = {"$__rate_interval": "5m", "$__interval": "1m", "$__range": "15m"}
 _NAME = re.compile(r"\bpandaeval_[a-z_]+\b(?=[{\[) ]|$)")
 
 

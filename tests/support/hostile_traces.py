@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from pandaeval_otel.model import ToolDefinition, Trace
@@ -23,6 +23,7 @@ def _called(number: int, call: Callable[[int], Mapping[str, Any]], answer: str =
     return spans
 
 
+@cache
 def _nested(depth: int) -> Any:
     found: Any = 1
     for _ in range(depth):

@@ -166,8 +166,8 @@ def _settle(made: House) -> None:
     """Wait until all work is delivered and scraped."""
     collector = made.collector
     collector.until(lambda: _revised(made), "revised")
-    collector.until(lambda: not _jobs(collector), "done with judging", 120)
-    collector.until(collector.at_rest, "at rest")
+    # The end of a session makes the last jobs of the judge.
+    collector.until(lambda: collector.at_rest() and not _jobs(collector), "at rest and done with judging", 180)
     ids = {result["id"] for result in collector.results()}
     until(lambda: {plain(log["attributes"])["pandaeval.result.id"] for log in made.logs.items("logs")} == ids, "logged")
     for way, prometheus in made.prometheus.items():

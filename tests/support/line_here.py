@@ -23,7 +23,7 @@ from pandaeval_otel.assembly import DueTrace
 
 
 class LineHere:
-    """Implements :class:`pandaeval_collector.pipeline.line_processes.DecidesTraces` without copies."""
+    """Stands in for :class:`pandaeval_collector.pipeline.line_processes.LineProcesses` without copies."""
 
     room = 1
 

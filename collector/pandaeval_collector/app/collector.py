@@ -203,15 +203,12 @@ class Collector:
         if store.reads.get(_FENCE_SECRET) is None:
             await asyncio.wrap_future(store.put(_FENCE_SECRET, secrets.token_hex(32)))
 
-        async def commit(name: str, _: Any, *arguments: Any) -> None:
-            await pipeline.commit(lambda: line.decide(name, *arguments))
-
         async def longest_wait(_: Any) -> float:
             return pipeline.kept_for
 
         handlers: dict[str, Callable[..., Any]] = {
             "write": writing(store, JUDGE_TABLES),
-            "judged": partial(commit, "judged"),
+            **_deciding(pipeline, line, "judged"),
             "longest_wait": longest_wait,
             "measured": partial(telemetry.take_in, "judge"),
         }
@@ -228,10 +225,7 @@ class Collector:
         return judge
 
     def _reader(self, store: Store, pipeline: Pipeline, line: LineProcesses, judge: Calls | None) -> ReaderProcess:
-        async def decided(name: str, _: Any, *arguments: Any) -> None:
-            await pipeline.commit(lambda: line.decide(name, *arguments))
-
-        decide = {name: partial(decided, name) for name in ("emitted", "dismiss")}
+        decide = _deciding(pipeline, line, "emitted", "dismiss")
         reader = ReaderProcess(self._config, self._environ, self.telemetry, store, decide, judge)
         self._parts.push_async_callback(reader.calls.close)
         looking = Every(_LOOK_S, reader.look, "pandaeval-reader", grace=0.0)
@@ -295,3 +289,12 @@ class Collector:
     @property
     def _trouble(self) -> str:
         return self.waits_for or ("" if self._guard is None else self._guard.trouble)
+
+
+def _deciding(pipeline: Pipeline, line: LineProcesses, *names: str) -> dict[str, Callable[..., Any]]:
+    """Return handlers by name that let the line decide, and commit its decision."""
+
+    async def decide(name: str, _: Any, *arguments: Any) -> None:
+        await pipeline.commit(lambda: line.decide(name, *arguments))
+
+    return {name: partial(decide, name) for name in names}

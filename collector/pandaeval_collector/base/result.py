@@ -137,6 +137,8 @@ class Result:
     score says how sure it is."""
     is_rated: bool = field(init=False)
     """Whether it enters rates: it was not asked for because of a verdict or a finding."""
+    key: str = field(init=False)
+    """The key of the metric, ``level.name``."""
     wire_name: str = field(init=False)
     """The value of ``gen_ai.evaluation.name``."""
     time_ns: int = field(init=False)
@@ -158,6 +160,7 @@ class Result:
     def __post_init__(self) -> None:
         self.time_ns = nanoseconds(self.time)
         self.is_rated = not self.finding.metadata.get("selected")
+        self.key = f"{self.unit.level}.{self.metric}"
         self.wire_name = wire_name(self.unit.level, self.metric)
         self.is_verdict = self.threshold is not None or self.unit.level == "task"
         self.score = self.why = self.success = self.label = None

@@ -18,7 +18,7 @@ from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.calls import ChildEndedError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.decision import Decision
-from pandaeval_collector.pipeline.line_processes import MOST_DEATHS, DecidesTraces, HeldBatch
+from pandaeval_collector.pipeline.line_processes import MOST_DEATHS, HeldBatch, LineProcesses
 from pandaeval_collector.store import ResultRow, Store
 from pandaeval_otel.assembly import DueTrace
 
@@ -115,7 +115,7 @@ class TraceDecider:
 
     def __init__(
         self,
-        line: DecidesTraces,
+        line: LineProcesses,
         committer: Committer,
         telemetry: Telemetry,
         on_decided: Callable[[DueTrace], None],

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
 from pandaeval_collector.base.runtime.child import ChildStartError
@@ -32,19 +32,8 @@ class HeldBatch:
     pid: int | None = None
 
 
-class DecidesTraces(Protocol):
-    """Decides traces. ``room``: parallel batches."""
-
-    room: int
-
-    async def understand(self, due: Sequence[DueTrace]) -> HeldBatch: ...
-    async def file(self, due: Sequence[DueTrace], understood: HeldBatch) -> Decision: ...
-    async def decide(self, name: str, *arguments: Any) -> Decision: ...
-    def give_up(self) -> None: ...
-
-
 class LineProcesses:
-    """Implements :class:`DecidesTraces`, on one event loop."""
+    """Decides traces, on one event loop. ``room``: parallel batches."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from functools import partial
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.deciding import Committer
 from pandaeval_collector.pipeline.decision import Decision
-from pandaeval_collector.pipeline.line_processes import DecidesTraces
+from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.open_sessions import OpenSessions
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Draining, Overloaded
@@ -27,7 +27,7 @@ class OwnedSessions:
     def __init__(
         self,
         store: Store,
-        line: DecidesTraces,
+        line: LineProcesses,
         timing: Timing,
         committer: Committer,
         telemetry: Telemetry,

@@ -15,7 +15,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.deciding import Committer, TraceDecider
 from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.intake import Intake
-from pandaeval_collector.pipeline.line_processes import DecidesTraces
+from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.owned_sessions import OwnedSessions
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.pipeline.upkeep import Upkeep
@@ -41,7 +41,7 @@ class Pipeline:
     def __init__(
         self,
         store: Store,
-        line: DecidesTraces,
+        line: LineProcesses,
         timing: Timing | None = None,
         telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.monotonic,

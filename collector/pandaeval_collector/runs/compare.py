@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
+
+import orjson
 
 from pandaeval_collector.analysis.stats.paired import PairedDifference, paired_difference
 from pandaeval_collector.store.runs import RunRow, RunTable
@@ -17,9 +20,10 @@ _SAME = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A changed score. ``about``: trace number, or minus the session's number."""
+    """A unit whose score changed."""
 
-    about: int
+    trace_id: str | None
+    session_id: str | None
     before: float
     after: float
 
@@ -31,7 +35,7 @@ class MetricComparison:
     ``pairs``: units in both. ``both_scored``: of these, scored in both. ``agreement``: share of equal verdicts.
     ``flips``: different verdicts. ``decided``: units with a verdict per run. ``labelled``: pairs with human labels.
     ``right``: equal to the label per run. ``differing``: different scores. ``difference``: second minus first.
-    ``versions``: metric version and judge or embedder; scores are comparable only if equal.
+    ``versions``: metric version and judge or embedder. ``same_series``: equal, so scores are comparable.
     """
 
     metric: str
@@ -45,6 +49,7 @@ class MetricComparison:
     right: tuple[int, int] = (0, 0)
     difference: PairedDifference | None = None
     versions: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
+    same_series: bool = False
     changes: list[Change] = field(default_factory=list)
 
 
@@ -53,17 +58,17 @@ def compared(runs: RunTable, first: RunRow, second: RunRow | None) -> list[Metri
     # The pairs are of the run that has the items; the live results, or those of the second run, stand beside.
     rows = runs.pairs(first.no, None if second is None else second.no)
     grouped = itertools.groupby(rows, key=lambda row: str(row[0]))
-    return [_one(metric, of_metric) for metric, of_metric in grouped]
+    return [_one(metric, of_metric, partial(runs.body, first.no, metric)) for metric, of_metric in grouped]
 
 
-def _one(metric: str, rows: Iterable[tuple[Any, ...]]) -> MetricComparison:
+def _one(metric: str, rows: Iterable[tuple[Any, ...]], body: Callable[[int], bytes | None]) -> MetricComparison:
     found = MetricComparison(metric)
     differences: list[float] = []
     clusters: list[int] = []
     by: tuple[set[str], set[str]] = (set(), set())
     same = judged = 0
     decided, right = [0, 0], [0, 0]
-    largest: list[tuple[float, int, float, float]] = []
+    changed: list[tuple[float, int, float, float]] = []
     for _, about, session, score, success, first_by, other, other_success, second_by, people in rows:
         found.pairs += 1
         by[0].add(first_by)
@@ -80,15 +85,19 @@ def _one(metric: str, rows: Iterable[tuple[Any, ...]]) -> MetricComparison:
             continue
         change = other - score
         differences.append(change)
-        clusters.append(-session if session else about)
+        clusters.append(-session or about)
         if abs(change) > _SAME:
-            found.differing += 1
-            push = heapq.heappush if len(largest) < _SHOWN else heapq.heappushpop
-            push(largest, (abs(change), about, score, other))
-    found.both_scored = len(differences)
-    found.agreement, found.flips = same / judged if judged else None, judged - same
+            changed.append((abs(change), about, score, other))
+    found.both_scored, found.differing = len(differences), len(changed)
+    if judged:
+        found.agreement = same / judged
+    found.flips = judged - same
     found.decided, found.right = (decided[0], decided[1]), (right[0], right[1])
     found.difference = paired_difference(differences, clusters)
     found.versions = sorted(by[0]), sorted(by[1])
-    found.changes = [Change(about, before, after) for _, about, before, after in sorted(largest, reverse=True)]
+    found.same_series = found.versions[0] == found.versions[1]
+    for _, about, before, after in heapq.nlargest(_SHOWN, changed):
+        result = orjson.loads(body(about) or b"{}")
+        trace_id = result.get("trace_id") if about > 0 else None
+        found.changes.append(Change(trace_id, result.get("session_id"), before, after))
     return found

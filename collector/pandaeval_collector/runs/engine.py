@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -140,21 +140,19 @@ class Engine:
         run = await asyncio.to_thread(self._store.runs.next)
         if run is None:
             return math.inf
-        attempt = await asyncio.wrap_future(self._store.runs.begin(run.no))
-        if attempt is None:
+        if not await asyncio.wrap_future(self._store.runs.begin(run.no)):
             return 0.0
-        run = replace(run, started_at=attempt)
         outcome, error = "ended", ""
         try:
             await self._execute(run)
-        except (UserError, CallFailedError) as failure:
+        except _REFUSED as failure:
             outcome, error = "failed", str(failure)
         except sqlite3.Error:
             raise
         except Exception as failure:  # noqa: BLE001 - a run must harm neither the next one nor the line
             _log.exception("a run was given up")
             outcome, error = "given_up", f"{type(failure).__name__}: {failure}"
-        await asyncio.wrap_future(self._store.runs.end(run.no, attempt, error))
+        await asyncio.wrap_future(self._store.runs.end(run.no, error))
         self._telemetry.add("pandaeval.runs", outcome)
         return 0.0
 
@@ -215,7 +213,7 @@ class Engine:
 
     async def _now(self, run: RunRow) -> RunRow | None:
         now = await asyncio.to_thread(self._store.runs.find, run.id)
-        return now if now is not None and (now.state, now.started_at) == ("running", run.started_at) else None
+        return now if now is not None and now.state == "running" else None
 
 
 def _sessions(batch: Sequence[Chosen]) -> list[list[Chosen]]:

@@ -1,4 +1,4 @@
-"""Operations on runs: submit, estimate, cancel, retry and schedule."""
+"""Operations on runs: submit, estimate, cancel and schedule."""
 
 from __future__ import annotations
 
@@ -112,12 +112,6 @@ class EvaluationRuns:
         if done:
             self.engine.cancelled(run_id)
         return bool(done)
-
-    async def retry(self, run_id: str) -> bool:
-        """Queue an ended run's failed and unscored traces; return ``False`` if there are none."""
-        done = await asyncio.wrap_future(self.store.runs.retry(run_id))
-        self.engine.wake()
-        return done
 
     async def schedule(self, cron: str, spec: RunSpec) -> ScheduleRow:
         """Add a schedule. Raises ``UserError``."""

@@ -95,7 +95,7 @@ def check(config: Config, spec: RunSpec) -> None:
     unknown = sorted(set(spec.weights) - set(_SIGNALS))
     if unknown:
         raise UserError(f"signal_weights: {unknown[0]} is none of {', '.join(_SIGNALS)}")
-    weights = {**{str(name): weight for name, weight in config.session.weights.items()}, **spec.weights}
+    weights = _weights(config, spec)
     if len(weights) == len(_SIGNALS) and not any(weights.values()):
         raise UserError("signal_weights: all weights are 0; at least one signal must count")
     asking = _asking(config, spec)
@@ -149,12 +149,14 @@ def config_of(config: Config, spec: RunSpec) -> Config:
     }
     if spec.model is not None:
         judge["models"] = {}
-    weights: dict[str, float] = {str(name): weight for name, weight in config.session.weights.items()}
-    weights.update(spec.weights)
     return config.model_copy(
         update={
             "judge": config.judge.model_copy(update=judge),
             "metrics": config.metrics.model_copy(update={"enabled": spec.metrics}),
-            "session": config.session.model_copy(update={"weights": weights}),
+            "session": config.session.model_copy(update={"weights": _weights(config, spec)}),
         }
     )
+
+
+def _weights(config: Config, spec: RunSpec) -> dict[str, float]:
+    return {**{str(name): weight for name, weight in config.session.weights.items()}, **spec.weights}

@@ -63,9 +63,9 @@ def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None
         )
 
 
-def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[FailureGroupRow]:
-    query = f"SELECT {', '.join(_FIELDS)} FROM failure_groups ORDER BY last_at DESC, id LIMIT ?"  # noqa: S608
-    return [FailureGroupRow(*row) for row in connection.execute(query, (limit,))]
+def groups(connection: sqlite3.Connection) -> list[FailureGroupRow]:
+    query = f"SELECT {', '.join(_FIELDS)} FROM failure_groups ORDER BY last_at DESC, id"  # noqa: S608
+    return [FailureGroupRow(*row) for row in connection.execute(query)]
 
 
 class GroupGauges(StoreTable):

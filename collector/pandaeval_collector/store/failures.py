@@ -118,7 +118,7 @@ def failure_of(result: Result) -> Failure | None:
     unit, turn = result.unit, finding.metadata.get("turn")
     return Failure(
         result=result.id,
-        metric=f"{unit.level}.{result.metric}",
+        metric=result.key,
         label=str(finding.label),
         reason=cut(finding.reason, _MOST_REASON),
         severity=severity,

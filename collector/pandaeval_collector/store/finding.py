@@ -26,7 +26,6 @@ from pandaeval_collector.store.listed_pages import (
     results_about,
     sessions_of,
 )
-from pandaeval_collector.store.series_table import attributes_of
 
 _T = TypeVar("_T")
 _NAMES_AGE = 50.0
@@ -194,11 +193,11 @@ class Finder:
         with self.reads.snapshot() as reader:
             return contents(reader, trace_id)
 
-    def results(self, wanted: Wanted, *, before: int | None = None, limit: int = 100) -> Page:
+    def results(self, wanted: Wanted, *, after: Position | None = None, limit: int = 100) -> Page:
         """Return a page of results of all revisions, newest first."""
         where, unit = result_conditions(wanted, "r"), conditions(wanted.of_unit())
-        if before is not None:
-            where = where.also("r.seq < ?", before)
+        if after is not None:
+            where = where.also("r.seq < ?", after[1])
         if unit.conditions:
             where = where.also(f"EXISTS (SELECT 1 FROM listed AS l WHERE l.no = r.about AND {unit})", *unit.values)  # noqa: S608
         query = f"SELECT r.seq, r.body FROM results AS r WHERE {where} ORDER BY r.seq DESC LIMIT ?"  # noqa: S608
@@ -244,10 +243,10 @@ class Finder:
         self._names = ended + _NAMES_AGE * (ended - begun), names
         return names
 
-    def counters(self, name: str) -> list[tuple[Mapping[str, str], int]]:
-        """At most 20,000 series of a counter."""
-        rows = self.read("SELECT attributes, total FROM series WHERE name = ? LIMIT 20000", name)
-        return [(dict(attributes_of(attributes)), int(total)) for attributes, total in rows]
+    def scored(self) -> list[tuple[str, str]]:
+        """Return OpenTelemetry's name and the level of each metric with results."""
+        names = "json_extract(attributes, '$[0][1]'), json_extract(attributes, '$[1][1]')"
+        return self.read(f"SELECT DISTINCT {names} FROM series WHERE name = 'pandaeval.evaluations'")  # noqa: S608
 
     def newest(self) -> int:
         """Return the number of the newest result, 0 for none."""

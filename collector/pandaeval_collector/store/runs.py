@@ -114,39 +114,20 @@ class RunTable(StoreTable):
         ).rowcount
 
     @written
-    def retry(self, connection: sqlite3.Connection, id_: str) -> bool:
-        """Queue an ended run with its failed and remaining traces. Returns whether there are any."""
-        row = connection.execute(
-            f"SELECT no FROM runs WHERE id = ? AND state IN {_ENDED} AND (total != done OR planned < upto)",  # noqa: S608
-            (id_,),
-        ).fetchone()
-        if row is None:
-            return False
-        connection.execute("UPDATE run_items SET state = 'pending', why = '' WHERE run = ? AND state = 'failed'", row)
-        connection.execute(
-            """UPDATE runs SET state = 'queued', failed = 0, started_at = NULL, ended_at = NULL, error = ''
-               WHERE no = ?""",
-            row,
-        )
-        return True
-
-    @written
-    def begin(self, connection: sqlite3.Connection, no: int) -> float | None:
-        """Start a queued run. Returns the time for :meth:`end`, ``None`` if the run is over."""
-        row = connection.execute(
-            """UPDATE runs SET state = 'running', started_at = coalesce(started_at, ?)
-               WHERE no = ? AND state IN ('queued', 'running') RETURNING started_at""",
-            (self._clock.calendar(), no),
-        ).fetchone()
-        return None if row is None else float(row[0])
-
-    @written
-    def end(self, connection: sqlite3.Connection, no: int, attempt: float | None, error: str = "") -> int:
-        """Mark a run as done, unless it was cancelled or restarted. ``error``: reason for stopping."""
+    def begin(self, connection: sqlite3.Connection, no: int) -> int:
+        """Start or continue a run. Returns 0 if it is over."""
         return connection.execute(
-            """UPDATE runs SET state = 'done', ended_at = ?, error = ?
-               WHERE no = ? AND state = 'running' AND started_at = ?""",
-            (self._clock.calendar(), error[:500], no, attempt),
+            """UPDATE runs SET state = 'running', started_at = coalesce(started_at, ?)
+               WHERE no = ? AND state IN ('queued', 'running')""",
+            (self._clock.calendar(), no),
+        ).rowcount
+
+    @written
+    def end(self, connection: sqlite3.Connection, no: int, error: str = "") -> int:
+        """Mark a run as done, unless it was cancelled. ``error``: reason for stopping."""
+        return connection.execute(
+            "UPDATE runs SET state = 'done', ended_at = ?, error = ? WHERE no = ? AND state = 'running'",
+            (self._clock.calendar(), error[:500], no),
         ).rowcount
 
     @written

@@ -18,8 +18,6 @@ from pandaeval_lab.replay.judge import ReplayJudge, capped
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
-OnJudged = Callable[[int, int], None]
-
 
 @dataclass
 class FileJudging:
@@ -34,7 +32,6 @@ class FileJudging:
     agent: str
     environ: Mapping[str, str]
     usd: float | None = None
-    on_judged: OnJudged = lambda done, total: None
     spent: float = 0.0
     verdicts: int = 0
     _evaluators: dict[str, Evaluator] = field(default_factory=dict)
@@ -54,7 +51,7 @@ class FileJudging:
         assert config is not None
         config = capped(config, None if self.usd is None else self.usd - self.spent)
         scorer = self.evaluator(text)
-        with ReplayJudge(files.store, scorer, config, self.environ, on_judged=self.on_judged) as asked:
+        with ReplayJudge(files.store, scorer, config, self.environ) as asked:
             yield from replay(files, scorer, asked, where=where)
 
     def evaluator(self, text: str) -> Evaluator:
@@ -84,7 +81,7 @@ class FileJudging:
             for result in self.score(text, files, where):
                 self.spent += result.cost_usd
                 unit = result.unit
-                if f"{unit.level}.{result.metric}" == self.metric and unit.id in units:
+                if result.key == self.metric and unit.id in units:
                     found[unit.id] = result
         self.verdicts += len(found)
         return found

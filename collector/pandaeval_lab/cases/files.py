@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,6 +24,7 @@ from pandaeval_collector.base.untrusted.yaml_text import (
     dotted,
     parse,
 )
+from pandaeval_collector.config import closest
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
 from pandaeval_lab.cases import model as shapes
 from pandaeval_lab.cases.agent_entry import AgentEntry
@@ -131,10 +131,9 @@ def _unknown(place: Place) -> str:
     held = [part for part in place[:-1] if part in _PARTS]
     called, model, _ = _PARTS[str(held[-1])] if held else ("a case file", shapes.Suite, "")
     name = str(place[-1])
-    found = get_close_matches(name, [*model.model_fields, *shapes.Case.model_fields, *shapes.Suite.model_fields], 1)
-    return (
-        f"is no field of {called}{f'; did you mean {found[0]}?' if found else '; `pandaeval cases schema` lists them'}"
-    )
+    meant = closest(name, [*model.model_fields, *shapes.Case.model_fields, *shapes.Suite.model_fields])
+    cure = f"did you mean {meant}?" if meant else "`pandaeval cases schema` lists them"
+    return f"is no field of {called}; {cure}"
 
 
 class CaseFileError(UserError):

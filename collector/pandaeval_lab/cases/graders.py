@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.score import Finding, ends
-from pandaeval_collector.config import Config, MetricsSection, check_metrics
+from pandaeval_collector.config import Config, MetricsSection, check_metrics, closest
 from pandaeval_collector.scoring.metric import JudgedTrialMetric, TraceMetric, TrialMetric
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.cases.mocks import Mocks
@@ -216,6 +215,6 @@ def _load_fault(load: Callable[[str], object], name: str) -> str:
 
 
 def _unknown(name: str, known: Collection[Any]) -> str:
-    meant = get_close_matches(name, sorted(set(known) - {CORRECT}), 1)
-    cure = f"did you mean {meant[0]}?" if meant else "`pandaeval metrics` lists those of level trial."
+    meant = closest(name, sorted(set(known) - {CORRECT}))
+    cure = f"did you mean {meant}?" if meant else "`pandaeval metrics` lists those of level trial."
     return f"there is no grader {name}; {cure} A function of your own is written module:function"

@@ -156,23 +156,6 @@ def cancel(run_id: _Id, *, api: ApiClient) -> None:
     typer.echo(f"run {run['id']} is cancelled after {run['done']} of {many(run['traces'], 'trace')}")
 
 
-@runs.command("retry")
-@at_collector
-def retry(
-    run_id: _Id,
-    detach: Annotated[bool, typer.Option("--detach", help="Return at once, without waiting for the end.")] = False,
-    format_: given.Format = "table",
-    *,
-    api: ApiClient,
-) -> None:
-    """Score the failed and unscored traces of an ended run."""
-    with api:
-        api.post(f"/runs/{run_id}/retry")
-        if detach:
-            return typer.echo(run_id)
-        _wait(api, run_id, format_)
-
-
 @runs.command("results")
 @placed
 def results(
@@ -219,7 +202,6 @@ def _tell_run(run: Row) -> None:
     )
     if run["failures"]:
         listings.show(run["failures"], _FAILED)
-        typer.echo(f"`pandaeval runs retry {run['id']}` retries these traces")
 
 
 def _tell_dry(dry: Row) -> None:

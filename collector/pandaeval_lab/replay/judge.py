@@ -91,10 +91,6 @@ class ReplayJudge:
         """The cost so far, if a limit is set. The store must be open."""
         return self._store.spending.spent(self._store.spending.today(time.time()))
 
-    def prices(self) -> Mapping[str, Price]:
-        """Return known prices by model. Raises :class:`pandaeval_collector.judge.call.CallFailedError`."""
-        return self._loop.run(self._own.prices())
-
     def answers(self, line: Line) -> list[Result]:
         """Run the stored jobs, and return the results that ``line`` makes."""
         return self._loop.run(self._answers(line)) if self._store.jobs.waiting() else []

@@ -123,7 +123,7 @@ class BatchScorer:
         where = None if self._setup.sessions else lambda run: run.unit.trace_id in source.about  # others give context
         with self._judge(source.store) as asked:
             for result in replay(source, self._evaluator, asked, where=where, on_decided=note_failures):
-                results[result.unit.id, f"{result.unit.level}.{result.metric}"] = result
+                results[result.unit.id, result.key] = result
         for trace_id, why in source.store.reads.connection().execute(_NO_ANSWER):
             failed.setdefault(trace_id.hex(), why or "judge_failed")
         kept = self._kept(source, results, failed)

@@ -1,9 +1,9 @@
-"""Measures the overhead of span processors on the calling thread.
+"""Measures the overhead of span processors on the calling thread and in the whole process.
 
-    python tests/lab/bench/processor.py [--rounds 31] [--spans 400] [--threads 1,8] [--no-gc]
+    python tests/lab/bench/processor.py [--rounds 31] [--spans 400] [--threads 1,8] [--content 11000] [--no-gc]
 
-A span has 20 attributes and 11 KB of content. Variants alternate randomly; sinks discard. Prints the median difference
-to a bare span. ``--no-gc``: without Python's garbage collector.
+A span is a trace of its own, with 20 attributes and 11 KB of content. Variants alternate randomly; sinks discard.
+Prints the median difference to a bare span. ``--no-gc``: without Python's garbage collector.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from pandaeval_otel import PandaEvalSpanProcessor, using_session
 from pandaeval_otel.processor.buffer import Buffer
 from pandaeval_otel.processor.collecting import Part
 
-CONTENT = "What people ask and agents answer. " * 158  # 5.5 KB, twice per span
+CONTENT = 11_000
+"""Bytes per span."""
 ATTRIBUTES = {f"gen_ai.attribute.{number}": f"value {number}" for number in range(18)}
 
 
@@ -52,12 +53,13 @@ class _Idle(SpanProcessor):
 
 @dataclass
 class Variant:
-    """A provider with µs per span and wall times."""
+    """A provider with µs per span (caller, process) and wall times."""
 
     name: str
     make: Callable[[], list[Any]]
     session: str = ""
     cpu: list[float] = field(default_factory=list)
+    whole: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -89,15 +91,17 @@ def variants() -> list[Variant]:
     ]
 
 
-def _span(tracer: Tracer) -> None:
+def _span(tracer: Tracer, text: str) -> None:
     span = tracer.start_span("chat model")
     span.set_attributes(ATTRIBUTES)
-    span.set_attribute("gen_ai.input.messages", CONTENT)
-    span.set_attribute("gen_ai.output.messages", CONTENT)
+    span.set_attribute("gen_ai.input.messages", text)
+    span.set_attribute("gen_ai.output.messages", text)
     span.end()
 
 
-def _work(variant: Variant, spans: int, barrier: threading.Barrier, out: list[tuple[float, list[float]]]) -> None:
+def _work(
+    variant: Variant, spans: int, text: str, barrier: threading.Barrier, out: list[tuple[float, list[float]]]
+) -> None:
     walls: list[float] = []
     clock, tracer = time.perf_counter_ns, variant.tracer
     with using_session(variant.session) if variant.session else _nothing():
@@ -105,7 +109,7 @@ def _work(variant: Variant, spans: int, barrier: threading.Barrier, out: list[tu
         began = time.thread_time_ns()
         for _ in range(spans):
             at = clock()
-            _span(tracer)
+            _span(tracer, text)
             walls.append((clock() - at) / 1000)
         out.append(((time.thread_time_ns() - began) / spans / 1000, walls))
 
@@ -115,12 +119,15 @@ class _nothing:
     def __exit__(self, *_: object) -> None: ...
 
 
-def measure(variant: Variant, spans: int, threads: int) -> None:
+def measure(variant: Variant, spans: int, threads: int, text: str) -> None:
     """Run a round of a variant."""
     gc.collect()
+    began = time.process_time()
     barrier = threading.Barrier(threads)
     out: list[tuple[float, list[float]]] = []
-    callers = [threading.Thread(target=_work, args=(variant, spans // threads, barrier, out)) for _ in range(threads)]
+    callers = [
+        threading.Thread(target=_work, args=(variant, spans // threads, text, barrier, out)) for _ in range(threads)
+    ]
     for caller in callers:
         caller.start()
     for caller in callers:
@@ -128,33 +135,35 @@ def measure(variant: Variant, spans: int, threads: int) -> None:
     variant.cpu.append(statistics.mean(cpu for cpu, _ in out))
     variant.wall.append(statistics.quantiles([wall for _, walls in out for wall in walls], n=100)[98])
     variant.provider.force_flush(10_000)
+    variant.whole.append((time.process_time() - began) * 1e6 / spans)
 
 
-def report(rounds: int, spans: int, threads: Sequence[int] = (1, 8)) -> str:
+def report(rounds: int, spans: int, threads: Sequence[int] = (1, 8), content: int = CONTENT) -> str:
     """Return a table per number of threads."""
-    return "\n".join(_report(rounds, spans, number) for number in threads)
+    return "\n".join(_report(rounds, spans, number, "What people ask. " * (content // 34)) for number in threads)
 
 
-def _report(rounds: int, spans: int, threads: int) -> str:
+def _report(rounds: int, spans: int, threads: int, text: str) -> str:
     found = variants()
     for warming in found:
-        measure(warming, spans, threads)
-        warming.cpu, warming.wall = [], []
+        measure(warming, spans, threads, text)
+        warming.cpu, warming.whole, warming.wall = [], [], []
     for _ in range(rounds):
         for variant in random.sample(found, len(found)):
-            measure(variant, spans, threads)
+            measure(variant, spans, threads, text)
     for variant in found:
         variant.provider.shutdown()
     bare = found[0].cpu
-    added = {
-        variant.name: statistics.median(a - b for a, b in zip(variant.cpu, bare, strict=True)) for variant in found
-    }
+    added = {variant.name: _beyond(variant.cpu, bare) for variant in found}
+    whole = {variant.name: _beyond(variant.whole, found[0].whole) for variant in found}
     rows = [
         [
             variant.name,
             added[variant.name],
             added[variant.name] / added["batch"],
             added[variant.name] - added["batch"] if "batch" in variant.name else "",
+            whole[variant.name],
+            whole[variant.name] / whole["batch"],
             statistics.median(variant.wall),
         ]
         for variant in found
@@ -163,7 +172,12 @@ def _report(rounds: int, spans: int, threads: int) -> str:
         f"CPU time that a span processor adds: {threads} threads, {rounds} rounds of {spans} spans; "
         f"a span without a processor takes {statistics.median(bare):.1f} µs"
     )
-    return table(what, ["processors", "added, µs a span", "x batch", "more than batch, µs", "p99 of a span, µs"], rows)
+    head = ["processors", "added, µs a span", "x batch", "more than batch, µs"]
+    return table(what, [*head, "whole process, µs", "x batch", "p99 of a span, µs"], rows)
+
+
+def _beyond(taken: Sequence[float], bare: Sequence[float]) -> float:
+    return statistics.median(a - b for a, b in zip(taken, bare, strict=True))
 
 
 def main() -> None:
@@ -171,11 +185,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--spans", type=int, default=400)
     parser.add_argument("--threads", default="1,8")
+    parser.add_argument("--content", type=int, default=CONTENT, help="bytes per span")
     parser.add_argument("--no-gc", action="store_true")
     given = parser.parse_args()
     if given.no_gc:
         gc.disable()
-    print(report(given.rounds, given.spans, [int(each) for each in given.threads.split(",")]))
+    print(report(given.rounds, given.spans, [int(each) for each in given.threads.split(",")], given.content))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Cancelling and retrying runs."""
+"""Cancelling runs."""
 
 from __future__ import annotations
 
@@ -31,28 +31,18 @@ async def _until(runs: EvaluationRuns, run: RunRow, holds: Callable[[RunRow], ob
     raise AssertionError(now)
 
 
-def test_an_attempt_that_was_cancelled_ends_no_later_one(tmp_path: Path) -> None:
+def test_a_cancelled_run_neither_begins_nor_ends(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     run = store.runs.create(RunSpec(("trace.tool_loop",)).to_json()).result()
     store.runs.plan(run.no, [(1, 0)], run.upto, False).result()
-    first = store.runs.begin(run.no).result()
-    assert first == store.runs.begin(run.no).result(), "a restart goes on with the attempt"
+    assert store.runs.begin(run.no).result() == store.runs.begin(run.no).result() == 1, "a restart goes on with it"
     assert store.runs.cancel(run.id).result()
-    assert store.runs.begin(run.no).result() is None
-    assert store.runs.retry(run.id).result()
-    assert not store.runs.end(run.no, first).result()
-    second = store.runs.begin(run.no).result()
-    assert second is not None
-    assert second != first
-    assert not store.runs.end(run.no, first).result()
-    assert store.runs.end(run.no, second).result()
+    assert not store.runs.begin(run.no).result()
+    assert not store.runs.end(run.no).result()
     store.close()
 
 
-@pytest.mark.parametrize("retried", [False, True])
-async def test_a_cancel_while_the_process_starts_ends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retried: bool
-) -> None:
+async def test_a_cancel_while_the_process_starts_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     starting, begun, go = calls.start_with, asyncio.Event(), asyncio.Event()
 
     async def held(*arguments: Any) -> Any:
@@ -71,18 +61,12 @@ async def test_a_cancel_while_the_process_starts_ends_it(
         run = await runs.submit(RunSpec(("trace.tool_loop",)))
         await begun.wait()
         assert await runs.cancel(run.id)
-        if retried:
-            assert await runs.retry(run.id)
-            go.set()
-            ended = await _until(runs, run, lambda now: now.ended)
-            assert (ended.state, ended.done, ended.total, ended.error) == ("done", TRACES, TRACES, "")
-        else:  # the next run is not held up by a process that nobody waits for
-            following = await runs.submit(RunSpec(("trace.tool_loop",)))
-            begun.clear()
-            await begun.wait()
-            go.set()
-            assert (await _until(runs, following, lambda now: now.ended)).done == TRACES
-            cancelled = runs.store.runs.find(run.id)
-            assert cancelled is not None
-            assert (cancelled.state, cancelled.done, cancelled.error) == ("cancelled", 0, "")
+        following = await runs.submit(RunSpec(("trace.tool_loop",)))  # not held up by a process that nobody waits for
+        begun.clear()
+        await begun.wait()
+        go.set()
+        assert (await _until(runs, following, lambda now: now.ended)).done == TRACES
+        cancelled = runs.store.runs.find(run.id)
+        assert cancelled is not None
+        assert (cancelled.state, cancelled.done, cancelled.error) == ("cancelled", 0, "")
         await runs.stop()

@@ -32,7 +32,8 @@ class Firing:
         return await fire_due(self.store, self.now)
 
     def end(self, run: RunRow) -> None:
-        self.store.runs.end(run.no, self.store.runs.begin(run.no).result()).result()
+        self.store.runs.begin(run.no).result()
+        self.store.runs.end(run.no).result()
 
     def about(self, run: RunRow) -> int:
         """Return a run's trace count."""

@@ -67,22 +67,6 @@ def test_sessions_come_whole_and_a_batch_is_filed_once(store: Store) -> None:
     assert store.runs.pending(run.no, 2) == [(2, 7), (3, 7), (4, 7)], "one session is a batch, however large"
 
 
-def test_retry_brings_back_what_failed_and_nothing_else(store: Store) -> None:
-    run = created(store)
-    store.runs.plan(run.no, [(1, 0), (2, 0), (3, 0)], 0, False).result()
-    store.runs.begin(run.no).result()
-    assert not store.runs.retry(run.id).result(), "it has not ended"
-    batch = RunBatch(run.no, [(1, ""), (2, "timeout"), (3, "")], [])
-    store.commit(WriteSet(runs=[batch])).result()
-    store.runs.end(run.no, store.runs.begin(run.no).result()).result()
-    assert store.runs.retry(run.id).result()
-    assert store.runs.pending(run.no, 10) == [(2, 0)]
-    assert (found(store, run).state, found(store, run).failed) == ("queued", 0)
-    assert store.runs.cancel(run.id).result()
-    assert not store.runs.cancel(run.id).result()
-    assert store.runs.next() is None
-
-
 def test_a_run_that_was_begun_comes_before_those_that_wait(store: Store) -> None:
     first, second = created(store), created(store)
     assert store.runs.next() == first
@@ -96,7 +80,8 @@ def test_runs_are_forgotten_with_all_that_they_found(store: Store) -> None:
     run = created(store)
     store.runs.begin(run.no).result()
     filed(store, run, dict.fromkeys(range(1, 31), 0.5))
-    store.runs.end(run.no, store.runs.begin(run.no).result()).result()
+    store.runs.begin(run.no).result()
+    store.runs.end(run.no).result()
     assert store.forget(0, 1000, store.clock.calendar()).result() == 0
     while store.forget(0, 0, store.clock.calendar() + 10, limit=7).result():
         pass
@@ -153,4 +138,4 @@ class TestComparing:
         filed(store, second, {2: 0.4, 3: 0.9})
         (found,) = compared(store.runs, first, second)
         assert (found.pairs, found.differing, found.agreement) == (1, 1, 0.0)
-        assert [(change.about, change.before, change.after) for change in found.changes] == [(2, 0.9, 0.4)]
+        assert [(change.trace_id, change.before, change.after) for change in found.changes] == [(f"{2:032x}", 0.9, 0.4)]

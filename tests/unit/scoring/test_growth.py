@@ -16,9 +16,9 @@ from support.hostile_traces import SPANS
 
 MOST_RATIO = 6.0
 """Maximum time ratio for a trace four times as large: linear is 4, quadratic 16."""
-MOST_SECONDS = 0.1
+MOST_SECONDS = 0.05
 """Seconds below which timing is not significant."""
-SIZES = (250, 1_000, 4_000)
+SIZES = (125, 500, 2_000)
 SQUARE = {"growing history"}
 """Every model call repeats the history, so the trace itself grows quadratically."""
 

@@ -217,15 +217,15 @@ def test_how_many_there_are(finder: Finder) -> None:
 @pytest.mark.parametrize("limit", [7, 30, 31])
 def test_results_are_read_newest_first_page_by_page(finder: Finder, limit: int) -> None:
     found: list[Any] = []
-    before = None
+    after = None
     while True:
-        page = finder.results(Wanted(agent="booker"), before=before, limit=limit)
+        page = finder.results(Wanted(agent="booker"), after=after, limit=limit)
         found += [each["score"] for each in page.rows]
         if page.next is None:
             break
         assert len(page.rows) == limit
         assert page.next[0] == 0.0
-        before = page.next[1]
+        after = page.next
     assert found == [each["score"] for each in reversed(TRACES) if each["agent"] == "booker"]
 
 

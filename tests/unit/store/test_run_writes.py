@@ -171,7 +171,8 @@ class TestForgetting:
     def test_a_run_goes_so_long_after_its_end(self, store: Store, ending: str) -> None:
         run = self.filled(store)
         if ending == "done":
-            store.runs.end(run.no, store.runs.begin(run.no).result()).result()
+            store.runs.begin(run.no).result()
+            store.runs.end(run.no).result()
         else:
             assert store.runs.cancel(run.id).result()
         ended_at = of(store, run).ended_at
@@ -194,7 +195,8 @@ class TestForgetting:
 
     def test_so_many_rows_at_a_time_and_the_run_at_last(self, store: Store) -> None:
         run, other = self.filled(store, 4), self.filled(store, 1)
-        store.runs.end(run.no, store.runs.begin(run.no).result()).result()
+        store.runs.begin(run.no).result()
+        store.runs.end(run.no).result()
         with written(store) as connection:
             steps = []
             for _ in range(4):
@@ -207,7 +209,8 @@ class TestForgetting:
     def test_one_of_many_runs_that_ended_is_no_reason_to_pass_over_the_others(self, store: Store) -> None:
         ended = [self.filled(store, 1) for _ in range(12)]
         for run in ended:
-            store.runs.end(run.no, store.runs.begin(run.no).result()).result()
+            store.runs.begin(run.no).result()
+            store.runs.end(run.no).result()
         with written(store) as connection:
             assert runs.forget(connection, 9e12, 100) == 20, "ten runs at a time"
             assert runs.forget(connection, 9e12, 100) == 4

@@ -10,9 +10,9 @@ from support.pumping import Pattern, slow_texts
 @pytest.mark.parametrize(
     ("text", "method"),
     [
-        (r"[^()\n]*\(?[^()\n]*\)?;?$", "match"),  # adjacent repeats
+        pytest.param(r"[^()\n]*\(?[^()\n]*\)?;?$", "match", marks=pytest.mark.slow),  # adjacent repeats
         pytest.param(r"\s*([/]?)\s*done", "match", marks=pytest.mark.slow),
-        (r"(?:a+)+$", "match"),  # a repeat in a repeat
+        pytest.param(r"(?:a+)+$", "match", marks=pytest.mark.slow),  # a repeat in a repeat
         (r"<code>(.{1,20000}?)</code>", "search"),  # many beginnings
         pytest.param(r"(?:\[tool: [^\]]*\])+$", "search", marks=pytest.mark.slow),
         (r"\b[\w-]*\d[\w-]*", "search"),  # a search that begins within a run

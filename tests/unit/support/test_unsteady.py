@@ -45,6 +45,7 @@ def test_what_is_listed_may_pass_when_run_again(checkout: Path) -> None:
     assert "UNSTEADY" in said
 
 
+@pytest.mark.slow
 def test_what_is_listed_and_fails_twice_has_failed(checkout: Path) -> None:
     assert _again(checkout, "test_some.py::test_never  # the disk\n", "test_some.py::test_never")[0] == 1
 

@@ -215,7 +215,7 @@ def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) ->
     """Explain failures again after a judge's ``result``, for blamed traces and failed traces without a step."""
     if result.metric != "correctness":
         return []
-    older = store.newest_results([result.unit.id]).get((result.unit.id, f"{result.unit.level}.{result.metric}"))
+    older = store.newest_results([result.unit.id]).get((result.unit.id, result.key))
     step, failed_before = _blamed_step(result), older is not None and older.success == 0
     before = orjson.loads(older.body)["metadata"].get("blame") if older is not None and failed_before else None
     is_named = failed_before or step != {"trace_id": result.unit.id}

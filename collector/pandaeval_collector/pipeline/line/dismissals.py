@@ -24,7 +24,7 @@ _OURS = ("failure_group", "threshold", "success")
 def kept(results: Iterable[Result], dismissed: frozenset[tuple[str, str]]) -> list[Result]:
     """Return the results, with dismissed failures as such. ``dismissed``: units and metrics."""
     return [
-        as_dismissed(each) if each.success is False and (each.unit.id, _key(each)) in dismissed else each
+        as_dismissed(each) if each.success is False and (each.unit.id, each.key) in dismissed else each
         for each in results
     ]
 
@@ -149,7 +149,3 @@ def _score(result: Result) -> Score:
 
 def _id(result: Result, mark: str) -> str:
     return hashlib.blake2b(f"{result.id} {mark}".encode(), digest_size=16).hexdigest()
-
-
-def _key(result: Result) -> str:
-    return f"{result.unit.level}.{result.metric}"

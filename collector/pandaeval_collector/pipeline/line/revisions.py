@@ -58,14 +58,14 @@ class Revisions:
         metric of a finding that is dismissed no longer.
         """
         dismissed = self._store.dismissed() if restored is None else self._store.dismissed() - {restored}
-        kept = with_dismissals((result for result in results if _key(result) not in self._silent), dismissed)
+        kept = with_dismissals((result for result in results if result.key not in self._silent), dismissed)
         newest = self._store.newest_results({unit.id for unit in _units(kept) if _of_trace(unit) not in first_time})
         if left_out := [result for result in kept if result.why == _NOT_SAMPLED]:
             self._emitter.count(left_out, decision.changes)
         counted: set[str] = set()
         first: set[str] = set()
         for result in kept:
-            known = newest.get((result.unit.id, _key(result)))
+            known = newest.get((result.unit.id, result.key))
             if result.why == _NOT_SAMPLED or (known is not None and known.id == result.id):
                 continue
             if known is not None and known.counted:
@@ -89,15 +89,11 @@ class Revisions:
         if self._failures is not None and for_good and result.success is False:
             is_new = known is None or not known.counted
             result = filed(self._failures, result, is_new, decision.changes)
-        key = _key(result)
+        key = result.key
         decision.results.append(result)
         decision.changes.results.append(_row(result, key, known, for_good))
         if result.evaluator.kind == "llm" and result.is_rated and isinstance(result.finding, Score):
             decision.changes.judged.append(_judged(result, key, result.finding))
-
-
-def _key(result: Result) -> str:
-    return f"{result.unit.level}.{result.metric}"
 
 
 def _units(results: Sequence[Result]) -> list[Unit]:
@@ -154,7 +150,7 @@ def taken_back(
 
     ``among``: trace metric names. Excludes comparisons of answers.
     """
-    answered = {(each.unit.id, _key(each)) for each in results if each.why != Why.NOT_SAMPLED}
+    answered = {(each.unit.id, each.key) for each in results if each.why != Why.NOT_SAMPLED}
     for job in jobs:
         turn = orjson.loads(job.body).get(TURN)
         answered.add((unit.id if turn is None else f"{unit.id}:{turn}", job.metric))

@@ -256,7 +256,7 @@ class Judged:
         by_session = {*(each.key for each in self._of_traces), *(each.key for each in self._of_turns)} - asked.keys()
         drawn: list[Result] = []
         for result in results:
-            key = f"{result.unit.level}.{result.metric}"
+            key = result.key
             if key in by_session and result.evaluator.kind == "llm":
                 continue
             if key in asked and result.evaluator.kind != "code":

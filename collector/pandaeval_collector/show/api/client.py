@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.show import API
 from pandaeval_collector.show.view.texts import said
@@ -45,7 +45,7 @@ class Asker:
             headers=headers,
             timeout=_TIMEOUT_S,
             # A proxy for the internet knows no collector on this machine.
-            trust_env=not _is_here(host),
+            trust_env=not is_loopback(host),
             # A self-signed certificate is told by the usual variable (SSL_CERT_FILE), on this machine too.
             verify=httpx.create_ssl_context() if url.startswith("https:") else True,
         )
@@ -114,10 +114,3 @@ def _host(url: str) -> str:
     except (ValueError, httpx.InvalidURL):
         pass
     raise AskError(f"'{one_printable_line(url)}' is not the address of a collector: write http://HOST:PORT")
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

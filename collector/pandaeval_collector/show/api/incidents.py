@@ -40,6 +40,7 @@ from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.rates import AgentBucket, runs_over_time
 from pandaeval_collector.store.triage import SETTLED, STATES, Standing, State, Triage
+from pandaeval_collector.store.versions import Part, version_changes
 
 AskedState = Annotated[Standing, Query(description="Triage state; open means new or known.")]
 LeastSeverity = Annotated[Severity | None, Query(description="Minimum severity.")]
@@ -67,6 +68,26 @@ class Incidents(BaseModel):
     incidents: list[IncidentRow]
     next: str | None
     agents: list[PageAgent]
+
+
+class VersionChange(BaseModel):
+    """A change of how a metric is measured.
+
+    ``at``: start of the first bar of `/incidents` with a result after the change. ``before``, ``after``: versions;
+    hashes of rulings, empty without.
+    """
+
+    at: Milliseconds
+    metric: str
+    part: Part
+    before: str
+    after: str
+
+
+class Versions(BaseModel):
+    """Changes of metrics, rulings, prompts and judges, oldest first."""
+
+    changes: list[VersionChange]
 
 
 class NewTriage(BaseModel):
@@ -173,14 +194,8 @@ class IncidentReads:
 
     def window(self, wanted: Wanted, window: str) -> FailureWindow:
         """Return the incidents of a window that ends now."""
-        now = int(time.time() * 1000)
-        wanted = within(self._names.wanted(wanted), window, now)
-        oldest = self._finder.oldest(wanted)
-        until = now if wanted.until_ms is None else wanted.until_ms
-        since = wanted.since_ms
-        if since is None:
-            since = until - _HOUR_MS if oldest is None else oldest
-        span, begun = TimeSpan(since, until), TimeSpan(max(since, oldest or 0), until)
+        wanted, span, oldest = self._span(wanted, window)
+        begun = TimeSpan(max(span.since, oldest or 0), span.until)
         failed, groups, given = read_failures(self._finder, wanted)
         over = runs_over_time(self._finder, wanted, span.since, span.step)
         runs: Counter[str] = Counter()
@@ -192,6 +207,26 @@ class IncidentReads:
             triaged.append((incident, incident.triage(given)))
         triaged.sort(key=lambda entry: entry[0].rank(begun, entry[1].state))
         return FailureWindow(wanted, span, begun, triaged, over, dismissed)
+
+    def versions(self, wanted: Filters, window: Window = "all") -> Versions:
+        wanted, span, _ = self._span(wanted, window)
+        found = []
+        for each in version_changes(self._finder, wanted, span.since, span.step):
+            at = span.since + each.bar * span.step
+            change = VersionChange(at=at, metric=each.metric, part=each.part, before=each.before, after=each.after)
+            found.append(change)
+        return Versions(changes=found)
+
+    def _span(self, wanted: Wanted, window: str) -> tuple[Wanted, TimeSpan, int | None]:
+        """Return the filters, the time that they cover, and the start of the oldest run."""
+        now = int(time.time() * 1000)
+        wanted = within(self._names.wanted(wanted), window, now)
+        oldest = self._finder.oldest(wanted)
+        until = now if wanted.until_ms is None else wanted.until_ms
+        since = wanted.since_ms
+        if since is None:
+            since = until - _HOUR_MS if oldest is None else oldest
+        return wanted, TimeSpan(since, until), oldest
 
     def rows(self, found: FailureWindow, some: Sequence[tuple[Incident, Triage]]) -> list[IncidentRow]:
         bodies = self._finder.bodies([incident.newest.seq for incident, _ in some])
@@ -231,6 +266,8 @@ def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> Non
     """Add the operations on incidents. Setting a state needs a store in ``work``."""
     read = IncidentReads(reads.finder, names)
     reads.operation(app, "/incidents", "Incidents of a time window, by cause and over time")(read.listed)
+    summary = "Changes of metrics, rulings, prompts and judges in a time window"
+    reads.operation(app, "/versions", summary)(read.versions)
     summary = "An incident with its runs over time, by agent, version and model"
     reads.operation(app, "/incidents/{incident_id}", summary)(read.shown)
     store = work.store

@@ -1,4 +1,4 @@
-"""Operations on rates by metric and agent, and on metrics."""
+"""Operations on names and pending work, on rates by metric and agent, and on metrics."""
 
 from __future__ import annotations
 
@@ -26,28 +26,16 @@ from pandaeval_collector.show.view.rows import (
     MetricShape,
     Missing,
     Overview,
-    Rate,
     WindowRate,
 )
 from pandaeval_collector.show.view.unscored import missing
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.rates import read_rates
 from pandaeval_collector.store.reader import PAUSED
-from pandaeval_collector.store.series import VERDICT
 
-_COUNTER = "pandaeval.evaluations"
-_NAMES = {
-    "metric": "gen_ai.evaluation.name",
-    "level": "pandaeval.level",
-    "agent": "gen_ai.agent.name",
-    "service": "pandaeval.service",
-    "environment": "deployment.environment.name",
-}
-"""The attributes of a series that name a rate."""
 AttributeKey = Annotated[
     str, Query(max_length=MOST_TEXT, description="Name of the attribute, such as service.version. user: IDs of users.")
 ]
-_PASSED = {"true": True, "false": False}
 
 
 class AttributeValues(BaseModel):
@@ -67,7 +55,7 @@ class Rates(BaseModel):
 def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: Callable[[], list[str]]) -> None:
     """Add the operations on rates and metrics. ``can``: lists operations that change data."""
 
-    @app.get("/overview", response_model=Overview, summary="Rates by metric and agent, and pending work")
+    @app.get("/overview", response_model=Overview, summary="Names in filters, and pending work")
     async def whole(request: Request) -> Response:
         raised, down = await work.component_errors(), [*await work.sinks_down()]
         return await reads.answer(
@@ -97,22 +85,6 @@ def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: C
         return Metrics(shapes)
 
 
-def rates_of(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
-    """Return the rates of the series ``pandaeval.evaluations``, most failures first."""
-    tallies: dict[tuple[str, ...], OutcomeCounts] = {}
-    for given, times in series:
-        named = tuple(given.get(attribute, "") for attribute in _NAMES.values())
-        success = _PASSED.get(str(given.get("pandaeval.passed", "")).lower())
-        counts = tallies.setdefault(named, OutcomeCounts())
-        counts.add(given.get("pandaeval.outcome"), success, given.get("pandaeval.why"), times, given.get(VERDICT))
-    rates = []
-    for named, counts in tallies.items():
-        names = dict(zip(_NAMES, named, strict=True))
-        names["metric"] = metric_of(names["level"], names["metric"])
-        rates.append(Rate.model_validate(names | counts.to_dict()))
-    return sorted(rates, key=lambda rate: (-rate.failed, rate.metric, rate.agent))
-
-
 def window_rates(counted: Iterable[tuple[str, str | None, str, int]]) -> list[WindowRate]:
     """Return the rates of :func:`read_rates`, most failures first, with totals."""
     tallies: dict[tuple[str, str | None], OutcomeCounts] = {}
@@ -139,11 +111,9 @@ def _share(of: AgentRate, rate: CorrectedRate) -> CorrectedShare:
 def _overview(
     finder: Finder, work: Work, operations: list[str], raised: Mapping[tuple[str, str], int], down: list[str]
 ) -> Overview:
-    names, rates = finder.names(), rates_of(finder.counters(_COUNTER))
-    unscored = missing((f"{rate.level}.{rate.metric}", rate.unscored) for rate in rates)
+    names = finder.names()
     overview = Overview(
-        rates=rates,
-        unscored=[Missing(**entry) for entry in unscored],
+        metrics=sorted(f"{level}.{metric_of(level, name)}" for name, level in finder.scored()),
         agents=names["agent"],
         services=names["service"],
         environments=names["environment"],

@@ -18,7 +18,6 @@ from pandaeval_collector.show.report.detail import ROOM, content, outline, store
 from pandaeval_collector.show.report.index import LiveIndex
 from pandaeval_collector.show.report.text import plain
 from pandaeval_collector.show.view.rows import Cursor, Order
-from pandaeval_collector.store.finding import Finder
 
 _MOST_TRACES = 300
 _PART = 30
@@ -70,12 +69,15 @@ class PageConversation(BaseModel):
     next: int | None
 
 
-class PageReads:
-    def __init__(self, finder: Finder, names: Names, work: Work) -> None:
-        self._finder, self._names, self._work = finder, names, work
+def page_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
+    """Add the operations."""
+    finder = reads.finder
 
+    def made(index: LiveIndex) -> dict[str, Any]:
+        return plain(index.made(work.judge, work.modules))
+
+    @reads.operation(app, "/page/index", "Sessions or traces of a window, as the page lists them")
     def index(
-        self,
         wanted: Filters,
         of: Of = "sessions",
         window: Window = "24h",
@@ -83,60 +85,50 @@ class PageReads:
         cursor: CursorText = None,
         limit: Limit = 50,
     ) -> PageIndex:
-        wanted = within(self._names.wanted(wanted), window, int(time.time() * 1000))
+        wanted = within(names.wanted(wanted), window, int(time.time() * 1000))
         index, after = LiveIndex(), position_of(cursor)
         if of == "traces":
-            page = self._finder.traces(wanted, worst_first=order == "worst", after=after, limit=limit)
+            page = finder.traces(wanted, worst_first=order == "worst", after=after, limit=limit)
             for row in page.rows:
                 index.trace(row, brief=True)
         else:
-            page = self._finder.sessions(wanted, after=after, limit=limit)
+            page = finder.sessions(wanted, after=after, limit=limit)
             for unit in page.rows:
                 index.unit(unit, filter(None, [unit.worst]))
-        traces, failed = self._finder.counts(wanted) or (None, None)
-        newest = self._finder.newest()
-        return PageIndex(
-            index=self._made(index), traces=traces, failed=failed, newest=newest, next=cursor_of(page.next)
-        )
+        traces, failed = finder.counts(wanted) or (None, None)
+        newest = finder.newest()
+        return PageIndex(index=made(index), traces=traces, failed=failed, newest=newest, next=cursor_of(page.next))
 
-    def session(self, id: SessionId) -> PageSession:
-        session_id = self._names.session(id)
-        found = self._finder.session(session_id, _MOST_TRACES)
+    @reads.operation(app, "/page/session", "A session, as the page shows it")
+    def session(id: SessionId) -> PageSession:
+        session_id = names.session(id)
+        found = finder.session(session_id, _MOST_TRACES)
         if found is None:
             raise ProblemError(404, NO_SESSION)
-        index = LiveIndex({session_id: self._finder.members(session_id)})
+        index = LiveIndex({session_id: finder.members(session_id)})
         index.unit(*found)
-        return PageSession(index=self._made(index))
+        return PageSession(index=made(index))
 
-    def conversation(self, id: SessionId, start: Start = 0) -> PageConversation:
-        members = self._finder.members(self._names.session(id))
+    @reads.operation(app, "/page/conversation", "What a session's users and agents said", large=True)
+    def conversation(id: SessionId, start: Start = 0) -> PageConversation:
+        members = finder.members(names.session(id))
         end = start + _PART
         traces = []
         for trace_id in members[start:end]:
-            trace = stored_trace(self._finder.contents(bytes.fromhex(trace_id)))
-            traces.append(plain({"id": trace_id} if trace is None else outline(trace, ROOM // _PART)))
+            stored = stored_trace(finder.contents(bytes.fromhex(trace_id)))
+            traces.append(plain({"id": trace_id} if stored is None else outline(stored, ROOM // _PART)))
         return PageConversation(traces=traces, next=end if end < len(members) else None)
 
-    def trace(self, trace_id: str) -> PageTrace:
-        id_ = self._names.trace(trace_id)
-        row = self._finder.trace(id_)
+    @reads.operation(app, "/page/traces/{trace_id}", "A trace, as the page shows it", large=True)
+    def trace(trace_id: str) -> PageTrace:
+        id_ = names.trace(trace_id)
+        row = finder.trace(id_)
         if row is None:
             raise ProblemError(404, NO_TRACE)
         index, of_session = LiveIndex(), []
         if row.session is not None:
-            index = LiveIndex({row.session: self._finder.members(row.session)})
-            of_session = [*self._finder.of_sessions([row.session])[row.session].values()]
+            index = LiveIndex({row.session: finder.members(row.session)})
+            of_session = [*finder.of_sessions([row.session])[row.session].values()]
         results = index.trace(row, of_session=of_session)
-        trace = stored_trace(self._finder.contents(id_))
-        return PageTrace(index=self._made(index), detail=plain(content(trace, ROOM, results)))
-
-    def _made(self, index: LiveIndex) -> dict[str, Any]:
-        return plain(index.made(self._work.judge, self._work.modules))
-
-
-def page_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
-    read = PageReads(reads.finder, names, work)
-    reads.operation(app, "/page/index", "Sessions or traces of a window, as the page lists them")(read.index)
-    reads.operation(app, "/page/session", "A session, as the page shows it")(read.session)
-    reads.operation(app, "/page/conversation", "What a session's users and agents said", large=True)(read.conversation)
-    reads.operation(app, "/page/traces/{trace_id}", "A trace, as the page shows it", large=True)(read.trace)
+        stored = stored_trace(finder.contents(id_))
+        return PageTrace(index=made(index), detail=plain(content(stored, ROOM, results)))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, Self
 
-import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from pandaeval_collector.analysis.stats.paired import PairedDifference
 from pandaeval_collector.base.filters import MOST_TEXT
 from pandaeval_collector.base.runtime.cron import next_time
 from pandaeval_collector.config import Config
@@ -184,50 +181,9 @@ class ScheduleList(BaseModel):
     items: list[ScheduleShape]
 
 
-class ChangedScore(BaseModel):
-    """A unit whose score changed."""
-
-    trace_id: str | None
-    session_id: str | None
-    before: float
-    after: float
-
-
-class ComparedMetric(BaseModel):
-    """A metric in both runs, see `pandaeval runs compare`."""
-
-    metric: str
-    pairs: int
-    both_scored: int
-    differing: int
-    agreement: float | None
-    flips: int
-    decided: tuple[int, int]
-    labelled: int
-    right: tuple[int, int]
-    difference: PairedDifference | None
-    versions: tuple[list[str], list[str]]
-    same_series: bool
-    changes: list[ChangedScore]
-
-
 class Comparison(BaseModel):
     """Two runs, or a run and the live results (``b`` is null). ``cost_usd``: of each run."""
 
     a: RunShape
     b: RunShape | None
-    metrics: list[ComparedMetric]
-
-    @classmethod
-    def read(cls, runs: RunTable, first: RunRow, second: RunRow | None, found: Sequence[MetricComparison]) -> Self:
-        metrics = []
-        for each in found:
-            changes = []
-            for change in each.changes:
-                result = orjson.loads(runs.body(first.no, each.metric, change.about) or b"{}")
-                about = {"trace_id": result.get("trace_id") if change.about > 0 else None}
-                about["session_id"] = result.get("session_id")
-                changes.append({**about, "before": change.before, "after": change.after})
-            same = each.versions[0] == each.versions[1]
-            metrics.append(ComparedMetric.model_validate({**asdict(each), "same_series": same, "changes": changes}))
-        return cls(a=RunShape.of(first), b=None if second is None else RunShape.of(second), metrics=metrics)
+    metrics: list[MetricComparison]

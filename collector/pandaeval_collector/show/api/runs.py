@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from typing import Annotated
 
@@ -53,7 +52,8 @@ def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names)
         a: Id, b: Annotated[str, Query(max_length=64, description="ID of another run, or live.")] = "live"
     ) -> Comparison:
         first, second = _run(stored, a), None if b == "live" else _run(stored, b)
-        return Comparison.read(stored, first, second, compared(stored, first, second))
+        shown = None if second is None else RunShape.of(second)
+        return Comparison(a=RunShape.of(first), b=shown, metrics=compared(stored, first, second))
 
     @reads.operation(app, "/runs/{run_id}", "A run and its progress", tagged=False)
     def show(run_id: str) -> RunDetail:
@@ -96,18 +96,11 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
 
     @app.post("/runs/{run_id}/cancel", response_model=RunShape, summary="Cancel a run")
     async def cancel(run_id: str) -> RunShape:
-        return await changed(run_id, runs.cancel, "has ended already")
-
-    @app.post("/runs/{run_id}/retry", response_model=RunShape, summary="Repeat the failed traces of a run")
-    async def retry(run_id: str) -> RunShape:
-        return await changed(run_id, runs.retry, "has nothing to retry, or has not ended")
-
-    async def changed(run_id: str, change: Callable[[str], Awaitable[bool]], otherwise: str) -> RunShape:
         id_ = (await reads.run(lambda: _run(stored, run_id))).id
-        done = await change(id_)
+        done = await runs.cancel(id_)
         run = await reads.run(lambda: _run(stored, id_))
         if not done:
-            raise ProblemError(409, f"run {id_} {otherwise}")
+            raise ProblemError(409, f"run {id_} has ended already")
         return RunShape.of(run)
 
 
@@ -129,7 +122,7 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Evaluat
     @app.delete("/schedules/{schedule_id}", status_code=204, summary="Delete a schedule, but not its runs")
     async def remove(schedule_id: str) -> None:
         if not await asyncio.wrap_future(runs.store.schedules.remove(schedule_id)):
-            raise _no_schedule(schedule_id)
+            raise ProblemError(404, f"there is no schedule {schedule_id}")
 
 
 def _run(stored: RunTable, id_: str) -> RunRow:
@@ -137,10 +130,6 @@ def _run(stored: RunTable, id_: str) -> RunRow:
     if run is None:
         raise ProblemError(404, f"there is no run {id_}")
     return run
-
-
-def _no_schedule(schedule_id: str) -> ProblemError:
-    return ProblemError(404, f"there is no schedule {schedule_id}")
 
 
 def _refused(error: UserError) -> ProblemError:

@@ -12,7 +12,7 @@ import orjson
 from pandaeval_collector.show.report.incidents import IncidentRow
 from pandaeval_collector.show.view.rows import SessionRow, TraceRow
 from pandaeval_collector.show.view.texts import csv_cell
-from pandaeval_collector.store.finding import Finder, Page, every
+from pandaeval_collector.store.finding import Finder, every
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.listed_pages import ListedSession
 
@@ -28,7 +28,7 @@ COLUMNS: Mapping[Subject, tuple[str, ...]] = {
 }
 """Columns of a CSV file."""
 _BLOCK = 64 << 10
-_PAGE, _ALL = 200, 1_000_000
+_ALL = 1_000_000
 Row = Mapping[str, Any]
 
 
@@ -61,7 +61,7 @@ WRITERS: Mapping[str, Callable[[Subject, Iterable[Row]], Iterator[bytes]]] = {"j
 def stored_rows(finder: Finder, of: Subject, wanted: Wanted) -> Iterator[Row]:
     """Yield traces and results newest first, or sessions worst first, a page at a time."""
     if of == "results":
-        yield from _results(finder, wanted)
+        yield from every(finder.results, wanted)
     elif of == "sessions":
         for session in every(finder.sessions, wanted):
             yield SessionRow.of(session).model_dump(mode="json")
@@ -97,16 +97,6 @@ def in_blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
             held.clear()
     if held:
         yield bytes(held)
-
-
-def _results(finder: Finder, wanted: Wanted) -> Iterator[Row]:
-    before: int | None = None
-    while True:
-        page: Page = finder.results(wanted, before=before, limit=_PAGE)
-        yield from page.rows
-        if page.next is None:
-            return
-        before = page.next[1]
 
 
 def _members(finder: Finder, session: ListedSession) -> list[str]:

@@ -166,29 +166,10 @@ class TraceDetail(TraceRow):
     detail: dict[str, Any] | None
 
 
-class Rate(BaseModel):
-    """Results of a metric and agent since the store began.
+class WindowRate(BaseModel):
+    """Current results of a metric in a window.
 
     ``passed``, ``failed``: with a threshold. ``unscored``: by reason. ``unclear``, ``disputed``: open verdicts.
-    """
-
-    metric: str
-    level: str
-    agent: str
-    service: str
-    environment: str
-    scored: int
-    assumed: int
-    passed: int
-    failed: int
-    unscored: dict[str, int]
-    unclear: int = 0
-    disputed: int = 0
-
-
-class WindowRate(BaseModel):
-    """Current results of a metric in a window, counted as in :class:`Rate`.
-
     ``agent``: null for all. A session counts for each agent; a run once per turn metric.
     """
 
@@ -240,14 +221,13 @@ class ComponentErrors(BaseModel):
 
 
 class Overview(BaseModel):
-    """Rates, names and pending work.
+    """Names and pending work.
 
     ``can``: operations that change data, such as `POST /runs`. ``links``: URL templates by name (`ui.links`). ``page``:
     whether the page is enabled.
     """
 
-    rates: list[Rate]
-    unscored: list[Missing]
+    metrics: Annotated[list[str], Field(description="Metrics with results, such as trace.tool_loop.")]
     agents: list[str]
     services: list[str]
     environments: list[str]

@@ -45,12 +45,13 @@ def test_the_page_is_there_and_only_read(shown: Open) -> None:
     overview = client.get("/api/v1/overview").json()
     assert overview["links"] == {"Jaeger": "http://localhost:16686/trace/{trace_id}"}
     assert (overview["page"], overview["spent_usd"], overview["daily_usd"]) == (True, 1.25, 5.0)
-    assert overview["unscored"] == [] == overview["agents"]
+    assert overview["metrics"] == [] == overview["agents"]
     assert overview["can"] == [
         "POST /annotations",
         "POST /annotations/undo",
         "POST /delete",
         "POST /incidents/state",
+        "POST /labels/draw",
     ]
 
 

@@ -1,4 +1,4 @@
-"""The overview's rates, worst first."""
+"""The overview, and rates, worst first."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from starlette.testclient import TestClient
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.api.overview import rates_of
+from pandaeval_collector.show.api.overview import window_rates
 from pandaeval_collector.show.api.work import PageWork, Work
-from pandaeval_collector.show.view.rows import Rate
+from pandaeval_collector.show.view.unscored import missing
 from pandaeval_collector.store import DecidedTrace, ListedRow, SessionTraceRow, Store, WriteSet
 from pandaeval_collector.store.series import SeriesLabels
 from support.api import Lookouts
@@ -79,107 +79,30 @@ def house(tmp_path: Path) -> Iterator[House]:
     made.store.close()
 
 
-COUNTS = ("scored", "assumed", "passed", "failed", "unscored")
-
-
-@pytest.mark.parametrize(
-    ("finding", "changes", "counted"),
-    [
-        (GOOD, {}, (3, 0, 3, 0, {})),
-        (BAD, {}, (3, 0, 0, 3, {})),
-        (Score(1.0, failed=True), {}, (3, 0, 0, 3, {})),
-        (GOOD, NO_THRESHOLD, (3, 0, 0, 0, {})),
-        (Assumed("nothing to do"), {}, (0, 3, 0, 0, {})),
-        (Unscored(Why.TIMEOUT), {}, (0, 0, 0, 0, {"timeout": 3})),
-    ],
-)
-def test_each_result_counts_once_where_it_belongs(
-    house: House, finding: Finding, changes: dict[str, Any], counted: tuple[Any, ...]
-) -> None:
-    house.add(3, finding, **changes)
-    [rate] = house.overview()["rates"]
-    assert tuple(rate[name] for name in COUNTS) == counted
-
-
-def test_the_series_of_one_metric_and_agent_are_added_up(house: House) -> None:
+def test_metrics_with_results_are_named(house: House) -> None:
     house.add(2, GOOD)
-    house.add(3, BAD)
-    house.add(5, GOOD, **NO_THRESHOLD)
-    house.add(4, Assumed("nothing to do"))
-    house.add(6, Unscored(Why.NO_CONTENT))
-    house.add(7, Unscored(Why.TIMEOUT))
-    house.add(1, BAD)
-    [rate] = house.overview()["rates"]
-    assert tuple(rate[name] for name in COUNTS) == (11, 4, 2, 4, {"no_content": 6, "timeout": 7})
+    house.add(1, BAD, agent="booker", service="library")
+    house.add(1, Unscored(Why.TIMEOUT), "coherence", level="turn")
+    house.add(1, Assumed("nothing to do"), "agent_reliability", level="session")
+    assert house.overview()["metrics"] == ["session.agent_reliability", "trace.coherence", "turn.coherence"]
 
 
-def test_verdicts_that_decide_nothing_are_counted_by_their_label(house: House) -> None:
-    house.add(7, GOOD)
-    house.add(2, Score(0.6, label="unclear"))
-    house.add(1, Score(0.9, label="disputed"))
-    [rate] = house.overview()["rates"]
-    assert {name: rate[name] for name in ("scored", "passed", "failed", "unclear", "disputed")} == {
-        "scored": 10,
-        "passed": 7,
-        "failed": 0,
-        "unclear": 2,
-        "disputed": 1,
-    }
-
-
-@pytest.mark.parametrize(
-    ("field", "changes"),
-    [
-        ("metric", {"metric": "response"}),
-        ("level", {"level": "session"}),
-        ("agent", {"agent": "booker"}),
-        ("service", {"service": "library"}),
-        ("environment", {"environment": "live"}),
-    ],
-)
-def test_what_differs_in_any_of_five_is_a_rate_of_its_own(house: House, field: str, changes: dict[str, Any]) -> None:
-    house.add(1, GOOD)
-    house.add(2, GOOD, **changes)
-    about = {
-        "metric": "coherence",
-        "level": "trace",
-        "agent": "helper",
-        "service": "shop",
-        "environment": "test",
-    }
-    found = {each["scored"]: {name: each[name] for name in about} for each in house.overview()["rates"]}
-    assert found == {1: about, 2: about | {field: next(iter(changes.values()))}}
-
-
-def test_what_has_no_agent_service_or_environment_says_so(house: House) -> None:
-    house.add(1, GOOD, agent="", service="", environment=None)
-    [rate] = house.overview()["rates"]
-    assert (rate["agent"], rate["service"], rate["environment"]) == ("", "", "")
-
-
-def test_most_failures_come_first_then_names_in_order(house: House) -> None:
-    for metric, agent, failed in (
-        ("b", "y", 1),
-        ("a", "z", 1),
-        ("a", "x", 1),
-        ("z", "z", 5),
-        ("c", "a", 0),
-        ("d", "a", 2),
-    ):
-        house.add(failed, BAD, metric, agent=agent)
-        house.add(9 - failed, GOOD, metric, agent=agent)
-    order = [(each["metric"], each["agent"], each["failed"]) for each in house.overview()["rates"]]
+def test_most_failures_come_first_then_names_in_order() -> None:
+    given = (("b", "y", 1), ("a", "z", 1), ("a", "x", 1), ("z", "z", 5), ("c", "a", 0), ("d", "a", 2))
+    counted = [(f"trace.{metric}", agent, "failed", failed) for metric, agent, failed in given]
+    order = [(rate.metric, rate.agent, rate.failed) for rate in window_rates(counted) if rate.agent is not None]
     assert order == [("z", "z", 5), ("d", "a", 2), ("a", "x", 1), ("a", "z", 1), ("b", "y", 1), ("c", "a", 0)]
 
 
-def test_what_gave_no_score_is_told_by_reason_most_first_with_its_cure(house: House) -> None:
-    house.add(2, Unscored(Why.TIMEOUT), "confidence")
-    house.add(1, Unscored(Why.TIMEOUT), "plan_quality")
-    house.add(1, Unscored(Why.TIMEOUT), "confidence", agent="booker")
-    house.add(5, Unscored(Why.NO_CONTENT), "grounding")
-    house.add(3, Unscored(Why.NO_CONTENT), "agent_reliability", level="session")
-    house.add(1, Unscored(Why.SHUTDOWN), "confidence")
-    found = house.overview()["unscored"]
+def test_what_gave_no_score_is_told_by_reason_most_first_with_its_cure() -> None:
+    found = missing(
+        [
+            ("trace.confidence", {"timeout": 3, "shutdown": 1}),
+            ("trace.plan_quality", {"timeout": 1}),
+            ("trace.grounding", {"no_content": 5}),
+            ("session.agent_reliability", {"no_content": 3}),
+        ]
+    )
     assert [(each["why"], each["count"], [*each["metrics"].items()]) for each in found] == [
         ("no_content", 8, [("trace.grounding", 5), ("session.agent_reliability", 3)]),
         ("timeout", 4, [("trace.confidence", 3), ("trace.plan_quality", 1)]),
@@ -202,12 +125,13 @@ def test_it_tells_what_is_under_way_and_which_names_there_are(house: House) -> N
         changes.listed.append(ListedRow(id_, number, agent, "shop", "live", "", False, facts))
     house.store.commit(changes).result()
     found = house.overview()
-    assert (found["rates"], found["unscored"]) == ([], [])
+    assert found["metrics"] == []
     assert (found["agents"], found["services"], found["environments"]) == (["booker", "helper"], ["shop"], ["live"])
     assert (found["judge"], found["jobs"]) == ("openai/gpt-4o-mini", {"due": 3, "failed": 1})
     assert (found["spent_usd"], found["daily_usd"], found["page"]) == (1.25, 5.0, True)
     assert found["links"] == {"Jaeger": "http://localhost/{trace_id}"}
-    assert found["can"] == ["POST /annotations", "POST /annotations/undo", "POST /delete", "POST /incidents/state"]
+    can = ["/annotations", "/annotations/undo", "/delete", "/incidents/state", "/labels/draw"]
+    assert found["can"] == [f"POST {path}" for path in can]
 
 
 def test_every_metric_is_told_with_its_threshold(house: House) -> None:
@@ -223,49 +147,6 @@ def test_every_metric_is_told_with_its_threshold(house: House) -> None:
             "needs": metric.needs,
             "threshold": 0.125,
         }
-
-
-def test_series_that_differ_in_anything_else_are_one_rate() -> None:
-    about = {
-        "gen_ai.evaluation.name": "coherence",
-        "pandaeval.level": "trace",
-        "gen_ai.agent.name": "helper",
-        "pandaeval.service": "shop",
-        "deployment.environment.name": "test",
-    }
-    outcomes: list[dict[str, Any]] = [
-        {"pandaeval.outcome": "scored", "pandaeval.passed": "true"},
-        {"pandaeval.outcome": "scored", "pandaeval.passed": False},
-        {"pandaeval.outcome": "scored"},
-        {"pandaeval.outcome": "assumed"},
-        {"pandaeval.outcome": "unscored", "pandaeval.why": "timeout"},
-        {"pandaeval.outcome": "unscored", "pandaeval.why": "no_content"},
-        {"pandaeval.outcome": "unscored"},
-    ]
-    series = [
-        ({**about, **outcome, "pandaeval.version": version}, times)
-        for version, first in (("1", 1), ("2", 100))
-        for times, outcome in enumerate(outcomes, first)
-    ]
-    [rate] = rates_of(series)
-    assert rate == Rate(
-        metric="coherence",
-        level="trace",
-        agent="helper",
-        service="shop",
-        environment="test",
-        scored=1 + 2 + 3 + 100 + 101 + 102,
-        passed=1 + 100,
-        failed=2 + 101,
-        assumed=4 + 103,
-        unscored={"timeout": 5 + 104, "no_content": 6 + 105, "": 7 + 106},
-    )
-
-
-def test_a_series_that_tells_nothing_of_itself_is_scored_of_nobody() -> None:
-    nobody = dict.fromkeys(("metric", "level", "agent", "service", "environment"), "")
-    assert rates_of([({}, 3)]) == [Rate(**nobody, scored=3, assumed=0, passed=0, failed=0, unscored={})]
-    assert rates_of([]) == []
 
 
 def test_components_that_raised_are_named_most_often_first(house: House) -> None:

@@ -24,6 +24,8 @@ MOST_CHARS = 400_000
 _DEPTH, _LONGEST_NAME, _LONGEST_LABEL, _LEAST_VERBATIM = 40, 60, 40, 5
 _MOST_KEPT = 150_000
 """Values of all contents that are kept read."""
+_MOST_PLACES = 1_000
+"""Places of a text in longer values, after which the search for the text ends."""
 _DIGIT = re.compile(r"\d")
 _BEGUN, _GOES_ON = re.compile(r"(?:[\w%°]|\w[.,:/-])\Z"), re.compile(r"[\w%°]|[.,:/-]\w")
 _DECIMAL = re.compile(r"-?\d{1,15}\.\d{1,2}")
@@ -161,6 +163,24 @@ def read(value: Any) -> Content:
     return _kept[spelled(value)]
 
 
+class _Union:
+    """The members of several sets. Reads a set when the earlier sets lack the member."""
+
+    def __init__(self, sets: Iterator[set[Any]]) -> None:
+        self._seen: set[Any] = set()
+        self._unread = sets
+
+    def has(self, members: set[Any]) -> bool:
+        """Return whether any of ``members`` is in a set."""
+        if not members.isdisjoint(self._seen):
+            return True
+        for each in self._unread:
+            self._seen |= each
+            if not members.isdisjoint(each):
+                return True
+        return False
+
+
 @dataclass
 class Known:
     """All that the agent had, as texts. ``own``: the agent's earlier answers. ``cut``: not all was read."""
@@ -196,13 +216,26 @@ class Known:
         key = str(value.keys[0])
         if value.kind in (*NUMBERS, "date", "time") or len(key) < 5 or (key.isdigit() and len(key) < 9):
             return False
-        return any(key in squeezed(fold(raw)) for raw in self._raw(is_argument))
+        return key in self._squeezed[is_argument]
 
     def knows(self, keys: set[float | str], is_argument: bool = False) -> bool:
-        return any(not keys.isdisjoint(_kept[raw].keys) for raw in self._raw(is_argument))
+        return self._seen[is_argument].has(keys)
 
     def has_form(self, value: Value) -> bool:
-        return any(form(value) in _kept[raw].forms for raw in self._raw(True))
+        return self._forms.has({form(value)})
+
+    @cached_property
+    def _seen(self) -> tuple[_Union, _Union]:
+        return _Union(_kept[raw].keys for raw in self._raw(False)), _Union(_kept[raw].keys for raw in self._raw(True))
+
+    @cached_property
+    def _forms(self) -> _Union:
+        return _Union(_kept[raw].forms for raw in self._raw(True))
+
+    @cached_property
+    def _squeezed(self) -> tuple[str, str]:
+        calls, others = (self._joined(is_call) for is_call in (True, False))
+        return f"{others}\n{calls}", others
 
     def results(self) -> Iterator[Field]:
         """Yield the fields of all results, the newest first."""
@@ -210,17 +243,24 @@ class Known:
             if who == "result":
                 yield from _kept[raw].fields
 
+    def _joined(self, is_call: bool) -> str:
+        return "\n".join(squeezed(fold(raw)) for who, raw in self.sources if (who == "call") == is_call)
+
     def _raw(self, is_argument: bool) -> Iterator[str]:
         return (raw for who, raw in reversed(self.sources) if who != "call" or not is_argument)
 
 
 def _stands(text: str, whole: str) -> bool:
     """Return whether a text stands in another to the letter, and not within a longer value."""
-    place = whole.find(text)
-    while place >= 0:  # a search for plain text takes a fraction of the time of a pattern with these borders
+    place = -1
+    for _ in range(
+        _MOST_PLACES
+    ):  # a search for plain text takes a fraction of the time of a pattern with these borders
+        place = whole.find(text, place + 1)
+        if place < 0:
+            return False
         if not _GOES_ON.match(whole, place + len(text)) and not _BEGUN.search(whole[max(0, place - 2) : place]):
             return True
-        place = whole.find(text, place + 1)
     return False
 
 

@@ -69,7 +69,7 @@ function together(results, state, what) {
 
 function crashed(trace) {
   return trace.error !== undefined && el("span", { class: "chip fail", title: trace.error },
-    el("span", { class: "mark", "aria-hidden": "true" }, "✗"), "run failed");
+    el("span", { class: "mark", "aria-hidden": "true" }, "✗"), humane("run failed"));
 }
 
 // The traces of a session as a row of squares, in order. `states`: of the first or the worst; `size`: how many there are.

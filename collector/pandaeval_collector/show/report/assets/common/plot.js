@@ -35,8 +35,24 @@ function onTheHour(from, to, most) {
   return Array.from({ length: Math.max(0, Math.floor(to / step) - first + 1) }, (_, at) => (first + at) * step);
 }
 
-// Runs over time, the failed ones on top. `zoom`: is told the two ends of what somebody drags over.
-function overTime({ since, step, runs, failed, incident }, zoom) {
+// Dashed lines at moments in milliseconds.
+function lined({ ctx, bbox, valToPos }, moments, colour) {
+  ctx.save();
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = 2 * devicePixelRatio;
+  ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+  for (const at of moments) {
+    const x = Math.round(valToPos(at / 1000, "x", true));
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
+// Runs over time, the failed ones on top. `marks`: moments to mark. `zoom`: is told the two ends of what somebody drags over.
+function overTime({ since, step, runs, failed, incident, marks }, zoom) {
   const what = incident ? "of this incident" : "with findings";
   const told = el("output", { class: "told muted" }, "drag to zoom");
   const bad = sum(failed), all = sum(runs);
@@ -49,6 +65,7 @@ function overTime({ since, step, runs, failed, incident }, zoom) {
     scales: { x: { time: false, range: [xs[0], xs[0] + (runs.length * step) / 1000] }, y: { range: (_, __, most) => [0, Math.max(1, most)] } },
     cursor: { y: false, points: { show: false }, drag: { x: true, setScale: false } },
     hooks: {
+      draw: [(u) => lined(u, marks, colour("--ink"))],
       setCursor: [(u) => {
         const bar = u.cursor.left < 0 ? -1 : Math.floor((u.posToVal(u.cursor.left, "x") * 1000 - since) / step);
         told.textContent = runs[bar] === undefined ? "drag to zoom" : `${at(xs[bar])} · ${many(runs[bar], "run")}, ${number(failed[bar])} ${what}`;

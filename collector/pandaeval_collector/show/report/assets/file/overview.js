@@ -105,7 +105,7 @@ function failures() {
   const fine = [...found].filter(([, entry]) => !entry.bad).map(([key, entry]) => metricName(key) + (entry.held.some(isOpen) ? ` (${decided(tallied(entry.held))})` : ""));
   const lines = [...found].filter(([, entry]) => entry.bad).sort(([, a], [, b]) => b.bad - a.bad || b.all - a.all).map(([key, entry]) =>
     bar(metricName(key), entry.bad, onlyFindings(metric(key)) ? 0 : entry.all || 0, entry.held.some(isOpen) ? decided(tallied(entry.held)) : metric(key).question, `#/traces?metric=${encodeURIComponent(key)}&state=fail`, metric(key).level === "session"));
-  if (broken.length) lines.unshift(bar("run failed", broken.length, store.index.traces.length, "The outermost agent ended with an error", "#/traces?state=error"));
+  if (broken.length) lines.unshift(bar("Crash", broken.length, store.index.traces.length, "The outermost agent ended with an error", "#/traces?state=error"));
   return el("section", { class: "card" }, el("h2", {}, "Failures by metric"), lines,
     fine.length ? el("p", { class: "muted" }, `No failure in ${fine.join(", ")}.`) : null, found.size ? null : el("p", { class: "muted" }, "No metric gave a score."));
 }

@@ -34,7 +34,7 @@ function tracesPage(query) {
   const filters = el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
     el("label", {}, "Search ", el("input", { type: "search", id: "search", value: query.get("q") || "", placeholder: "text, id, agent  ( / )", oninput: later(change("q")) })),
     choice("Metric", "metric", [["", "any"], ...keys.map((key) => [key, metricName(key)])], query, change),
-    choice("Result", "state", [["", "any"], ["fail", "failed"], ["pass", "passed"], ["unclear", "unclear"], ["disputed", "disputed"], ["unscored", "not scored"], ["assumed", "assumed"], ["error", "run failed"]], query, change),
+    choice("Result", "state", [["", "any"], ["fail", "failed"], ["pass", "passed"], ["unclear", "unclear"], ["disputed", "disputed"], ["unscored", "not scored"], ["assumed", "assumed"], ["error", "crash"]], query, change),
     whys.length ? choice("Not scored for", "why", [["", "any reason"], ...whys.map((why) => [why, why.replaceAll("_", " ")])], query, change) : null,
     agents.length > 1 ? choice("Agent", "agent", [["", "any"], ...agents.slice(0, 200).map((name) => [name, name])], query, change) : null,
     choice("Sort", "sort", Object.entries(SORTS).map(([name, [label]]) => [name, label]), query, change));

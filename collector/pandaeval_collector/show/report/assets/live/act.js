@@ -1,4 +1,4 @@
-// What a person may do beside looking: say whether a score is right, have a session scored again, make a case. What the
+// What a person may do beside looking: agree with a score or disagree, have a session scored again, make a case. What the
 // collector does is there only where it says that it can be done.
 
 function can(operation) {
@@ -13,7 +13,7 @@ async function tell(path, body, method = "POST") {
   return answer.status === 204 ? null : answer.json();
 }
 
-// Whether a result is right, in one click, and another that takes it back. What is kept is a person's own verdict: it
+// Whether a person agrees with a result, in one click, and another that takes it back. What is kept is a person's own verdict: it
 // changes no score.
 function beside(result) {
   const canDismiss = can("POST /dismissals") && !["llm", "math"].includes(result.by || metric(result.metric).kind);
@@ -30,12 +30,12 @@ function beside(result) {
       spot.replaceChildren(el("span", { class: "bad", role: "alert" }, `not saved: ${error.message}`));
     }
   } }, text);
-  const isFinding = canDismiss && result.success === false, words = [["✓ right", true], ...(isFinding ? [] : [["✗ wrong", false]])];
+  const isFinding = canDismiss && result.success === false, words = [["✓ agree", true], ...(isFinding ? [] : [["✗ disagree", false]])];
   const asked = () => spot.replaceChildren(...words.flatMap(([text, agrees]) => {
     const passed = agrees === result.success;
-    return [button(text, `This ${it} is ${agrees ? "right" : "wrong"}`, "/annotations", { ...about, passed }, () => shownKept(passed)), " "];
+    return [button(text, `You ${agrees ? "agree" : "disagree"} with this ${it}`, "/annotations", { ...about, passed }, () => shownKept(passed)), " "];
   }), isFinding ? dismissal(result) : "");
-  const shownKept = (passed) => spot.replaceChildren(el("span", { class: "muted", role: "status" }, `saved: this ${it} is ${passed === result.success ? "right" : "wrong"} · `),
+  const shownKept = (passed) => spot.replaceChildren(el("span", { class: "muted", role: "status" }, `saved: you ${passed === result.success ? "agree" : "disagree"} with this ${it} · `),
     button("undo", "Remove this label", "/annotations/undo", about, asked));
   asked();
   labelsOf(unit).then((given) => { const held = given.find((each) => each.metric === result.metric && each.annotator === "page" && each.passed !== null); if (held) shownKept(held.passed); }, () => {});
@@ -49,7 +49,7 @@ function subjectOf({ metric: key, session, span }) {
   return { trace_id: key.startsWith("turn.") ? `${trace}:${span}` : trace };
 }
 
-// A failure that code found: right, or dismissed, so that it counts nowhere; another click takes that back.
+// A failure that code found is confirmed, or dismissed, so that it counts nowhere; another click takes that back.
 function dismissal(result) {
   const about = { ...subjectOf(result), metric: result.metric };
   const spot = el("span", { class: "judgement" }), isDismissed = result.label === "dismissed";
@@ -118,7 +118,7 @@ function again(session) {
       start.hidden = !found.traces;
     });
   } }, "Estimate cost");
-  start.addEventListener("click", () => attempt(false, (run) => { said.textContent = `Run ${run.id} started.`; follow(run.id, said); }));
+  start.addEventListener("click", () => attempt(false, (run) => { said.textContent = `Evaluation run ${run.id} started.`; follow(run.id, said); }));
   return el("details", { class: "again" }, el("summary", {}, "Evaluate again"),
     el("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, el("label", {}, "Metrics ", metrics), el("label", {}, "Judge ", model)),
     look, " ", start, said);
@@ -134,7 +134,7 @@ async function follow(id, said) {
   try {
     const run = await (await fetch(`${location.origin}${location.pathname}api/v1/runs/${id}`)).json();
     if (!said.isConnected) return;
-    said.textContent = `Run ${id}: ${run.state}, ${number(run.done)} of ${many(run.traces, "trace")}${run.failed ? `, ${number(run.failed)} failed` : ""}, $${run.cost_usd.toFixed(4)}. ${run.state === "done" ? `pandaeval runs compare ${id}` : ""}`;
+    said.textContent = `Evaluation run ${id}: ${run.state}, ${number(run.done)} of ${many(run.traces, "trace")}${run.failed ? `, ${number(run.failed)} failed` : ""}, $${run.cost_usd.toFixed(4)}. ${run.state === "done" ? `pandaeval runs compare ${id}` : ""}`;
     if (["queued", "running"].includes(run.state)) setTimeout(() => follow(id, said), 2000);
   } catch (error) {
     said.textContent = error.message;

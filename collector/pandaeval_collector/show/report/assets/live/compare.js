@@ -35,7 +35,7 @@ async function comparePage(query) {
   const pairs = aligned(a.steps, b.steps), apart = pairs.findIndex(([one, other]) => !isAlike(one, other)), alike = pairs.filter(([one, other]) => isAlike(one, other)).length;
   return [
     el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: home() }, "Overview"), " / compare"),
-    el("div", { class: "top" }, el("h1", {}, a.trace.in !== undefined && a.trace.in === b.trace.in ? ["One question, two runs"] : "Two runs"),
+    el("div", { class: "top" }, el("h1", {}, a.trace.in !== undefined && a.trace.in === b.trace.in ? ["One question, two traces"] : "Two traces"),
       el("span", { class: "muted", role: "status" }, apart < 0 ? `all ${number(pairs.length)} steps are equal` : `${number(alike)} of ${many(pairs.length, "step")} equal; first difference: `, apart < 0 ? null : el("a", { href: "#apart", onclick: (event) => { event.preventDefault(); document.querySelector(".pair.first").scrollIntoView({ block: "center" }); } }, wordsOf(pairs[apart])))),
     el("div", { class: "cards two" }, [a, b].map(sideOf)),
     scoresApart(a.trace, b.trace),

@@ -68,7 +68,7 @@ async function failuresPage(query) {
   const counts = { ...found.states, open: found.states.new + found.states.known, all: sum(Object.values(found.states)) };
   const to = (state) => { const view = new URLSearchParams(query); view.set("state", state); return `#/failures?${view}`; };
   const states = el("nav", { class: "pills states", "aria-label": "State" }, STATES.map((state) => el("a", { class: "pill", href: to(state), "aria-current": state === held ? "true" : null }, `${humane(state)} ${number(counts[state])}`)));
-  return [el("div", { class: "top" }, el("h1", {}, "Failures"), el("span", { class: "muted", role: "status" }, summary(found) || "no failures"), windows(query)), zoomable(found, query), await filters("failures", query), states, found.total ? rows : el("p", { class: "notice" }, "No incident is listed here."), more];
+  return [el("div", { class: "top" }, el("h1", {}, TITLES.failures), el("span", { class: "muted", role: "status" }, summary(found) || "no incidents"), windows(query)), zoomable(found, query), await filters("failures", query), states, found.total ? rows : el("p", { class: "notice" }, "No incident is listed here."), more];
 }
 
 // The list of an incident's traces in an address. `more`: what else they have to be.
@@ -84,7 +84,7 @@ function ofSession({ metric: key }) {
 }
 
 async function incidentPage(id, query) {
-  const crumbs = el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: `#/failures${carried(query)}` }, "Failures"), " / incident");
+  const crumbs = el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: `#/failures${carried(query)}` }, TITLES.failures), " / incident");
   const path = `/incidents/${encodeURIComponent(id)}`, asked = asking(query);
   let found, elsewhere = null;
   try {

@@ -58,12 +58,38 @@ function windows(query) {
 
 // The chart, in which a part of the window can be chosen.
 function zoomable(found, query) {
-  return overTime(found, (since, until) => {
+  const marks = [], chart = overTime({ ...found, marks }, (since, until) => {
     const view = new URLSearchParams(query);
     view.set("since", String(since));
     view.set("until", String(until));
     location.hash = `${addressed().split("?")[0]}?${view}`;
   });
+  markChanges(chart, marks, query);
+  return chart;
+}
+
+const PARTS = { metric: "Metric", rulings: "Rulings", prompt: "Prompt", judge: "Judge" };
+
+// Marks in a chart, and lists below it, when metrics, rulings, prompts and judges changed.
+async function markChanges(chart, marks, query) {
+  const asked = asking(query), held = new Map();
+  asked.delete("failed");
+  let changes;
+  try {
+    ({ body: { changes } } = await ask(`/versions?${asked}`));
+  } catch (error) {
+    if (!error.expected) console.error(error);
+    return;
+  }
+  for (const { at, part, metric: key, before, after } of changes) {
+    const how = part === "rulings" ? "" : ` (${before} → ${after})`, line = `${at} ${part}${how}`;
+    if (held.has(line)) held.get(line).keys.push(key); else held.set(line, { at, part, how, keys: [key] });
+  }
+  if (!held.size) return;
+  marks.push(...new Set(changes.map(({ at }) => at)));
+  chart.append(el("details", { class: "measured muted" }, el("summary", {}, `Measurement changed ${marks.length === 1 ? "once" : `${number(marks.length)} times`}`),
+    el("ul", { class: "plain" }, [...held.values()].map(({ at, part, how, keys }) => el("li", {}, `${moment(at).slice(5, 16)} ${PARTS[part]} of ${keys.map(metricName).join(", ")}${how}`)))));
+  if (chart.isConnected) redrawn(); // else its first drawing has the marks
 }
 
 async function listing(of, query) {
@@ -104,7 +130,6 @@ async function filters(of, query, fault = null) {
     });
   };
   const named = (values) => [["", "any"], ...values.map((each) => [each, each])];
-  const asked = [...new Set(whole.rates.map((rate) => `${rate.level}.${rate.metric}`))].sort();
   const field = (label, name, known) => {
     const held = query.get(name), options = !held || known.some(([key]) => key === held) ? known : [...known, [held, held]];
     const made = choice(label, name, options, query, change);
@@ -141,7 +166,7 @@ async function filters(of, query, fault = null) {
   const typed = (text, name, given) => marked(el("label", {}, `${text} `, el("input", { id: `by-${name}`, value: query.get(name) || "", onchange: change(name), ...given })), name);
   return el("details", { class: "filtering", open: !matchMedia("(max-width: 720px)").matches || chosen > 0 }, el("summary", {}, "Filters"), el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
     field("Agent", "agent", named(whole.agents)), (whole.services.length > 1 || query.get("service")) && field("Service", "service", named(whole.services)), (whole.environments.length > 1 || query.get("environment")) && field("Environment", "environment", named(whole.environments)), kind("Version", "version", versions), kind("Model", "model", models),
-    field("Metric", "metric", [["", "any"], ...asked.map((key) => [key, metricName(key)])]),
+    field("Metric", "metric", [["", "any"], ...whole.metrics.map((key) => [key, metricName(key)])]),
     of === "traces" && field("Order", "order", [["worst", "worst first"], ["newest", "newest first"]]),
     el("label", {}, "Search ", el("input", { type: "search", id: "search", size: 18, value: query.get("q") || "", placeholder: "question, answer (/)", oninput: later(change("q")) })),
     field("Verdict", "failed", verdicts),
@@ -215,7 +240,8 @@ async function matches(of, query) {
   const most = 200, ask_ = async (view, limit) => (await ask(`${pathOf(of, view).replace(/limit=\d+/, `limit=${limit}`)}`)).body;
   const [found, whole_] = [await ask_(query, most), await ask_(all, 1)];
   const here = found.index.order.length, name = `${found.next === null ? "" : "over "}${number(here)}`;
-  return `${name} of ${whole_.traces === null ? "" : number(whole_.traces)} ${whole_.traces === 1 ? "run" : "runs"} ${here === 1 && found.next === null ? "matches" : "match"}`.replace("of  ", "");
+  const noun = addressed().startsWith("#/traces") ? "trace" : "run"; // as the page calls what it lists
+  return `${name} of ${whole_.traces === null ? "" : number(whole_.traces)} ${noun}${whole_.traces === 1 ? "" : "s"} ${here === 1 && found.next === null ? "matches" : "match"}`.replace("of  ", "");
 }
 
 function counted(body, query) {

@@ -6,7 +6,7 @@ async function overview(query) {
   const [{ body, rows }, found, matching] = [await listing("sessions", query), await failing(query), await matches("traces", query)];
   whole = (await ask("/overview")).body;
   rated = await ratesOf(query);
-  if (!whole.rates.length && !body.index.order.length) return [el("h1", {}, "No scores yet"), raised(), beginning()];
+  if (!whole.metrics.length && !body.index.order.length) return [el("h1", {}, "No scores yet"), raised(), beginning()];
   const blind = isBlind(body);
   return [
     el("div", { class: "top" }, el("h1", {}, headline(body, query, matching)), el("span", { class: "muted" }, summary(found, (judged().all || judged().open) && body.traces !== null ? findings(body, query) : "")), windows(query)),

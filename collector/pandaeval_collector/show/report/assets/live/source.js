@@ -3,7 +3,7 @@
 
 const PAGES = { "": overview, failures: failuresPage, sessions: sessionsPage, traces: tracesPage, agents: agentsPage, comparison: comparisonPage, runs: runsPage, questions: questionsPage, trust: trustPage };
 const NAVIGATION = Object.keys(PAGES);
-const TITLES = { runs: "Re-evaluations", comparison: "Compare", questions: "Questions for you" };
+const TITLES = { failures: "Incidents", runs: "Evaluation runs", comparison: "Compare", questions: "Questions for you" };
 
 const FILTERED = [overview, failuresPage, sessionsPage, tracesPage, agentsPage]; // pages with the fields of the filters
 const FIELDS = { text: "q" }; // names of parameters that have another name in an address
