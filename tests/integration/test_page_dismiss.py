@@ -97,9 +97,12 @@ def test_a_person_dismisses_a_finding_about_a_turn(page: Page, collector: Collec
     collector.until(lambda: [*_turns(collector)], "scored")
     [turn] = _turns(collector)
     finding = "[...document.querySelectorAll('.finding')].find((each) => each.innerText.includes('Repeated tool call'))"
+    dismiss = f"[...{finding}.querySelectorAll('button')].find((each) => each.textContent === 'Dismiss').click()"
+    page.resize(390, 900)
     page.visit(f"{collector.http}/#/trace/{turn['trace_id']}")
-    for _ in range(2):  # the first click asks why
-        page.run(f"[...{finding}.querySelectorAll('button')].find((each) => each.textContent === 'Dismiss').click()")
+    page.run(dismiss)
+    assert page.run("document.documentElement.scrollWidth") == 390
+    page.run(dismiss)
     collector.until(lambda: _turns(collector)[-1]["label"] == "dismissed", "dismissed")
     page.wait(f"{finding} === undefined")
     [label] = _api(collector, "/annotations")["items"]

@@ -109,7 +109,7 @@ async def _serve(folder: Path, results: Path, out: Console) -> None:
     collector = _collector(folder, results)
     page = f"http://{(await collector.start()).http}/#/failures"
     try:
-        out.print(f"Failures: {page}\nPress Ctrl-C to stop.")
+        out.print(f"Incidents: {page}\nPress Ctrl-C to stop.")
         await asyncio.Event().wait()
     finally:
         await collector.stop()

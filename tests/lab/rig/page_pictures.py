@@ -48,7 +48,7 @@ def main() -> None:
             running.until(lambda: len(_verdicts(running)) == 10, "judged")
             running.until(running.at_rest, "at rest")
             lie, loop, told = (_trace_of(running, session) for session in ("send_reminder", "loop", "made-up-price"))
-            trace = next(said["trace_id"] for said in told if said["label"] == "made_up_value")
+            [trace] = {said["metadata"]["blame"]["trace_id"] for said in told if said["metric"] == "correctness"}
             [group] = {said["metadata"]["failure_group"]["id"] for said in lie if said["label"] == "false_success"}
             named = {address.partition("/")[0] or "first": address for address in (*PAGES, f"trace/{trace}")}
             named |= {"incident": f"failures?group={group}"}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -166,6 +168,21 @@ def test_the_upgrade_notes_of_the_chart_name_what_the_chart_creates() -> None:
         found: Any = read(CHART / "values.yaml")
         for part in value.split(".")[: 1 if value.startswith("config.") else None]:
             found = found[part]
+
+
+@pytest.mark.parametrize(("options", "is_shown"), [((), False), (("--is-upgrade",), True)], ids=["install", "upgrade"])
+def test_the_notes_of_an_upgrade_name_causes_of_a_failed_start(
+    options: tuple[str, ...], is_shown: bool, tmp_path: Path
+) -> None:
+    """Helm prints notes only with a cluster, so a copy of the chart has them as a template."""
+    chart = tmp_path / "pandaeval"
+    shutil.copytree(CHART, chart)
+    notes = (CHART / "templates" / "NOTES.txt").read_text()
+    (chart / "templates" / "notes.yaml").write_text("notes: |\n" + textwrap.indent(notes, "  "))
+    shown = run(
+        program("helm"), "template", "x", chart, "--kube-version", "1.34.0", "-s", "templates/notes.yaml", *options
+    )
+    assert ("removed keys of the configuration" in shown) == is_shown
 
 
 def test_each_documented_upgrade_takes_new_defaults_of_the_chart() -> None:

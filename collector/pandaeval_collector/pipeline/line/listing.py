@@ -32,14 +32,15 @@ def shown_facts(trace: Trace) -> dict[str, Any]:
     ``at``: start in Unix milliseconds. ``us``: microseconds. ``runs``: of a batch. ``others``: other evaluators'
     results.
     """
+    start_ns = trace.start_ns
     facts: dict[str, Any] = {
         "id": trace.trace_id,
         "session": trace.session_id,
         "agent": excerpt(trace.agent, _NAME),
         "service": excerpt(trace.service, _NAME),
         "user": excerpt(trace.user_id, _NAME),
-        "at": trace.start_ns // 1_000_000,
-        "us": max(0, trace.end_ns - trace.start_ns) // 1000,
+        "at": start_ns // 1_000_000,
+        "us": max(0, trace.end_ns - start_ns) // 1000,
         "error": excerpt(trace.failure and plain_error(trace.failure), _EXCERPT),
         "in": excerpt(trace.input, _EXCERPT),
         "out": excerpt(trace.output, _EXCERPT),

@@ -6,8 +6,7 @@ import asyncio
 import datetime
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -20,14 +19,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.analysis.embedding import Embedder, load
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.judge.rulings import MOST_CHARS, Ruling
-from pandaeval_collector.runs.manager import EstimateError, EvaluationRuns
+from pandaeval_collector.runs.manager import EvaluationRuns
 from pandaeval_collector.runs.rulings_file import read_rulings, rulings_path, write_rulings
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.show.api.problems import WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.run_shapes import DryRun, RunShape
+from pandaeval_collector.show.api.runs import refusing
 from pandaeval_collector.store.correctness import StandingVerdict, read_verdicts
 from pandaeval_collector.store.live_groups import NEAR
 from pandaeval_collector.store.runs import RunTable
@@ -176,7 +175,7 @@ class RulingWork:
         return RulingList(path=str(self._path), items=read_rulings(self._path))
 
     async def attempt(self, asked: RulingTrial, response: Response) -> RunShape | DryRun:
-        with _refusing():
+        with refusing():
             spec = await self._reads.run(lambda: _trial(asked, read_verdicts(self._reads.finder)))
             if asked.dry_run:
                 return DryRun(**asdict(await self._runs.dry(spec)))
@@ -196,7 +195,7 @@ class RulingWork:
         return KeptRuling(ruling=ruling, again=again)
 
     async def remove(self, ruling_id: str) -> None:
-        with _refusing():
+        with refusing():
             held = read_rulings(self._path)
             kept = [each for each in held if each.id != ruling_id]
             if len(kept) == len(held):
@@ -204,7 +203,7 @@ class RulingWork:
             write_rulings(kept, self._path)
 
     def _add(self, given: Mapping[str, Any]) -> Ruling:
-        with _refusing():
+        with refusing():
             ruling = _ruling(given)
             kept = [each for each in read_rulings(self._path) if each.id != ruling.id]
             write_rulings([*kept, ruling], self._path)
@@ -219,16 +218,6 @@ def ruling_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: Evaluation
     summary = "Save a ruling, and judge the runs of its trial again"
     app.post("/rulings", response_model=KeptRuling, status_code=201, responses=WRITES, summary=summary)(work.keep)
     app.delete("/rulings/{ruling_id}", status_code=204, responses=WRITES, summary="Remove a ruling")(work.remove)
-
-
-@contextmanager
-def _refusing() -> Iterator[None]:
-    try:
-        yield
-    except UserError as error:
-        raise ProblemError(422, str(error)) from error
-    except (CallFailedError, EstimateError) as error:
-        raise ProblemError(503, str(error)) from error
 
 
 def _trial(asked: RulingTrial, verdicts: Sequence[StandingVerdict]) -> RunSpec:

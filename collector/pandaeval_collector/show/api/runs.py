@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Annotated
 
@@ -82,17 +84,13 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
         summary="Start an evaluation run, or estimate it (dry_run)",
     )
     async def start(body: RunBody, response: Response) -> RunShape | DryRun:
-        try:
+        with refusing():
             spec = body.spec(runs.config)
             spec = replace(spec, wanted=await reads.run(lambda: names.wanted(spec.wanted)))
             if body.dry_run:
                 response.status_code = 200
                 return DryRun(**asdict(await runs.dry(spec)))
             return RunShape.of(await runs.submit(spec))
-        except UserError as error:
-            raise _refused(error) from error
-        except (CallFailedError, EstimateError) as error:
-            raise ProblemError(503, str(error)) from error
 
     @app.post("/runs/{run_id}/cancel", response_model=RunShape, summary="Cancel a run")
     async def cancel(run_id: str) -> RunShape:
@@ -113,10 +111,8 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Evaluat
     async def add(body: ScheduleBody) -> ScheduleShape:
         if body.run.dry_run:
             raise ProblemError(422, "run.dry_run: a schedule cannot be a dry run")
-        try:
+        with refusing():
             schedule = await runs.schedule(body.cron, body.run.spec(runs.config))
-        except UserError as error:
-            raise _refused(error) from error
         return await reads.run(lambda: ScheduleShape.read(stored, schedule))
 
     @app.delete("/schedules/{schedule_id}", status_code=204, summary="Delete a schedule, but not its runs")
@@ -132,11 +128,17 @@ def _run(stored: RunTable, id_: str) -> RunRow:
     return run
 
 
-def _refused(error: UserError) -> ProblemError:
-    """Return 422 for an impossible run, 400 for one not allowed over HTTP, 429 for a full queue."""
-    status = 422
-    if isinstance(error, FullError):
-        status = 429
-    elif isinstance(error, NotAllowedError):
-        status = 400
-    return ProblemError(status, str(error))
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Raise 422 for an impossible run or ruling, 400 for one not allowed over HTTP, 429 for a full queue, 503 if an
+    estimate fails."""
+    try:
+        yield
+    except FullError as error:
+        raise ProblemError(429, str(error)) from error
+    except NotAllowedError as error:
+        raise ProblemError(400, str(error)) from error
+    except UserError as error:
+        raise ProblemError(422, str(error)) from error
+    except (CallFailedError, EstimateError) as error:
+        raise ProblemError(503, str(error)) from error
