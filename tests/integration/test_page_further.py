@@ -87,6 +87,7 @@ def test_each_example_of_an_incident_leads_to_its_trace_elsewhere_where_that_is_
             page.visit(f"{without.http}/#/{address}")
             assert page.count(shown) == 1
             assert page.count(".beyond") == 0
+        page.visit(f"{collector.http}/#/")  # ends requests to the collector that ends now
 
 
 def test_columns_of_lists_are_chosen_and_kept_in_this_browser(page: Page, collector: CollectorProcess) -> None:
