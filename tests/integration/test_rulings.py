@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ WORDINGS = (
     "Is an explicit null for an optional argument wrong?",
     "Does passing null for an optional parameter count as a wrong argument?",
 )
+_WORDINGS = cycle(WORDINGS)
 RULING = "An explicit null for an optional argument is right."
 UNSURE = {"correct": True, "sure": 60}
 WRONG = {
@@ -44,7 +46,7 @@ def script(number: int, body: dict[str, Any]) -> Say:
     reply = json.loads(said(body["messages"], rubric_of(body), GOOD))
     if RULING not in question_of(body):
         is_wrong = "Cancel my booking" in str(body["messages"])
-        reply |= WRONG if is_wrong else {**UNSURE, "open_question": WORDINGS[number % 2]}
+        reply |= WRONG if is_wrong else {**UNSURE, "open_question": next(_WORDINGS)}
     return Say(json.dumps(reply))
 
 
@@ -63,7 +65,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[JudgeServ
             for _ in range(RUNS):
                 assert door.send(composer.trace().request()).acknowledged
             door.close()
-            collector.until(lambda: collector.at_rest() and bool(open_runs(collector)), "at rest", 120.0)
+            collector.until(lambda: collector.at_rest() and not collector.jobs(), "judged", 120.0)
             yield server, collector
 
 

@@ -211,6 +211,11 @@ class CollectorProcess:
             ).fetchone()
             return not open_sessions + unsent + unwritten and not open_chunks(database)
 
+    def jobs(self) -> int:
+        """Return the number of questions that wait for the judge."""
+        with self.database() as database:
+            return int(database.execute("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')").fetchone()[0])
+
     @contextlib.contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:
         """Open the store of a running collector read-only; see :func:`snapshot` for a dead collector."""

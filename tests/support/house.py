@@ -167,7 +167,7 @@ def _settle(made: House) -> None:
     collector = made.collector
     collector.until(lambda: _revised(made), "revised")
     # The end of a session makes the last jobs of the judge.
-    collector.until(lambda: collector.at_rest() and not _jobs(collector), "at rest and done with judging", 180)
+    collector.until(lambda: collector.at_rest() and not collector.jobs(), "at rest and done with judging", 180)
     ids = {result["id"] for result in collector.results()}
     until(lambda: {plain(log["attributes"])["pandaeval.result.id"] for log in made.logs.items("logs")} == ids, "logged")
     for way, prometheus in made.prometheus.items():
@@ -177,11 +177,6 @@ def _settle(made: House) -> None:
 
 def _revised(made: House) -> bool:
     return any(result["revision"] > 1 for result in made.results)
-
-
-def _jobs(collector: CollectorProcess) -> int:
-    with collector.database() as database:
-        return int(database.execute("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')").fetchone()[0])
 
 
 def _counted(prometheus: Prometheus) -> float:

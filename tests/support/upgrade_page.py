@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pandaeval_collector.base.errors import removed
+from pandaeval_collector.base.removed import removed
 
 PAGE = Path(__file__).parents[2] / "docs/operate/upgrade.md"
 _TRACES = "SELECT DISTINCT lower(hex(trace_id)) FROM traces"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 
 class UserError(Exception):
@@ -21,13 +18,3 @@ def installation(extra: str) -> str:
     """Return commands that install the collector with an extra (``""``: none), from an index and a clone."""
     named, below = (f'"pandaeval-collector[{extra}]"', f'"./collector[{extra}]"') if extra else _NO_EXTRA
     return f"pip install {named} (in a clone of the repository: pip install . {below})"
-
-
-@cache
-def removed(kind: Literal["keys", "commands"]) -> Mapping[str, str]:
-    """Return sentences that name the replacement, by name of a key, command or option of an earlier version."""
-    import tomllib  # only an error needs it
-
-    text = Path(__file__).with_name("removed.toml").read_text(encoding="utf-8")
-    sentences: Mapping[str, str] = tomllib.loads(text)[kind]
-    return sentences

@@ -23,7 +23,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from pandaeval_collector.base.errors import UserError, removed
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.removed import removed
 from pandaeval_collector.cli._extras import hint
 from pandaeval_collector.cli._terminal import harmless_arguments
 from pandaeval_otel.base.plugins import told

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from pydantic_core import ErrorDetails
 
-from pandaeval_collector.base.errors import removed
+from pandaeval_collector.base.removed import removed
 from pandaeval_collector.base.untrusted.yaml_text import dotted
 from pandaeval_collector.config._problem import KeyPath, Problem, WrittenAt
 from pandaeval_collector.config._shown import masked

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from pandaeval_collector.base.errors import removed
+from pandaeval_collector.base.removed import removed
 from pandaeval_collector.base.section import (
     Amount,
     Count,

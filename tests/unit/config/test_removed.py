@@ -12,7 +12,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from pandaeval_collector.base.errors import removed
+from pandaeval_collector.base.removed import removed
 from pandaeval_collector.cli import app
 from pandaeval_collector.config import ConfigError, load
 from pandaeval_collector.config._tree import keys
