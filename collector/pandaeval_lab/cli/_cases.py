@@ -74,7 +74,9 @@ class CaseStage(Stage):
         return self._report.cases()
 
     def tests(self) -> Mapping[str, Sequence[Element]]:
-        return junit_suites(self._report, self._gates is not None and self._gates.no_fail)
+        if self._gates is None:
+            return junit_suites(self._report)
+        return junit_suites(self._report, self._gates.no_fail, with_unscored=True)
 
     def about(self) -> Mapping[str, Any]:
         return {"cases": self._report.brief()}

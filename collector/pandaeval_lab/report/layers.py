@@ -196,20 +196,21 @@ def _state(graders: Sequence[Row]) -> str:
     return "fail" if False in compared else "unscored" if None in compared else "pass"
 
 
-def junit_suites(report: LayerReport, no_fail: bool = False) -> dict[str, list[Element]]:
+def junit_suites(report: LayerReport, no_fail: bool = False, with_unscored: bool = False) -> dict[str, list[Element]]:
     """Return JUnit suites with a test case per trial, by kind.
 
-    An incorrect or unscored trial is a failure only if its case fails the run; otherwise it is skipped. ``no_fail``: no
-    trial is a failure.
+    An incorrect trial is a failure only if its case fails the run; otherwise it is skipped. ``no_fail``: no trial is a
+    failure. ``with_unscored``: an unscored trial is a failure too if its case fails the run.
     """
     suites: dict[str, list[Element]] = {kind: [] for kind in report.kinds}
     for case, count in report.cases().items():
         rows = report.trials(case)
-        suites[count.kind] += [_test_case(case, count.kind, row, count.fails and not no_fail) for row in rows]
+        fails = count.fails and not no_fail
+        suites[count.kind] += [_test_case(case, count.kind, row, fails, fails and with_unscored) for row in rows]
     return suites
 
 
-def _test_case(name: str, kind: str, row: Row, fails: bool) -> Element:
+def _test_case(name: str, kind: str, row: Row, fails: bool, fails_unscored: bool) -> Element:
     shown, place = for_xml(f"{name} [{row['trial']}]"), for_xml(f"pandaeval.{kind}.{name}")
     case = Element("testcase", classname=place, name=shown, time="0")
     properties = SubElement(case, "properties")
@@ -224,7 +225,7 @@ def _test_case(name: str, kind: str, row: Row, fails: bool) -> Element:
         lines = [f"{each['layer']}: {each['metric']} {each['score']:.4f}: {each['reason']}" for each in failed]
         failure = SubElement(case, "failure", type=row["broke"] or "trial", message=why)
         failure.text = for_xml("\n".join(lines))
-    elif fails and _is_unscored(row):
+    elif fails_unscored and _is_unscored(row):
         SubElement(case, "failure", type="unscored", message=why)
     elif row["correct"] is None:
         SubElement(case, "skipped", message=why or "no grader could tell")

@@ -311,7 +311,10 @@ def test_the_html_report_has_a_row_for_each_case(files: tuple[Path, Path], tmp_p
     ("expected", "problem"),
     [
         ("forbidden_tools: [send_*]", "1 of 1 trial not correct: forbidden_tools: called: send_invoice"),
-        ("expected_answer: Sent.", "none of 1 trial is correct, and a grader has no score: answer_correctness: no judge"),
+        (
+            "expected_answer: Sent.",
+            "none of 1 trial is correct, and a grader has no score: answer_correctness: no judge",
+        ),
     ],
 )
 @pytest.mark.parametrize("kind", ["regression", "capability"])
