@@ -149,12 +149,13 @@ CREATE TABLE failure_groups (
 CREATE INDEX failure_groups_by_time ON failure_groups (last_at);
 
 -- What people say of incidents, by the id of a group of failures, or of a cause that has none; the newest row stands.
+-- The key is first: else SQLite 3.40's check of the file finds NULL values that are not there.
 CREATE TABLE incident_states (
     id TEXT NOT NULL,
+    at INTEGER NOT NULL,
     state TEXT NOT NULL,
     note TEXT NOT NULL,
     person TEXT NOT NULL,
-    at INTEGER NOT NULL,
     PRIMARY KEY (id, at)
 ) WITHOUT ROWID;
 
