@@ -22,6 +22,14 @@ NO_TRACE = "no scored agent trace has this ID; it may still be open, or already 
 NO_SESSION = "no session with a scored trace has this ID"
 
 
+TRACE_ID = "^[0-9a-fA-F]{32}$"
+_PATTERNS = {
+    PAIR: "write key=value, such as service.version=1.4",
+    TRACE_ID: "write the whole ID of a trace, 32 hexadecimal digits",
+}
+"""The errors of texts that do not match a pattern."""
+
+
 class ProblemBody(BaseModel):
     """An error. ``title``: kind of problem. ``detail``: cause and fix."""
 
@@ -51,9 +59,7 @@ WRITES: dict[int | str, dict[str, Any]] = {
 
 def _told(fault: Any) -> str:
     place, what = ".".join(map(str, fault["loc"][1:])), fault["msg"]
-    if fault.get("ctx", {}).get("pattern") == PAIR:
-        what = "write key=value, such as service.version=1.4"
-    return f"{place}: {what}"
+    return f"{place}: {_PATTERNS.get(fault.get('ctx', {}).get('pattern'), what)}"
 
 
 @contextmanager
