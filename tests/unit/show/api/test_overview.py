@@ -161,7 +161,8 @@ def test_components_that_raised_are_named_most_often_first(house: House) -> None
 def test_a_judge_or_a_sink_that_is_down_is_named(house: House) -> None:
     found = house.overview()
     assert (found["judge_error"], found["sinks_down"]) == (None, [])
-    house.store.jobs.last_error = lambda: "connection refused"  # type: ignore[method-assign]
+    chain = "InternalServerError: litellm.InternalServerError: InternalServerError: OpenAIException - "
+    house.store.jobs.last_error = lambda: f"{chain}connection refused"  # type: ignore[method-assign]
     house.down.append("otlp")
     found = house.overview()
     assert (found["judge_error"], found["sinks_down"]) == ("connection refused", ["otlp"])
