@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,9 +58,10 @@ WRITES: dict[int | str, dict[str, Any]] = {
 """The further errors of every operation that changes something."""
 
 
-def _told(fault: Any) -> str:
-    place, what = ".".join(map(str, fault["loc"][1:])), fault["msg"]
-    return f"{place}: {_PATTERNS.get(fault.get('ctx', {}).get('pattern'), what)}"
+def told_fault(loc: Sequence[int | str], fault: Any) -> str:
+    """Return a fault of a parameter as pydantic found it, in plain words."""
+    what = re.sub(r"^\w+ should ", "must ", fault["msg"])
+    return f"{'.'.join(map(str, loc))}: {_PATTERNS.get(fault.get('ctx', {}).get('pattern'), what)}"
 
 
 @contextmanager
@@ -81,7 +83,8 @@ def answer_problems(app: FastAPI) -> None:
             case TooSlowError():
                 return refusal(503, str(error), {"retry-after": "10"})
             case RequestValidationError():
-                return refusal(422, one_printable_line("; ".join(map(_told, error.errors())))[:2000])
+                faults = "; ".join(told_fault(each["loc"][1:], each) for each in error.errors())
+                return refusal(422, one_printable_line(faults)[:2000])
         what = f"the store cannot be read now ({one_printable_line(str(error))}); see /readyz and the log"
         return refusal(503, what, {"retry-after": "10"})
 
