@@ -124,6 +124,10 @@ async def _about_sessions(agent: Agent, told: Told) -> None:
     assert "agent: there is no nobody" in await agent.refused("worst_sessions", agent="nobody")
     recent = await agent("worst_sessions", hours=1e-6)
     assert recent == "No scored session matches."
+    newest = told.get("/traces", order="newest", limit=3)["items"]
+    shown = (await agent.data("find_traces", order="newest", limit=3)).split("\n")
+    assert [line.split()[1] for line in shown] == [row["trace_id"] for row in newest]
+    assert await agent("find_traces", user="nobody") == "No scored trace matches."
     loops = await agent.data("find_traces", metric="trace.tool_loop", failed=True, limit=50)
     assert set(re.findall(r"trace ([0-9a-f]{32})", loops)) == {
         row["trace_id"]

@@ -139,7 +139,7 @@ def _overview(
         overview.links, overview.grpc_port = dict(work.page.links), work.page.grpc_port
     if work.store is not None:
         spending = work.store.spending
-        overview.jobs, overview.data = work.store.jobs.counts(), str(work.store.path)
+        overview.jobs, overview.data = work.store.jobs.counts(), str(work.store.path.absolute())
         overview.judge_paused = sorted(orjson.loads(work.store.reads.get(PAUSED) or "{}"))
         error = work.store.jobs.last_error()
         overview.judge_error = None if error is None else _NAMES.sub("", error, count=1)

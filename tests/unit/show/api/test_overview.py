@@ -134,6 +134,14 @@ def test_it_tells_what_is_under_way_and_which_names_there_are(house: House) -> N
     assert found["can"] == [f"POST {path}" for path in can]
 
 
+def test_the_data_directory_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = House(Path("data"))
+    assert made.overview()["data"] == str(tmp_path / "data")
+    made.lookouts.close()
+    made.store.close()
+
+
 def test_every_metric_is_told_with_its_threshold(house: House) -> None:
     found = {each["key"]: each for each in house.client.get("/api/v1/metrics").json()}
     assert found.keys() == registry(()).keys()
