@@ -239,7 +239,7 @@ KINDS = (
     Kind("HTTP with spans", 0, 1.0, {"url": URL}, respond=_with_spans),
     Kind("HTTP with late spans", 0, 1.0, {"url": URL}, respond=_with_late_spans),
     Kind("HTTP without spans", 0, 1.0, QUIET, respond=_plain, case={}),
-    Kind("HTTP without spans, with expected calls", 0, None, QUIET, respond=_plain),
+    Kind("HTTP without spans, with expected calls", 1, None, QUIET, respond=_plain),
     Kind("HTTP that is silent unexpectedly", 0, 1.0, {"url": URL}, "no spans", _plain, {}, ("--wait", "1s")),
     Kind("HTTP with an error status", 1, 0.0, QUIET, "answered 503: ", _fails),
     Kind("tool_calls", 0, 1.0, QUIET, respond=_asks_for_tools),
