@@ -91,7 +91,8 @@ class Store(StoreAccess):
         """
         if self._size >= self.max_bytes and self.size_bytes() >= self.max_bytes:
             raise StoreFullError(
-                f"the store holds {self._size >> 20} MiB, its budget store.max_bytes is {self.max_bytes >> 20} MiB"
+                f"the store holds {self._size / 2**20:.1f} MiB, and store.max_bytes is {self.max_bytes / 2**20:.1f} MiB: "
+                "raise it, or shorten late.window or store.retention"
             )
         return self._writer.submit_item(self._append, (chunks, endings, read))
 
