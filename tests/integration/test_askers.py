@@ -244,7 +244,7 @@ async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
 
 async def test_a_link_has_the_port_that_the_system_chose(tmp_path: Path) -> None:
     server = dict.fromkeys(("grpc", "http", "health"), "127.0.0.1:0")
-    settings = {"server": server, "store": {"path": str(tmp_path)}, "close": {"quiet": 0.5}}
+    settings = {"server": server, "store": {"path": str(tmp_path)}, "close": {"quiet": "500ms"}}
     collector = Collector(Config.model_validate(settings), {})
     http = f"http://{(await collector.start()).http}"
     try:
