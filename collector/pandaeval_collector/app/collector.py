@@ -146,11 +146,11 @@ class Collector:
             reader.start()
             self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
-        reader = self._reader(store, pipeline, line, judge)
-        routes = shown(reader, hosts, config.ui.enabled)
+        asked = self._reader(store, pipeline, line, judge)
+        routes = shown(asked, hosts, config.ui.enabled)
         grpc, http = await self._open_doors(pipeline, watching, grpc, http, routes)
-        reader.reached_at(str(http))
-        looking = Every(_LOOK_S, reader.look, "pandaeval-reader", grace=0.0)
+        asked.reached_at(str(http))
+        looking = Every(_LOOK_S, asked.look, "pandaeval-reader", grace=0.0)
         self._parts.push_async_callback(looking.stop)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
