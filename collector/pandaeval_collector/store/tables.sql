@@ -188,7 +188,7 @@ CREATE TABLE labels (kind TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind,
 
 -- What is to be judged: one job per (trace, judged metric), under the id of the result to be. `trace` is the number of
 -- the trace (0: it is gone); `jobs_by_id` is asked once per block of 4096 numbers. `state`: due, leased, done, dead or
--- cancelled, or parked while another collector may do it.
+-- cancelled, or parked while another collector may do it. `ended_at`: end of the job, else of its last try.
 CREATE TABLE jobs (
     no INTEGER PRIMARY KEY,
     id TEXT NOT NULL,

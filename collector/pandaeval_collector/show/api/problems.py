@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -21,6 +22,14 @@ from pandaeval_collector.store.connection import TooSlowError
 
 NO_TRACE = "no scored agent trace has this ID; it may still be open, or already deleted"
 NO_SESSION = "no session with a scored trace has this ID"
+
+
+TRACE_ID = "^[0-9a-fA-F]{32}$"
+_PATTERNS = {
+    PAIR: "write key=value, such as service.version=1.4",
+    TRACE_ID: "write the whole ID of a trace, 32 hexadecimal digits",
+}
+"""The errors of texts that do not match a pattern."""
 
 
 class ProblemBody(BaseModel):
@@ -50,11 +59,10 @@ WRITES: dict[int | str, dict[str, Any]] = {
 """The further errors of every operation that changes something."""
 
 
-def _told(fault: Any) -> str:
-    place, what = ".".join(map(str, fault["loc"][1:])), fault["msg"]
-    if fault.get("ctx", {}).get("pattern") == PAIR:
-        what = "write key=value, such as service.version=1.4"
-    return f"{place}: {what}"
+def told_fault(loc: Sequence[int | str], fault: Any) -> str:
+    """Return a fault of a parameter as pydantic found it, in plain words."""
+    what = re.sub(r"^\w+ should ", "must ", fault["msg"])
+    return f"{'.'.join(map(str, loc))}: {_PATTERNS.get(fault.get('ctx', {}).get('pattern'), what)}"
 
 
 @contextmanager
@@ -96,7 +104,8 @@ def answer_problems(app: FastAPI) -> None:
             case TooSlowError():
                 return refusal(503, str(error), {"retry-after": "10"})
             case RequestValidationError():
-                return refusal(422, one_printable_line("; ".join(map(_told, error.errors())))[:2000])
+                faults = "; ".join(told_fault(each["loc"][1:], each) for each in error.errors())
+                return refusal(422, one_printable_line(faults)[:2000])
         what = f"the store cannot be read now ({one_printable_line(str(error))}); see /readyz and the log"
         return refusal(503, what, {"retry-after": "10"})
 
