@@ -232,6 +232,23 @@ def test_exit_code_junit_and_summary_of_a_failing_case_agree(
     assert ("(--no-fail: this does not fail the run)" in errors) == (options != ())
 
 
+@pytest.mark.parametrize(
+    ("kind", "options", "code"), [("regression", (), 1), ("regression", ("--no-fail",), 0), ("capability", (), 0)]
+)
+def test_a_regression_case_with_an_unscored_grader_is_no_success(
+    folder: Path, kind: str, options: Sequence[str], code: int
+) -> None:
+    (folder / "silent.py").write_text("def answer(message, context):\n    return 'done'\n")
+    graders = "expected_tools: [{tool_name: refund_order}], output_format: {type: text}"
+    _suite(folder, f"{{id: silent, kind: {kind}, inputs: {{task: Refund order 17}}, {graders}}}")
+    ended, _, errors = _run(folder, "--agent", "silent:answer", "--metrics", "trial_correct", *options)
+    assert ended == code, errors
+    assert _failures(folder) == code
+    cause = "none of 1 trial is correct, and a grader has no score: tool_correctness: the agent sent no spans"
+    assert (f"failed: case silent: {cause}" in errors) == bool(code)
+    assert ("(--no-fail: this does not fail the run)" in errors) == (options != ())
+
+
 def test_a_run_without_a_successful_attempt_fails_even_with_no_fail(folder: Path) -> None:
     _suite(folder, "{id: crash, kind: capability, inputs: {task: crash}, forbidden_tools: ['delete_*']}")
     code, _, errors = _run(folder, "--agent", "shop:answer", "--metrics", "trial_correct", "--no-fail")

@@ -68,8 +68,10 @@ def test_a_session_is_deleted_and_late_spans_are_refused(collector: CollectorPro
     assert traces(collector) == stays
     data = b"".join(file.read_bytes() for file in collector.folder.rglob("pandaeval.db*"))
     assert session.encode() not in data
-    again = delete(collector, "--session", session, "--yes")
-    assert "no stored data match" in again.output
+    again = delete(collector, "--session", session)
+    assert (again.exit_code, again.output) == (0, "no stored data match\n")
+    wrong = delete(collector, "--trace", "zz")
+    assert (wrong.exit_code, wrong.output) == (2, "trace: write the whole ID of a trace, 32 hexadecimal digits\n")
 
 
 def test_a_start_completes_a_deletion_that_a_kill_interrupted(collector: CollectorProcess) -> None:

@@ -217,6 +217,12 @@ def test_an_incident_that_is_resolved_or_muted_is_not_among_the_open_ones(
     assert "Muted by kim: OPS-12, until Monday" in page.text(".about details")
 
 
+@pytest.mark.parametrize("address", ["#/sessions/table-for-four", "#/nothing", "#/constructor"])
+def test_an_unknown_address_has_a_plain_sentence(page: Page, collector: CollectorProcess, address: str) -> None:
+    page.visit(f"{collector.http}/{address}")
+    assert page.text() == "There is no page at this address. Overview"
+
+
 def test_two_traces_are_ticked_in_a_list_and_compared_step_by_step(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/#/traces?agent=table_booking")
     assert page.count(".ticks") == 0
@@ -401,3 +407,30 @@ def test_a_session_is_scored_again_when_it_was_said_what_it_takes(page: Page, co
     page.wait("/done, 1 of 1 trace/.test(document.querySelector('.again').innerText)")
     [run] = httpx.get(f"{collector.http}/api/v1/runs", timeout=60).json()["items"]
     assert (run["metrics"], run["filters"]["session"]) == (["trace.grounding"], "table-for-four")
+
+
+def test_an_incident_that_came_back_names_who_resolved_it_and_its_first_state(
+    page: Page, collector: CollectorProcess
+) -> None:
+    [incident] = [
+        each
+        for each in httpx.get(f"{collector.http}/api/v1/incidents", timeout=60.0).json()["incidents"]
+        if "made_up_value" in each["label"]
+    ]
+    said = {"ids": incident["ids"], "state": "resolved", "by": "kim", "note": "fixed in 1.2"}
+    assert httpx.post(f"{collector.http}/api/v1/incidents/state", json=said, timeout=60.0).is_success
+    again = booking("back-again")
+    for span in again.resource_spans[0].scope_spans[0].spans:  # after the state
+        span.start_time_unix_nano += 5_000_000_000
+        span.end_time_unix_nano += 5_000_000_000
+    post(collector.http, again)
+    collector.until(lambda: "back-again" in _sessions(collector), "failed again")
+    collector.until(collector.at_rest, "at rest")
+    page.visit(f"{collector.http}/#/failures?group={incident['id']}")
+    status = page.text(".triage [role=status]")
+    assert status.startswith("resolved by kim at ")
+    assert "; came back at " in status
+    assert page.count(".triage [aria-pressed=true]") == 0, "nobody set a state since"
+    assert page.run("document.getElementById('note').value") == ""
+    page.run("document.querySelector('.about details summary').click()")
+    assert "Resolved by kim: fixed in 1.2" in page.text(".about details")

@@ -192,6 +192,24 @@ def test_the_rate_that_labels_correct_comes_first(page: Page, collector: Collect
     assert "79 % from 60 labels" in page.text(".trust")
 
 
+@pytest.mark.parametrize("width", [390, 1280, 1440])
+def test_the_longest_verdict_stays_in_its_chip_and_leaves_the_title_room(
+    page: Page, collector: CollectorProcess, width: int
+) -> None:
+    page.resize(width, 1000)
+    page.visit(f"{collector.http}/#/sessions")
+    page.wait("document.querySelectorAll('.verdict .name').length > 0")
+    rows = page.run("""[...document.querySelectorAll('.row.unit')].flatMap((row) => {
+      const names = [...row.querySelectorAll('.verdict .chip > *')].map((each) => each.getBoundingClientRect().right);
+      const chip = row.querySelector('.verdict .chip'), title = row.querySelector('.title');
+      return row.innerText.includes('Claimed success after a failed call')
+        ? [[Math.max(...names) - chip.getBoundingClientRect().right, title.getBoundingClientRect().width]] : [];
+    })""")
+    page.resize(1280, 1000)
+    assert rows
+    assert all(over <= 0 and title >= 120 for over, title in rows), rows
+
+
 def test_each_number_on_each_page_leads_to_as_many_rows(page: Page, collector: CollectorProcess) -> None:
     _triage(collector)
     links = walked(page, collector.http)

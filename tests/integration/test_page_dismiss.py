@@ -123,6 +123,22 @@ def test_the_command_dismisses_a_finding_and_takes_it_back(collector: CollectorP
     assert "no failed result" in _dismiss(collector, "tool_loop", "--trace", TRACE, code=2)
 
 
+def test_a_dismissed_loop_marks_no_step(page: Page, collector: CollectorProcess, tmp_path: Path) -> None:
+    send(collector, recent([LOOP], tmp_path))
+    collector.until(lambda: [*_turns(collector)], "scored")
+    [trace_id] = {turn["trace_id"] for turn in _turns(collector)}
+    failed = [each for each in _api(collector, f"/traces/{trace_id}")["results"] if each["success"] is False]
+    page.visit(f"{collector.http}/#/trace/{trace_id}")
+    assert "first wrong step" in page.text("main").lower()
+    assert "↻" in page.text("main")
+    for each in failed:
+        unit = f"{trace_id}:{each['span_id']}" if each["level"] == "turn" else trace_id
+        assert _dismiss(collector, each["metric"], "--trace", unit) == "dismissed\n"
+    page.visit(f"{collector.http}/#/trace/{trace_id}")
+    assert "first wrong step" not in page.text("main").lower()
+    assert "↻" not in page.text("main")
+
+
 def _dismiss(collector: CollectorProcess, *words: str, code: int = 0) -> str:
     done = CliRunner().invoke(app, ["labels", "dismiss", *words, "--url", collector.http])
     assert done.exit_code == code, done.output

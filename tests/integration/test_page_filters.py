@@ -70,7 +70,7 @@ def test_a_chosen_version_stays_beside_another_attribute(page: Page, address: st
         ("traces", "attribute=gold", "attribute", "write key=value, such as service.version=1.4"),
         ("traces", "agent=desc", "agent", "there is no desc; did you mean desk?"),
         ("failures", "environment=env-3", "environment", "there is no env-3"),
-        ("sessions", "min_seconds=-1", "min_seconds", "Input should be greater than or equal to 0"),
+        ("sessions", "min_seconds=-1", "min_seconds", "must be greater than or equal to 0"),
         ("agents", "metric=tool_lop", "metric", "tool_lop: unknown metric; did you mean tool_loop?"),
         ("", "service=shopp", "service", "there is no shopp; did you mean shop?"),
     ],

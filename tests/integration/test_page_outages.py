@@ -33,7 +33,8 @@ def test_every_page_names_a_judge_and_a_sink_that_are_down(tmp_path: Path) -> No
         running.until(lambda: _overview(running)["sinks_down"] == ["otlp"], "the sink is down")
         running.until(lambda: _overview(running)["judge_error"] is not None, "the judge is down")
         page.visit(f"{running.http}/#/agents")
-        assert "The judge does not answer." in page.text(".outage")
+        assert "The judge openai/gpt-4o-mini does not answer." in page.text(".outage")
+        assert "Error: " not in page.text(".outage"), "no names of exceptions"
         assert "The exporter otlp cannot deliver." in page.text(".outage")
         page.visit(f"{running.http}/#/")
         assert page.count(".outage") == 1

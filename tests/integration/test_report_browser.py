@@ -78,6 +78,12 @@ def test_the_first_page_says_what_where_on_what_grounds_and_what_is_missing(page
     page.wait("document.querySelector('.fall') !== null")
 
 
+@pytest.mark.parametrize("address", ["#/sessions", "#/s/9999", "#/traces/1"])
+def test_an_unknown_address_has_a_plain_sentence(page: Page, demo: Path, address: str) -> None:
+    page.open(demo, address)
+    assert page.text() == "There is no page at this address. Overview"
+
+
 def test_a_score_without_a_judge_is_said_in_words_and_not_praised(page: Page, tmp_path: Path) -> None:
     made = replace(trace(), session_id="s1")
     said = Score(1.0, "because", {"basis": "inline"}, label="no_problem_found", coverage=0.5)

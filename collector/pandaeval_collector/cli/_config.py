@@ -6,7 +6,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -106,7 +106,7 @@ def opened_folder(
     """Open the store of a data directory. Raises ``UserError``."""
     file = folder / FILE_NAME
     if not file.is_file():
-        raise UserError(f"no store in {folder} (store.path or PANDAEVAL_DATA); `pandaeval collector` creates one")
+        raise no_store(folder)
     connection = connect(file, durability, read_only)
     try:
         yield connection
@@ -115,6 +115,16 @@ def opened_folder(
         raise UserError(f"{file}: {error}{cure}") from error
     finally:
         connection.close()
+
+
+def no_store(folder: Path) -> UserError:
+    """Return the error of a directory without a store. It names the data directory of a running collector."""
+    from pandaeval_collector.cli._run_place import data_directory  # imports a client that few commands need
+
+    said = f"no store in {folder} (store.path or PANDAEVAL_DATA); `pandaeval collector` creates one"
+    with suppress(UserError, LookupError, TypeError):
+        said += f"; a collector runs: add --store {data_directory()}"
+    return UserError(said)
 
 
 def start_problems(config: Config) -> Iterator[Problem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,9 +12,12 @@ from typing import Annotated, Any, Self
 
 import typer
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
+from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.cli._options import declared
 from pandaeval_collector.show.api.client import Asker
+from pandaeval_collector.store.connection import FILE_NAME
 
 _ADDRESS = "Address of the collector; default: port 4328 of this machine."
 Url = Annotated[str, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", show_default=False, help=_ADDRESS)]
@@ -66,6 +70,16 @@ class ApiClient:
 
 def over_http(url: str) -> ApiClient:
     return ApiClient(Asker.over_http(url))
+
+
+def data_directory(url: str = "") -> Path:
+    """Return the data directory of a running collector. Raises ``UserError`` if it is not on this machine."""
+    url = url or os.environ.get("PANDAEVAL_URL", URL)
+    with over_http(url) as api:
+        data = api.get("/overview")["data"]
+    if data is None or not (Path(data) / FILE_NAME).is_file():
+        raise UserError(f"--url {url}: its data directory {one_printable_line(str(data))} is not on this machine")
+    return Path(data)
 
 
 def at_collector(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from datetime import datetime
+from datetime import date
 from typing import Annotated
 
 import typer
@@ -18,10 +18,7 @@ def delete(
     user: Annotated[str, typer.Option(metavar="ID", help="Delete the traces and sessions of this user.")] = "",
     session: Annotated[str, typer.Option(metavar="ID", help="Delete this session and its traces.")] = "",
     trace: Annotated[str, typer.Option(metavar="ID", help="Delete this trace: 32 hexadecimal digits.")] = "",
-    before: Annotated[
-        datetime | None,
-        typer.Option(metavar="DAY", formats=["%Y-%m-%d"], help="Delete runs that began before this day (UTC)."),
-    ] = None,
+    before: Annotated[str, typer.Option(metavar="DAY", help="Delete runs that began before this day (UTC).")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before deleting.")] = False,
     *,
     api: ApiClient,
@@ -30,8 +27,7 @@ def delete(
 
     The command works at a running collector, and asks first. Give one of --user, --session, --trace and --before.
     """
-    day = before.date().isoformat() if before else ""
-    given = {"user": user, "session": session, "trace": trace, "before": day}
+    given = {"user": user, "session": session, "trace": trace, "before": before and _day(before)}
     chosen = {name: value for name, value in given.items() if value}
     if len(chosen) != 1:
         raise UserError("give exactly one of --user, --session, --trace and --before")
@@ -42,6 +38,7 @@ def delete(
                 typer.echo(f"{number:>8} {name.replace('_', ' ')}")
         if not any(found["rows"].values()):
             typer.echo("no stored data match")
+            return
         if found["sinks"]:
             names = one_printable_line(", ".join(found["sinks"]))
             typer.echo(f"not deleted, may hold copies: {names}", err=True)
@@ -50,6 +47,13 @@ def delete(
             return
         done = api.post("/delete", {**chosen, "by": getpass.getuser()})
     typer.echo("deleted" if done["complete"] else "deletion has begun; the collector completes it", err=True)
+
+
+def _day(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError as error:
+        raise UserError(f"--before {text}: write a day, such as 2026-01-31") from error
 
 
 def _confirmed() -> bool:

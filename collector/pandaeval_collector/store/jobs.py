@@ -46,9 +46,10 @@ class Jobs(StoreTable):
     ) -> None:
         """Make a leased job due at ``due_at``. ``free``: the attempt does not count."""
         connection.execute(
-            f"""UPDATE jobs SET state = 'due', due_at = ?, error = ?, crashes = crashes + ?, attempts = attempts - ?
+            f"""UPDATE jobs SET state = 'due', due_at = ?, error = ?, ended_at = ?, crashes = crashes + ?,
+                attempts = attempts - ?
                 WHERE {_BY_ID} AND state = 'leased'""",  # noqa: S608
-            (due_at, error[:500], crashed, free, _blocks(connection), job_id),
+            (due_at, error[:500], self._clock.calendar(), crashed, free, _blocks(connection), job_id),
         )
 
     @written
@@ -65,9 +66,11 @@ class Jobs(StoreTable):
         return int(self._row("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')")[0])
 
     def last_error(self) -> str | None:
-        """Return an error of the waiting jobs whose last try failed, else ``None``."""
-        query = "SELECT max(error) FROM jobs WHERE state IN ('due', 'leased')"
-        return self._row(query)[0] or None
+        """Return the newest error of the waiting jobs whose last try failed, else ``None``."""
+        query = """SELECT error FROM jobs WHERE state IN ('due', 'leased') AND error <> ''
+                   ORDER BY ended_at DESC LIMIT 1"""
+        row = self._row(query)
+        return row[0] if row else None
 
     def pending_in(self, session_ids: Iterable[str]) -> set[str]:
         """Return the sessions with unjudged traces, in any collector."""

@@ -47,12 +47,16 @@ class People(StoreTable):
         return bool(self._row("SELECT EXISTS (SELECT 1 FROM people_labels)")[0])
 
 
-def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
-    """Return whether the verdict's trace, or a trace of its session, was decided."""
+def is_known(connection: sqlite3.Connection, label: HumanLabel) -> bool:
+    """Return whether the verdict's run was judged, labelled or decided."""
     of_session = label.metric.startswith("session.")
     table, key = ("sessions", "session_id") if of_session else ("traces", "trace_id")
     id_ = label.unit if of_session else bytes.fromhex(label.unit.partition(":")[0])
-    found = connection.execute(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {key} = ?)", (id_,))  # noqa: S608
+    found = connection.execute(
+        f"""SELECT EXISTS (SELECT 1 FROM judged WHERE unit = ?1) OR EXISTS (SELECT 1 FROM people_labels WHERE unit = ?1)
+            OR EXISTS (SELECT 1 FROM {table} WHERE {key} = ?2)""",  # noqa: S608
+        (label.unit, id_),
+    )
     return bool(found.fetchone()[0])
 
 

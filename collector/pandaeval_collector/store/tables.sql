@@ -149,12 +149,13 @@ CREATE TABLE failure_groups (
 CREATE INDEX failure_groups_by_time ON failure_groups (last_at);
 
 -- What people say of incidents, by the id of a group of failures, or of a cause that has none; the newest row stands.
+-- The key is first: else SQLite 3.40's check of the file finds NULL values that are not there.
 CREATE TABLE incident_states (
     id TEXT NOT NULL,
+    at INTEGER NOT NULL,
     state TEXT NOT NULL,
     note TEXT NOT NULL,
     person TEXT NOT NULL,
-    at INTEGER NOT NULL,
     PRIMARY KEY (id, at)
 ) WITHOUT ROWID;
 
@@ -187,7 +188,7 @@ CREATE TABLE labels (kind TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind,
 
 -- What is to be judged: one job per (trace, judged metric), under the id of the result to be. `trace` is the number of
 -- the trace (0: it is gone); `jobs_by_id` is asked once per block of 4096 numbers. `state`: due, leased, done, dead or
--- cancelled, or parked while another collector may do it.
+-- cancelled, or parked while another collector may do it. `ended_at`: end of the job, else of its last try.
 CREATE TABLE jobs (
     no INTEGER PRIMARY KEY,
     id TEXT NOT NULL,

@@ -46,7 +46,7 @@ class TriageTable(StoreTable):
     def mark(self, connection: sqlite3.Connection, ids: Collection[str], triage: Triage) -> None:
         """Set the state of these incidents. ``new`` keeps the note."""
         connection.executemany(
-            "INSERT OR REPLACE INTO incident_states VALUES (?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO incident_states (id, state, note, person, at) VALUES (?, ?, ?, ?, ?)",
             [(id_, *astuple(triage)[:-1]) for id_ in ids],
         )
         connection.execute(

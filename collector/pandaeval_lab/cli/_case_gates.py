@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.cli._output import many
 from pandaeval_lab.cli._gates import GateOutcome
-from pandaeval_lab.report.layers import LayerReport
+from pandaeval_lab.report.layers import LayerReport, TrialCount
 
 if TYPE_CHECKING:  # `evaluate` must not import gRPC
     from pandaeval_lab.running.attempts import Attempted
@@ -20,13 +20,15 @@ ATTEMPTS = "attempts"
 """Key of the gate that fails if no attempt ran to its end."""
 _REASON = 200
 _OVERRIDDEN = " (--no-fail: this does not fail the run)"
+_REPORTED = " (only configured gates fail evaluate, such as metrics.thresholds: {trial.trial_correct: 1})"
 
 
 @dataclass(frozen=True, slots=True)
 class CaseGates:
     """The rules of ``pandaeval cases run`` for its exit code.
 
-    - A regression case or scenario fails the run if most of its trials are not correct.
+    - A regression case or scenario fails the run if most of its trials are not correct, or if none is correct and a
+      grader has no score.
     - A capability case fails the run only by a threshold or the baseline.
     - If every attempt ended with an error, the run fails.
 
@@ -38,13 +40,30 @@ class CaseGates:
 
     def outcomes(self, report: LayerReport) -> Iterator[GateOutcome]:
         """Yield failing cases, worst first, and an outcome if no attempt finished."""
-        for case, count in report.cases().items():
-            if not count.fails:
-                continue
-            wrong = f"{count.correct[False]} of {many(count.trials, 'trial')} not correct"
-            text = f"case {case}: {wrong}: {excerpt(count.failed, _REASON)}"
-            yield GateOutcome(CASE + case, self.no_fail, text + _OVERRIDDEN * self.no_fail)
+        for gate in failing_cases(report):
+            text = gate.text + _OVERRIDDEN * self.no_fail
+            yield replace(gate, passed=self.no_fail, text=text)
         errors = [attempt.error or attempt.spoilt for attempt in self.attempts if attempt.has_ended]
         if errors and all(errors):
             problem = f"none of {many(len(errors), 'attempt')} ran to its end: {excerpt(errors[0], _REASON)}"
             yield GateOutcome(ATTEMPTS, False, problem)
+
+
+def failing_cases(report: LayerReport) -> Iterator[GateOutcome]:
+    """Yield regression cases and scenarios that fail, worst first."""
+    for case, count in report.cases().items():
+        if count.fails:
+            yield GateOutcome(CASE + case, False, f"case {case}: {_problem(count)}")
+
+
+def reported_cases(report: LayerReport) -> Iterator[GateOutcome]:
+    """Yield a notice for each failing case, because the exit code of ``evaluate`` is of configured gates only."""
+    for gate in failing_cases(report):
+        yield replace(gate, passed=True, text=gate.text + _REPORTED)
+
+
+def _problem(count: TrialCount) -> str:
+    trials = many(count.trials, "trial")
+    if 2 * count.correct[False] > count.trials:
+        return f"{count.correct[False]} of {trials} not correct: {excerpt(count.failed, _REASON)}"
+    return f"none of {trials} is correct, and a grader has no score: {excerpt(count.unscored, _REASON)}"

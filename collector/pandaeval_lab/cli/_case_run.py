@@ -104,8 +104,8 @@ def run(options: CaseRunOptions) -> None:
     collector for the spans. If the agent is an address, it listens on server.grpc and server.http (4327, 4328).
     Ctrl-C grades the finished attempts.
 
-    Exit code 1: a regression case or a scenario fails most of its trials, a gate fails, or no attempt finishes. Exit
-    code 2: no attempt can be graded.
+    Exit code 1: a regression case or a scenario fails most of its trials or has only unscored ones, a gate fails, or no
+    attempt finishes. Exit code 2: no attempt can be graded.
     """
     if options.watch:
         watch(options.files, options.output)

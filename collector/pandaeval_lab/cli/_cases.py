@@ -21,7 +21,7 @@ from pandaeval_lab.cases.graders import doubts, some
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
-from pandaeval_lab.cli._case_gates import CaseGates
+from pandaeval_lab.cli._case_gates import CaseGates, reported_cases
 from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.cli._summary import Summary
@@ -67,14 +67,16 @@ class CaseStage(Stage):
         return graded(files, grader, self._matcher, judge)
 
     def gates(self, summary: Summary) -> Iterable[GateOutcome]:
-        return [] if self._gates is None else [*self._gates.outcomes(self._report)]
+        return reported_cases(self._report) if self._gates is None else self._gates.outcomes(self._report)
 
     def counts(self) -> Mapping[str, TrialCount]:
         """Return the trial counts by case."""
         return self._report.cases()
 
     def tests(self) -> Mapping[str, Sequence[Element]]:
-        return junit_suites(self._report, self._gates is not None and self._gates.no_fail)
+        if self._gates is None:
+            return junit_suites(self._report)
+        return junit_suites(self._report, self._gates.no_fail, with_unscored=True)
 
     def about(self) -> Mapping[str, Any]:
         return {"cases": self._report.brief()}

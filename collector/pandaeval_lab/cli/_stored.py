@@ -7,12 +7,9 @@ from typing import Annotated
 
 import typer
 
-from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
-from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.cli._config import StoreFolder
-from pandaeval_collector.cli._run_place import over_http
-from pandaeval_collector.store.connection import FILE_NAME
+from pandaeval_collector.cli._run_place import data_directory
 
 _URL = "Read the data directory of this running collector (server.http)."
 _Url = Annotated[str | None, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", help=_URL)]
@@ -20,13 +17,7 @@ _Url = Annotated[str | None, typer.Option(metavar="URL", envvar="PANDAEVAL_URL",
 
 def folder_of(store: Path | None = None, url: str | None = None) -> Path | None:
     """Return the data directory of the options; ``None`` for the configured directory."""
-    if store is not None or url is None:
-        return store
-    with over_http(url) as api:
-        data = api.get("/overview")["data"]
-    if data is None or not (Path(data) / FILE_NAME).is_file():
-        raise UserError(f"--url {url}: its data directory {one_printable_line(str(data))} is not on this machine")
-    return Path(data)
+    return store if store is not None or url is None else data_directory(url)
 
 
 stored = in_place_of("store", {"store": (StoreFolder, None), "url": (_Url, None)}, folder_of)

@@ -110,7 +110,7 @@ def evaluate(options: EvaluateOptions) -> None:
     time=FROM..TO (RFC 3339 or a day in UTC). All keys must match; of a repeated key, any value.
 
     Exit code 1: a threshold is missed, a failure is too severe (gates.*), or trials do worse than the baseline. Exit
-    code 2: an input is unusable.
+    code 2: an input is unusable. A failing case is a notice; set a threshold for trial.trial_correct to fail for it.
     """
     Evaluation(options).run()
 

@@ -95,14 +95,7 @@ def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], ski
 
 
 def unheard_of(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -> list[HumanLabel]:
-    noted = (
-        "SELECT EXISTS (SELECT 1 FROM judged WHERE unit = ?1) OR EXISTS (SELECT 1 FROM people_labels WHERE unit = ?1)"
-    )
-    return [
-        each
-        for each in labels
-        if not connection.execute(noted, (each.unit,)).fetchone()[0] and not people.is_decided(connection, each)
-    ]
+    return [each for each in labels if not people.is_known(connection, each)]
 
 
 @labels.command("next")

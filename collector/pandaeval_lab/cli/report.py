@@ -15,7 +15,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import StoreConfig, StoreFolder, given as given_store
+from pandaeval_collector.cli._config import StoreConfig, given as given_store, no_store
 from pandaeval_collector.cli._options import output_option
 from pandaeval_collector.cli._output import console, progress
 from pandaeval_collector.config import Config
@@ -28,13 +28,10 @@ from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli._formats import default_file
 from pandaeval_lab.cli._inputs import READ_LIMIT_S
 from pandaeval_lab.cli._names import config_with_trials
+from pandaeval_lab.cli._stored import stored
 from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.report.page import ReportOrigin, write_report
 
-_NO_STORE = (
-    "no store in {folder} (store.path or PANDAEVAL_DATA). Start `pandaeval collector`, and send traces to it "
-    "(docs/start/python.md). For files, use `pandaeval evaluate FILE --format html`."
-)
 _NO_TRACE = (
     "{path} has no scored agent trace yet. Send OTLP to a running `pandaeval collector` (gRPC {grpc}, HTTP {http}; "
     "docs/start/python.md). Traces are scored a few seconds after their root span ends."
@@ -42,11 +39,12 @@ _NO_TRACE = (
 
 
 @given.filtered()
+@stored
 def report(
     filters: dict[str, Any],
     output: Annotated[Path | None, output_option("Write the report to this file; default: see above.")] = None,
     config: StoreConfig = None,
-    store: StoreFolder = None,
+    store: Path | None = None,
 ) -> None:
     """Write the stored results of a collector as an HTML report.
 
@@ -60,7 +58,7 @@ def report(
     times = {name: datetime.fromisoformat(time) for name, time in given.api_times(filters).items()}
     folder = Path(settings.store.path)
     if not (folder / FILE_NAME).is_file():
-        raise UserError(_NO_STORE.format(folder=folder))
+        raise no_store(folder)
     output = output or default_file(sys.stdout.isatty())
     try:
         with (

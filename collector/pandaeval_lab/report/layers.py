@@ -56,6 +56,7 @@ class TrialCount:
     """Trial counts of a case or kind.
 
     ``correct``: also undetermined (``None``). ``broke``: by layer. ``failed``: reason of the first incorrect trial.
+    ``unscored``: reason of the first trial in which a declared grader has no score.
     """
 
     kind: str = ""
@@ -63,6 +64,7 @@ class TrialCount:
     broke: Counter[str] = field(default_factory=Counter)
     states: dict[str, Counter[str]] = field(default_factory=lambda: {layer: Counter() for layer in LAYERS})
     failed: str = ""
+    unscored: str = ""
     first: str = ""
 
     def add(self, row: Row) -> None:
@@ -70,6 +72,8 @@ class TrialCount:
             self.first = row["reason"]
         if row["correct"] is False:
             self.failed = self.failed or row["reason"]
+        if _is_unscored(row):
+            self.unscored = self.unscored or row["reason"]
         self.correct[row["correct"]] += 1
         if row["broke"] is not None:
             self.broke[row["broke"]] += 1
@@ -82,8 +86,12 @@ class TrialCount:
 
     @property
     def fails(self) -> bool:
-        """Whether the case fails a run: most trials are not correct, and it is no capability case."""
-        return self.kind != CAPABILITY and 2 * self.correct[False] > self.trials
+        """Whether the case fails a run: most trials are not correct, and it is no capability case.
+
+        It also fails if no trial is correct and a declared grader has no score.
+        """
+        without_success = bool(self.unscored) and not self.correct[True]
+        return self.kind != CAPABILITY and (2 * self.correct[False] > self.trials or without_success)
 
     def brief(self, name: str) -> dict[str, Any]:
         def state(layer: str) -> str:
@@ -172,6 +180,11 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
     }
 
 
+def _is_unscored(row: Row) -> bool:
+    """Return whether a trial has no verdict because a declared grader has no score."""
+    return row["correct"] is None and any(each["gates"] and each["success"] is None for each in row["graders"])
+
+
 def _state(graders: Sequence[Row]) -> str:
     compared = [
         each["success"]
@@ -183,20 +196,21 @@ def _state(graders: Sequence[Row]) -> str:
     return "fail" if False in compared else "unscored" if None in compared else "pass"
 
 
-def junit_suites(report: LayerReport, no_fail: bool = False) -> dict[str, list[Element]]:
+def junit_suites(report: LayerReport, no_fail: bool = False, with_unscored: bool = False) -> dict[str, list[Element]]:
     """Return JUnit suites with a test case per trial, by kind.
 
     An incorrect trial is a failure only if its case fails the run; otherwise it is skipped. ``no_fail``: no trial is a
-    failure.
+    failure. ``with_unscored``: an unscored trial is a failure too if its case fails the run.
     """
     suites: dict[str, list[Element]] = {kind: [] for kind in report.kinds}
     for case, count in report.cases().items():
         rows = report.trials(case)
-        suites[count.kind] += [_test_case(case, count.kind, row, count.fails and not no_fail) for row in rows]
+        fails = count.fails and not no_fail
+        suites[count.kind] += [_test_case(case, count.kind, row, fails, fails and with_unscored) for row in rows]
     return suites
 
 
-def _test_case(name: str, kind: str, row: Row, fails: bool) -> Element:
+def _test_case(name: str, kind: str, row: Row, fails: bool, fails_unscored: bool) -> Element:
     shown, place = for_xml(f"{name} [{row['trial']}]"), for_xml(f"pandaeval.{kind}.{name}")
     case = Element("testcase", classname=place, name=shown, time="0")
     properties = SubElement(case, "properties")
@@ -211,6 +225,8 @@ def _test_case(name: str, kind: str, row: Row, fails: bool) -> Element:
         lines = [f"{each['layer']}: {each['metric']} {each['score']:.4f}: {each['reason']}" for each in failed]
         failure = SubElement(case, "failure", type=row["broke"] or "trial", message=why)
         failure.text = for_xml("\n".join(lines))
+    elif fails_unscored and _is_unscored(row):
+        SubElement(case, "failure", type="unscored", message=why)
     elif row["correct"] is None:
         SubElement(case, "skipped", message=why or "no grader could tell")
     if row["mock_calls"]:

@@ -52,6 +52,7 @@ MISTAKES = {
     "sessions --url 127.0.0.1": "'127.0.0.1' is not the address of a collector: write http://HOST:PORT",
     "failures --severity grave": "'grave' is not one of 'low', 'medium', 'high', 'critical'; see `pandaeval",
     f"runs show abc {AWAY}": NOBODY,
+    "delete --before yesterday": "--before yesterday: write a day, such as 2026-01-31",
     "jobs retry --store empty": NO_STORE,
     "traces list --limit 0": "Input should be greater than or equal to 1; see `pandaeval traces list -h`",
     "report --since soon": "--since soon: write a time (RFC 3339) or an age such as 7d or 2h",

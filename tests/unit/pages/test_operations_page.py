@@ -61,6 +61,16 @@ def test_no_section_is_left_of_an_alert_that_is_gone() -> None:
     assert set(re.findall(r"<h2 id=([\w-]+)>", runbook_page())) == anchors
 
 
+def test_the_runbook_has_a_heading_a_list_of_its_alerts_and_a_link_to_the_page() -> None:
+    page = runbook_page()
+    anchors = re.findall(r"<h2 id=([\w-]+)>", page)
+    assert re.findall(r"<li><a href=#([\w-]+)>", page) == anchors
+    assert "<a href=./>" in page
+    assert "<h1>Runbook</h1>" in page
+    assert "set the incident to <i>known</i> or <i>resolved</i>" in page
+    assert "*" not in re.sub(r"<style>.*?</style>|<code>.*?</code>", "", page)
+
+
 def test_keys_that_it_names_exist() -> None:
     sections = {path[0] for path in keys()}
     named = {

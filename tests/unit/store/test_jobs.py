@@ -278,6 +278,14 @@ class TestLeases:
         store.jobs.put_back("a", 0.0).result()
         assert store.jobs.last_error() is None
 
+    def test_the_last_error_is_the_newest(self, store: Store) -> None:
+        for id_ in "ab":
+            _add(store, _job(id_))
+        store.jobs.lease(store.clock.running() + 1, 2).result()
+        store.jobs.put_back("a", 0.0, "the key is not set").result()
+        store.jobs.put_back("b", 0.0, "connection refused").result()
+        assert store.jobs.last_error() == "connection refused"
+
     def test_only_a_lease_is_put_back(self, store: Store) -> None:
         _add(store, _job())
         due = store.jobs.next_due()

@@ -176,7 +176,7 @@ def test_a_verdict_is_about_what_was_decided(store: Store) -> None:
     store.commit(WriteSet(traces=[trace], touched={"chat"})).result()
     session = replace(GOOD, unit="chat", metric="session.task_completion")
     asked = [GOOD, replace(GOOD, unit=unit(2)), session, replace(session, unit="other"), replace(session, unit=unit(1))]
-    assert [people.is_decided(store.reads.connection(), each) for each in asked] == [True, False, True, False, False]
+    assert [people.is_known(store.reads.connection(), each) for each in asked] == [True, False, True, False, False]
 
 
 def test_verdicts_about_runs_that_nobody_heard_of(store: Store) -> None:

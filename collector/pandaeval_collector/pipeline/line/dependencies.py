@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -17,6 +17,7 @@ from pandaeval_collector.analysis.rules.grounding.before import before
 from pandaeval_collector.base.result import DISMISSED, Result, Unit, cut
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
+from pandaeval_collector.pipeline.line.dismissals import ORIGINAL, kept
 from pandaeval_collector.pipeline.line.facts import SignalFacts
 from pandaeval_collector.pipeline.line.members import (
     Member,
@@ -234,6 +235,24 @@ def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) ->
     return found
 
 
+def blamed_by_person(store: StoreReader, evaluator: Evaluator, finding: Result) -> list[Result]:
+    """Explain a trace's failures again after a person dismissed ``finding``, or withdrew this."""
+    unit, before = finding.unit, finding.finding.metadata.get(ORIGINAL) or {}
+    held = store.held(bytes.fromhex(unit.trace_id)) if unit.level != "session" else None
+    if held is None:
+        return []
+    trace = kept_trace(store.contents(bytes.fromhex(unit.trace_id)), held[0])
+    span_id = unit.span_id if trace is None else trace.root_span_id
+    unit = replace(unit, level="trace", id=unit.trace_id, span_id=span_id)
+    failing = [failure for failure in _failed_before(store, unit, ()) if failure[0] != before.get("id")]
+    if finding.success is False and isinstance(finding.finding, Score):
+        failing.append((finding.id, finding.metric, finding.finding.span_ids))
+    if trace is None and failing:
+        return []
+    told = evaluator.blamed(trace, unit, failing) if trace is not None else []
+    return told or taken_back(store, evaluator, unit, told, among=evaluator.explaining)
+
+
 def _blamed_step(result: Result) -> Mapping[str, Any] | None:
     if result.success is not False:
         return None
@@ -308,6 +327,7 @@ class Dependencies:
     def _explained(self, reading: DueReading, results: Sequence[Result]) -> list[Result]:
         member, evaluator = reading.member, self._evaluator
         unit = unit_again(member, reading.stretch.session_id, member.facts.digest)
+        results = kept(results, self._store.dismissed())
         anew = {result.metric for result in results if result.unit.level == "trace"}
         stand = _failed_before(self._store, unit, anew)
         trace = reading.trace or _kept(self._store, reading)

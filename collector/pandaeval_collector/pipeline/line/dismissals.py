@@ -15,7 +15,7 @@ from pandaeval_collector.base.score import Score
 from pandaeval_collector.store import Dismissal, FailureGroupRow, ResultRow, StoreReader
 
 _RESPONSE = "trace.response"
-_ORIGINAL, _UNDISPUTED = "dismissed", "undisputed"
+ORIGINAL, _UNDISPUTED = "dismissed", "undisputed"
 _DISPUTED_BY = " Disputed by "
 _OURS = ("failure_group", "threshold", "success")
 """Metadata that a result writes itself."""
@@ -32,7 +32,7 @@ def kept(results: Iterable[Result], dismissed: frozenset[tuple[str, str]]) -> li
 def as_dismissed(result: Result) -> Result:
     """Return a failed result as a dismissed result, which remembers its label and id."""
     finding = _score(result)
-    metadata = {**finding.metadata, _ORIGINAL: {"id": result.id, "label": finding.label}}
+    metadata = {**finding.metadata, ORIGINAL: {"id": result.id, "label": finding.label}}
     own = replace(finding, label=DISMISSED, failed=False, metadata=metadata)
     return replace(result, id=_id(result, DISMISSED), finding=own)
 
@@ -79,7 +79,7 @@ class Dismissals:
 def _undisputed(row: ResultRow, against: dict[str, str]) -> Result:
     verdict = _read(row)
     finding = _score(verdict)
-    metadata = {**finding.metadata, _UNDISPUTED: against, _ORIGINAL: {"id": verdict.id, "label": DISPUTED}}
+    metadata = {**finding.metadata, _UNDISPUTED: against, ORIGINAL: {"id": verdict.id, "label": DISPUTED}}
     del metadata["disputed_by"]
     own = replace(finding, label=None, reason=finding.reason.rpartition(_DISPUTED_BY)[0], metadata=metadata)
     return replace(verdict, id=_id(verdict, _UNDISPUTED), finding=own)
@@ -97,7 +97,7 @@ def _disputed(row: ResultRow, against: dict[str, str]) -> Result:
 def _restored(result: Result) -> Result:
     finding = _score(result)
     metadata = dict(finding.metadata)
-    original = metadata.pop(_ORIGINAL)
+    original = metadata.pop(ORIGINAL)
     own = replace(finding, label=original["label"], failed=True, metadata=metadata)
     return replace(result, id=original["id"], finding=own)
 

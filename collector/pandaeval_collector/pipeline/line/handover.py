@@ -14,7 +14,7 @@ from pandaeval_collector.analysis.rules.grounding.before import before
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.session_ids import sent_id
 from pandaeval_collector.exporters.delivery import MEMBERS
-from pandaeval_collector.pipeline.line.dismissals import Dismissals
+from pandaeval_collector.pipeline.line.dismissals import Dismissals, kept
 from pandaeval_collector.pipeline.line.facts import check, unpack
 from pandaeval_collector.pipeline.line.implied_sessions import Places
 from pandaeval_collector.pipeline.line.members import from_row, to_row, unit_again, with_signals
@@ -113,10 +113,13 @@ class MemberHandover:
             changes.elsewhere.add(session_id)
             messages.append(packed(row, decided=True))
         changes.outbox.extend(outbox_batches(MEMBERS, messages))
+        dismissed = self._store.dismissed()
         return [
             result
             for run in runs
-            for result in (run.results if run.unit.session_id else explained(run, run.results, self._evaluator))
+            for result in (
+                run.results if run.unit.session_id else explained(run, kept(run.results, dismissed), self._evaluator)
+            )
             if run.unit.session_id is None or result.metric not in run.member.facts.unsettled
         ]
 

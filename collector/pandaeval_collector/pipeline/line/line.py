@@ -13,7 +13,7 @@ from pandaeval_collector.base.score import Why
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
-from pandaeval_collector.pipeline.line.dependencies import blamed_by_judge
+from pandaeval_collector.pipeline.line.dependencies import blamed_by_judge, blamed_by_person
 from pandaeval_collector.pipeline.line.details import details
 from pandaeval_collector.pipeline.line.dismissals import Dismissals
 from pandaeval_collector.pipeline.line.handover import Adoption, Handed, MemberHandover
@@ -197,6 +197,7 @@ class Line:
             label, finding = asked.label, changed[0]
             decision.changes.dismissals.append(asked)
             (self._handover or self._sessions).tell(changed, decision.changes)
+            changed += blamed_by_person(self._store, self._evaluator, finding)
             decision.changes.failures += self._dismissals.counted(finding, 1 if asked.undone else -1)
             self._revisions.add(changed, decision, restored=(label.unit, label.metric) if asked.undone else None)
         return decision

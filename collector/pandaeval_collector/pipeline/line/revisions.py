@@ -28,7 +28,9 @@ _EMPTIED = Unscored(
     Why.INSUFFICIENT_EVIDENCE, "all traces of the session moved to another session", {"taken_back": True}
 )
 _NOTHING_LEFT = Unscored(
-    Why.INSUFFICIENT_EVIDENCE, "does not apply any more: it was said before further spans came", {"taken_back": True}
+    Why.INSUFFICIENT_EVIDENCE,
+    "does not apply any more: later spans or a dismissal changed the trace",
+    {"taken_back": True},
 )
 
 

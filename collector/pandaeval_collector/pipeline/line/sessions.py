@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.dependencies import Dependencies, FiledRun, Stretch, signals_of
+from pandaeval_collector.pipeline.line.dismissals import kept
 from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts
 from pandaeval_collector.pipeline.line.implied_sessions import Chains, Places, StoredChains
 from pandaeval_collector.pipeline.line.members import Member, from_row, to_row, with_signals
@@ -61,8 +62,9 @@ class SessionPlaces:
                 yield Stretch.of(session_id, first, members, whole=session_id in left)
 
         again = self._compare(stretches(), batch, changes)
+        dismissed = self._store.dismissed()
         for filing in batch.values():
-            filing.results = explained(filing.run, filing.results, self._evaluator)
+            filing.results = explained(filing.run, kept(filing.results, dismissed), self._evaluator)
         return [*(result for filing in batch.values() for result in filing.results), *again]
 
     def enter(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> dict[str, int]:

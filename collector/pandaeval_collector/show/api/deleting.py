@@ -12,7 +12,7 @@ from typing import Annotated
 from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pandaeval_collector.show.api.problems import WRITES, ProblemError
+from pandaeval_collector.show.api.problems import TRACE_ID, WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.store.deleting import complete, preview, sinks
@@ -30,7 +30,7 @@ class Deletion(BaseModel):
 
     user: Annotated[Id, Field(description="ID of a user.")] = None
     session: Annotated[Id, Field(description="ID of a session.")] = None
-    trace: Annotated[str | None, Field(pattern="^[0-9a-fA-F]{32}$", description="32 hexadecimal digits.")] = None
+    trace: Annotated[str | None, Field(pattern=TRACE_ID, description="32 hexadecimal digits.")] = None
     before: Annotated[date | None, Field(description="Delete runs that began before this day (UTC).")] = None
     by: Annotated[str, Field(max_length=200, description="Name of the person, for the log of deletions.")] = ""
     dry_run: Annotated[bool, Field(description="Only count the data.")] = False

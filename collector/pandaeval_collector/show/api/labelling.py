@@ -13,11 +13,11 @@ from pandaeval_collector.base.result import DISMISSED
 from pandaeval_collector.labels.queue import about, select
 from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, number_of
 from pandaeval_collector.show.api.names import Names
-from pandaeval_collector.show.api.problems import WRITES, ProblemError, saving
+from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, WRITES, ProblemError, saving
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.view.rows import ItemPage, Milliseconds
-from pandaeval_collector.store import Dismissal
+from pandaeval_collector.store import Dismissal, people
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID, HumanLabel, LabelError, verdict
 
@@ -115,6 +115,8 @@ def labelling(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     )
     async def add(said: NewAnnotation) -> Response:
         label = _label(said, names)
+        if not await reads.run(lambda: people.is_known(reads.finder.connection(), label)):
+            raise ProblemError(404, NO_SESSION if label.metric.startswith("session.") else NO_TRACE)
         with saving("the verdict"):
             fates = await asyncio.wrap_future(store.people.put([label], time.time()))
         return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")

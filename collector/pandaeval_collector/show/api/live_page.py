@@ -13,7 +13,7 @@ from pandaeval_collector.show.report.text import live_shell
 
 _SECTION = re.compile(r"^### (alert-[a-z-]+)$", re.MULTILINE)
 _RUNBOOK_HEAD = (
-    "<!doctype html><meta charset=utf-8><title>pandaeval: what to do about an alert</title>"
+    "<!doctype html><meta charset=utf-8><title>pandaeval: runbook</title>"
     "<style>body{font:16px/1.5 system-ui;max-width:46rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
     "p{margin:.3rem 0}:target{background:#fd03}</style>"
 )
@@ -43,11 +43,15 @@ def runbook_page() -> str:
     """Return ``runbook.md`` (also docs/operate/runbook.md) as HTML."""
     text = Path(__file__).with_name("runbook.md").read_text(encoding="utf-8")
     _, *parts = _SECTION.split(text)
-    sections = zip(parts[::2], parts[1::2], strict=True)
-    return _RUNBOOK_HEAD + "".join(f"<h2 id={name}>{name}</h2>{_advice(text)}" for name, text in sections)
+    names, texts = parts[::2], parts[1::2]
+    index = "".join(f"<li><a href=#{name}>{name}</a>" for name in names)
+    sections = zip(names, map(_advice, texts), strict=True)
+    html = "".join(f"<h2 id={name}>{name}</h2>{advice}" for name, advice in sections)
+    return f"{_RUNBOOK_HEAD}<p><a href=./>Overview</a><h1>Runbook</h1><ul>{index}</ul>{html}"
 
 
 def _advice(text: str) -> str:
     items = [" ".join(item.split()) for item in text.strip().removeprefix("- ").split("\n- ")]
     html = "".join(f"<p>{escape(item)}</p>" for item in items)
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", html))
+    html = re.sub(r"\*([^*]+)\*", r"<i>\1</i>", re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", html))
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated
@@ -36,6 +37,9 @@ from pandaeval_collector.store.reader import PAUSED
 AttributeKey = Annotated[
     str, Query(max_length=MOST_TEXT, description="Name of the attribute, such as service.version. user: IDs of users.")
 ]
+
+_NAMES = re.compile(r"(?:[\w.]+(?:Error|Exception)(?:: | - )){2,}")
+"""Exception names that libraries put in front of each other's message."""
 
 
 class AttributeValues(BaseModel):
@@ -135,9 +139,10 @@ def _overview(
         overview.links, overview.grpc_port = dict(work.page.links), work.page.grpc_port
     if work.store is not None:
         spending = work.store.spending
-        overview.jobs, overview.data = work.store.jobs.counts(), str(work.store.path)
+        overview.jobs, overview.data = work.store.jobs.counts(), str(work.store.path.absolute())
         overview.judge_paused = sorted(orjson.loads(work.store.reads.get(PAUSED) or "{}"))
-        overview.judge_error = work.store.jobs.last_error()
+        error = work.store.jobs.last_error()
+        overview.judge_error = None if error is None else _NAMES.sub("", error, count=1)
         overview.spent_usd = spending.spent(spending.today(time.time()))
     return overview
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
@@ -20,6 +22,14 @@ from pandaeval_collector.store.connection import TooSlowError
 
 NO_TRACE = "no scored agent trace has this ID; it may still be open, or already deleted"
 NO_SESSION = "no session with a scored trace has this ID"
+
+
+TRACE_ID = "^[0-9a-fA-F]{32}$"
+_PATTERNS = {
+    PAIR: "write key=value, such as service.version=1.4",
+    TRACE_ID: "write the whole ID of a trace, 32 hexadecimal digits",
+}
+"""The errors of texts that do not match a pattern."""
 
 
 class ProblemBody(BaseModel):
@@ -49,11 +59,10 @@ WRITES: dict[int | str, dict[str, Any]] = {
 """The further errors of every operation that changes something."""
 
 
-def _told(fault: Any) -> str:
-    place, what = ".".join(map(str, fault["loc"][1:])), fault["msg"]
-    if fault.get("ctx", {}).get("pattern") == PAIR:
-        what = "write key=value, such as service.version=1.4"
-    return f"{place}: {what}"
+def told_fault(loc: Sequence[int | str], fault: Any) -> str:
+    """Return a fault of a parameter as pydantic found it, in plain words."""
+    what = re.sub(r"^\w+ should ", "must ", fault["msg"])
+    return f"{'.'.join(map(str, loc))}: {_PATTERNS.get(fault.get('ctx', {}).get('pattern'), what)}"
 
 
 @contextmanager
@@ -63,6 +72,26 @@ def saving(what: str) -> Iterator[None]:
         yield
     except (sqlite3.Error, RuntimeError) as error:
         raise ProblemError(503, f"{what} could not be saved; try again in a moment") from error
+
+
+def refuse_unknown_parameters(app: FastAPI) -> None:
+    """Answer 422 to a query parameter that an operation does not document. Else the answer would have no filter."""
+
+    @cache
+    def documented(path: str, method: str) -> frozenset[str] | None:
+        operation = app.openapi()["paths"].get(path, {}).get(method.lower())
+        if operation is None:
+            return None
+        return frozenset(each["name"] for each in operation.get("parameters", ()) if each["in"] == "query")
+
+    async def check(request: Request) -> None:
+        known = documented(request.scope["route"].path, request.method)
+        unknown = () if known is None else sorted({*request.query_params} - known)
+        if unknown:
+            names = ", ".join(sorted(known or ())) or "none"
+            raise ProblemError(422, f"{unknown[0][:80]}: no such parameter; the parameters of this operation: {names}")
+
+    app.router.dependencies.append(Depends(check))
 
 
 def answer_problems(app: FastAPI) -> None:
@@ -75,7 +104,8 @@ def answer_problems(app: FastAPI) -> None:
             case TooSlowError():
                 return refusal(503, str(error), {"retry-after": "10"})
             case RequestValidationError():
-                return refusal(422, one_printable_line("; ".join(map(_told, error.errors())))[:2000])
+                faults = "; ".join(told_fault(each["loc"][1:], each) for each in error.errors())
+                return refusal(422, one_printable_line(faults)[:2000])
         what = f"the store cannot be read now ({one_printable_line(str(error))}); see /readyz and the log"
         return refusal(503, what, {"retry-after": "10"})
 

@@ -6,18 +6,22 @@ import functools
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
+from pydantic import BaseModel, ValidationError
 
 from pandaeval_collector.base.runtime.version import installed_version
+from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.show.api.client import Asker, AskError
+from pandaeval_collector.show.api.problems import told_fault
 from pandaeval_collector.show.mcp.fence import fenced
 from pandaeval_collector.show.mcp.tools import all_tools
 
 P = ParamSpec("P")
+_MOST_TOLD = 2000
 
 _INSTRUCTIONS = (
     "Scores of AI agents' runs, as a pandaeval collector keeps them. A trace is one run of an agent, a session the "
@@ -31,7 +35,7 @@ def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
     for name in ("mcp", "httpx"):  # at INFO they log every question, with what is searched for
         logging.getLogger(name).setLevel(logging.WARNING)
     version = installed_version() or "0"
-    made: MCPServer[object] = MCPServer("pandaeval", version=version, instructions=_INSTRUCTIONS, log_level="WARNING")
+    made = _Server("pandaeval", version=version, instructions=_INSTRUCTIONS, log_level="WARNING")
     for tool in all_tools(asker, page):
         made.add_tool(
             _told(tool),
@@ -44,6 +48,31 @@ def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
             held.fn_metadata.arg_model.model_rebuild(force=True)
             held.parameters["additionalProperties"] = False
     return made
+
+
+class _Server(MCPServer[object]):
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            cause, tool = error.__cause__, self._tool_manager.get_tool(name)
+            if type(error) is not ToolError or tool is None or not isinstance(cause, ValidationError):
+                raise
+            faults = [_fault(each, tool.fn_metadata.arg_model) for each in cause.errors(include_url=False)]
+            raise ToolError(one_printable_line("; ".join(faults))[:_MOST_TOLD]) from cause
+
+
+def _fault(fault: Any, arguments: type[BaseModel]) -> str:
+    """Return a sentence on a wrong argument, with the valid names if its name is wrong."""
+    loc, kind = fault["loc"], fault["type"]
+    if kind == "missing":
+        return f"{loc[-1]} is required"
+    if kind == "model_type":
+        return f"{loc[-1]}: must be an object"
+    if kind != "extra_forbidden":
+        return told_fault(loc, fault)
+    model = arguments if len(loc) == 1 else arguments.model_fields[loc[0]].annotation
+    return f"{'.'.join(loc)}: unknown; there are {', '.join(getattr(model, 'model_fields', ()))}"
 
 
 def _told(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:

@@ -19,6 +19,7 @@ from pandaeval_collector.show.mcp.fence import fenced
 from pandaeval_collector.show.view import lines as written
 from pandaeval_collector.show.view.compared import compared_lines
 from pandaeval_collector.show.view.rates import handled_line, rate_lines
+from pandaeval_collector.show.view.rows import Order
 from pandaeval_collector.store.triage import Standing
 
 Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Last hours to include; null: all.")]
@@ -60,20 +61,22 @@ class Tools:
         return await self._answer(lines, "/sessions", "Use a smaller limit, or filter by agent.", whole)
 
     @filtered(
-        *("text", "metric", "session", "status", "label", "hours", "agent", "service", "environment", "attribute")
+        *("text", "metric", "session", "user", "status", "label"),
+        *("hours", "agent", "service", "environment", "attribute"),
     )
     async def find_traces(
         self,
         failed: Annotated[bool | None, Field(description="Whether the given metric, or any, failed.")] = None,
         *,
         filters: dict[str, Any],
+        order: Annotated[Order, Field(description="Which come first.")] = "worst",
         limit: Limit = 10,
     ) -> str:
-        """Traces (runs of an agent), worst first, that fit all that is given."""
+        """Traces (runs of an agent) that fit all that is given, worst first or newest first."""
         metric = filters["metric"]
         if failed is not None:
             filters |= {"failed": failed} if metric is None else {"success": not failed}
-        page = await self._asker.get("/traces", limit=limit, **filters)
+        page = await self._asker.get("/traces", limit=limit, order=order, **filters)
         if not page["items"]:
             return "No scored trace matches."
         lines, more = [written.trace_line(row, metric) for row in page["items"]], ""

@@ -70,6 +70,54 @@ async def test_a_finding_about_a_turn_is_dismissed_and_comes_back(tmp_path: Path
         assert {**_counted(line), "groups": before["groups"]} == before
 
 
+async def test_the_first_wrong_step_is_not_that_of_a_dismissed_finding(tmp_path: Path) -> None:
+    async with RunningLine(tmp_path) as line:
+        for request in Input(str(LOOP)).requests():
+            await line.pipeline.traces(request.data)
+        await line.settle()
+        before, rated = _blame(line), _rated(line)
+        reasons = before["metadata"]["step"]["reasons"]
+        failed = [each for each in line.results() if each["success"] is False and each["level"] != "session"]
+        assert set(reasons) <= {f"found by {each['metric']}" for each in failed}
+        labels = [_label(each) for each in failed]
+        assert len(labels) > 1
+        for label, found in zip(labels, failed, strict=True):
+            assert "candidates" in _blame(line)["metadata"]
+            await _commit(line, Dismissal(label))
+            assert f"found by {found['metric']}" not in str(_blame(line)["metadata"])
+        assert _blame(line)["outcome"] == "unscored"
+        assert "candidates" not in _blame(line)["metadata"]
+        assert _rated(line) == ["unscored: insufficient_evidence"]
+
+        for label in labels:
+            await _commit(line, Dismissal(label, undone=True))
+        assert (_blame(line)["metadata"], _blame(line)["reason"]) == (before["metadata"], before["reason"])
+        assert _rated(line) == rated
+
+
+def _rated(line: RunningLine) -> list[str]:
+    finder = Finder(line.folder)
+    try:
+        return [verdict for metric, _, verdict, _ in read_rates(finder, Wanted()) if metric == "trace.blame"]
+    finally:
+        finder.close()
+
+
+async def _commit(line: RunningLine, asked: Dismissal) -> None:
+    await line.pipeline.commit(lambda: _asked(line, asked))
+    await line.settle()
+
+
+def _blame(line: RunningLine) -> dict[str, Any]:
+    return [each for each in line.results() if each["metric"] == "blame"][-1]
+
+
+def _label(result: dict[str, Any]) -> HumanLabel:
+    of_turn = result["level"] == "turn"
+    unit = f"{result['trace_id']}:{result['span_id']}" if of_turn else result["trace_id"]
+    return HumanLabel(unit, f"{result['level']}.{result['metric']}", None, True, "mia", 1.0, "a retry")
+
+
 async def _asked(line: RunningLine, asked: Dismissal) -> Any:
     return line.line.dismiss(asked)
 
@@ -136,6 +184,7 @@ async def test_late_spans_do_not_bring_a_dismissed_finding_back(tmp_path: Path) 
         await line.wait(QUIET)
         await line.settle()
         assert line.of(CLAIMED, "response")[-1]["label"] == "dismissed"
+        assert line.of(CLAIMED, "blame")[-1]["outcome"] == "unscored"
         assert _counted(line)["failed"] == set()
 
 

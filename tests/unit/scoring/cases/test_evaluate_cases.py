@@ -307,6 +307,31 @@ def test_the_html_report_has_a_row_for_each_case(files: tuple[Path, Path], tmp_p
     assert rows["refuse"]["broke"] is None
 
 
+@pytest.mark.parametrize(
+    ("expected", "problem"),
+    [
+        ("forbidden_tools: [send_*]", "1 of 1 trial not correct: forbidden_tools: called: send_invoice"),
+        (
+            "expected_answer: Sent.",
+            "none of 1 trial is correct, and a grader has no score: answer_correctness: no judge",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", ["regression", "capability"])
+def test_a_failing_regression_case_is_a_notice_and_a_threshold_fails_for_it(
+    tmp_path: Path, kind: str, expected: str, problem: str
+) -> None:
+    suite, config = tmp_path / "suite.yaml", tmp_path / "pandaeval.yaml"
+    suite.write_text(f"- {{id: send, kind: {kind}, inputs: {{task: Send it}}, {expected}}}\n")
+    config.write_text("metrics: {thresholds: {trial_correct: 1}}\n")
+    traces = write(tmp_path / "t.jsonl", [run(1, case="send", trial="1", calls=[("send_invoice", {})])])
+    done = evaluate((traces, suite), "--metrics", "trial_correct")
+    assert done.exit_code == 0, done.output
+    assert (f"notice: case send: {problem}" in done.stderr) == (kind == "regression")
+    assert ("only configured gates fail evaluate" in done.stderr) == (kind == "regression")
+    assert evaluate((traces, suite), "--metrics", "trial_correct", "--config", str(config)).exit_code == 1
+
+
 @pytest.mark.parametrize(("severity", "code"), [("low", 1), ("critical", 0)])
 def test_a_severity_alone_can_fail_a_scenario(tmp_path: Path, severity: str, code: int) -> None:
     scenario = f"scenario: {{goal: money, fail_on_error_severity: {severity}}}"

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.api.writing import MOST_BYTES
-from pandaeval_collector.store import JudgedRow, Store, WriteSet, people
+from pandaeval_collector.store import DecidedTrace, JudgedRow, Store, WriteSet, people
 from support.api import Lookouts, asking, served
 
 TRACE = "ab" * 16
@@ -27,8 +27,18 @@ KEY = "session.correctness"
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ASGIApp]:
-    with served(tmp_path_factory.mktemp("store"), hosts=("evals.example",)) as made:
+    folder = tmp_path_factory.mktemp("store")
+    decide(folder, TRACE, "cd" * 16, *(f"{number:032x}" for number in range(7)))
+    with served(folder, hosts=("evals.example",)) as made:
         yield made
+
+
+def decide(folder: Path, *traces: str) -> None:
+    """Store decided traces and the session ``s/1``."""
+    decided = [DecidedTrace(bytes.fromhex(each), 1, True, "d", frozenset(), [], 0) for each in traces]
+    store = Store(folder, "off")
+    store.commit(WriteSet(traces=decided, touched={"s/1"})).result()
+    store.close()
 
 
 @pytest.fixture
@@ -61,6 +71,22 @@ async def test_a_verdict_is_kept_changed_and_known(client: httpx.AsyncClient) ->
     about_it = (await client.get(PATH, params={"trace_id": TRACE, "metric": "trace.tool_loop"})).json()["items"]
     assert [(each["annotator"], each["passed"]) for each in about_it] == [("ann", True)]
     assert about_it[0]["at"] > 1_600_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("about", "told"),
+    [
+        ({"trace_id": "ef" * 16, "metric": "trace.tool_loop"}, "no scored agent trace has this ID"),
+        ({"session_id": "s/2", "metric": "agent_reliability"}, "no session with a scored trace has this ID"),
+    ],
+)
+async def test_a_verdict_on_an_unknown_run_is_refused(
+    client: httpx.AsyncClient, about: dict[str, str], told: str
+) -> None:
+    answer = await put(client, **about, passed=True)
+    assert answer.status_code == 404
+    assert told in answer.json()["detail"]
+    assert (await client.get(PATH, params=about)).json()["items"] == []
 
 
 async def test_a_verdict_is_taken_back_by_who_gave_it(client: httpx.AsyncClient) -> None:
@@ -157,9 +183,12 @@ async def test_a_large_body_is_refused_before_all_of_it_came(client: httpx.Async
 
 
 async def test_a_verdict_that_cannot_be_kept_is_not_acknowledged(tmp_path: Path) -> None:
+    decide(tmp_path, TRACE)
     with served(tmp_path) as app:
         with sqlite3.connect(tmp_path / "pandaeval.db") as database:
-            database.execute("DROP TABLE people_labels")
+            database.execute(
+                "CREATE TRIGGER full BEFORE INSERT ON people_labels BEGIN SELECT RAISE(ABORT, 'full'); END"
+            )
         database.close()
         async with asking(app) as client:
             answer = await put(client, **ABOUT, passed=False)

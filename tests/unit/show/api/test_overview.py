@@ -134,6 +134,14 @@ def test_it_tells_what_is_under_way_and_which_names_there_are(house: House) -> N
     assert found["can"] == [f"POST {path}" for path in can]
 
 
+def test_the_data_directory_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = House(Path("data"))
+    assert made.overview()["data"] == str(tmp_path / "data")
+    made.lookouts.close()
+    made.store.close()
+
+
 def test_every_metric_is_told_with_its_threshold(house: House) -> None:
     found = {each["key"]: each for each in house.client.get("/api/v1/metrics").json()}
     assert found.keys() == registry(()).keys()
@@ -161,7 +169,8 @@ def test_components_that_raised_are_named_most_often_first(house: House) -> None
 def test_a_judge_or_a_sink_that_is_down_is_named(house: House) -> None:
     found = house.overview()
     assert (found["judge_error"], found["sinks_down"]) == (None, [])
-    house.store.jobs.last_error = lambda: "connection refused"  # type: ignore[method-assign]
+    chain = "InternalServerError: litellm.InternalServerError: InternalServerError: OpenAIException - "
+    house.store.jobs.last_error = lambda: f"{chain}connection refused"  # type: ignore[method-assign]
     house.down.append("otlp")
     found = house.overview()
     assert (found["judge_error"], found["sinks_down"]) == ("connection refused", ["otlp"])

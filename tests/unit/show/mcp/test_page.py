@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -27,10 +28,25 @@ async def test_every_tool_is_told_and_none_that_is_not_there() -> None:
         assert tool.input_schema["additionalProperties"] is False
 
 
-async def test_an_argument_that_a_tool_does_not_have_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("incidents", {"hour": 1}, r"hour: unknown; there are severity, state, label, hours, [a-z, ]+"),
+        ("compare_versions", {"a": {"version": 1}}, r"a\.version: unknown; there are since, [a-z_, ]+; b is required"),
+        ("compare_versions", {"a": 3, "b": {}}, "a: must be an object"),
+        ("compare_versions", {"a": {}, "b": {"min_usd": -1}}, "b.min_usd: must be greater than or equal to 0"),
+        ("why_failed", {}, "trace_id is required"),
+        ("find_traces", {"limit": 100}, "limit: must be less than or equal to 50"),
+        ("find_traces", {"status": "bad"}, "status: must be 'error' or 'ok'"),
+        ("find_traces", {"order": "bad"}, "order: must be 'worst' or 'newest'"),
+        ("find_traces", {"attribute": ["x"]}, r"attribute\.0: write key=value, such as service\.version=1\.4"),
+    ],
+)
+async def test_a_wrong_argument_is_refused_in_plain_words(tool: str, arguments: dict[str, Any], said: str) -> None:
     async with httpx.AsyncClient(timeout=60) as client:
-        with pytest.raises(ToolError, match=r"hour\n.*not permitted"):
-            await server(Asker(client, "")).call_tool("incidents", {"hour": 1})
+        with pytest.raises(ToolError) as refused:
+            await server(Asker(client, "")).call_tool(tool, arguments)
+    assert re.fullmatch(said, str(refused.value))
 
 
 def test_the_snippets_are_json() -> None:

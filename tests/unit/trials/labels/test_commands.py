@@ -5,6 +5,10 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +16,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.store import people
+from pandaeval_collector.store import JudgedRow, Store, WriteSet, people
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_otel.wire.labels import HumanLabel
+from support.api import listening, served
 from support.judged_store import JUDGE, METRIC, filled, flattered, unit
 
 HEAD = "trace_id,metric,label\n"
@@ -100,6 +105,32 @@ def test_verdicts_on_runs_that_nobody_knows_are_refused_or_passed_over(data: Pat
     assert skipped.stdout.startswith("5 new, 0 changed, 0 as before\n")
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("labels export --url URL", f"{unit(2)},,{METRIC}"),
+        ("report", "PLACE/data has no scored agent trace yet"),
+        ("jobs retry", "a collector runs: add --store PLACE/data"),
+    ],
+)
+def test_the_store_of_a_collector_with_a_relative_folder_is_found(
+    tmp_path: Path, command: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    filled(Path("data"), labelled=3).close()
+    (tmp_path / "other").mkdir()
+    with served(Path("data")) as api, listening(api) as url:
+        done = subprocess.run(
+            [Path(sys.executable).with_name("pandaeval"), *command.replace("URL", url).split()],
+            cwd=tmp_path / "other",
+            env=os.environ | {"PANDAEVAL_URL": url, "PANDAEVAL_DATA": "data"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert said.replace("PLACE", str(tmp_path)) in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("command", [["import", "labels.csv"], ["next"], ["export"], ["rates"]])
 def test_without_a_store_it_says_so(tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -128,6 +159,23 @@ def test_a_list_is_drawn_filled_in_and_taken(data: Path, tmp_path: Path) -> None
     taken = run(data, "labels", "import", str(out))
     assert taken.output.startswith("20 new, 0 changed, 0 as before\n10 rows without a label skipped\n")
     assert "380 judged runs without a label, 20 with one" in run(data, "labels", "next").output
+
+
+def test_the_documented_commands_run_with_several_judged_metrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, metrics = Store(tmp_path / "data", "off"), ("correctness", "goal_completion", "user_friction")
+    rows = [JudgedRow(name, f"session.{name}", "", "desk", 0.9, True, 0.5, JUDGE, "1", 1.0) for name in metrics]
+    store.commit(WriteSet(judged=rows)).result()
+    store.close()
+    monkeypatch.chdir(tmp_path)
+    guide = (Path(__file__).parents[4] / "docs" / "guides" / "labels.md").read_text()
+    commands = re.findall(r"^pandaeval (labels .*?)(?: +#.*)?$", guide, re.MULTILINE)
+    assert len(commands) == 4
+    for command in commands:
+        done = run(tmp_path / "data", *command.split())
+        assert done.exit_code == 0, done.output
+    assert "correctness" in (tmp_path / "todo.csv").read_text()
 
 
 def test_labels_of_unclear_runs_are_marked_and_the_mark_is_exported(data: Path, tmp_path: Path) -> None:

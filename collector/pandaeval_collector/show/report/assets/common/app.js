@@ -74,6 +74,10 @@ async function show(quietly) {
   document.documentElement.dataset.page = address;
 }
 
+function noPage() {
+  return el("p", { class: "notice" }, "There is no page at this address. ", el("a", { href: "#/" }, "Overview"));
+}
+
 let arrival = null;
 let isBroken = false; // nobody answered: the page is shown again as soon as somebody does
 

@@ -128,6 +128,7 @@ function marksOf(found, results) {
   };
   for (const [result, full] of results) {
     const held = full.metadata || {}, state = standing(result), reason = full.reason || "";
+    if (result.label === "dismissed") continue;
     if (result.metric === "trace.blame") {
       for (const [place, each] of (held.candidates || []).entries()) {
         note(each.span_id, { text: place ? "⚑ possible cause" : "⚑ first wrong step", state: place ? "loop" : "fail", reason: each.reasons.join("; ") });

@@ -38,7 +38,8 @@ async function pageOf(kind, at, query) {
   const { sessions, traces } = store.index;
   if (kind === "s" && sessions[at]) return sessionPage(sessions[at]);
   if (kind === "t" && traces[at]) return tracePage(traces[at], { spans: query.getAll("span"), step: query.get("step") });
-  return kind === "traces" ? tracesPage(query) : overview();
+  if (at || !NAVIGATION.includes(kind)) return noPage();
+  return kind ? tracesPage(query) : overview();
 }
 
 async function details(trace) {

@@ -114,10 +114,13 @@ async function incidentPage(id, query) {
 // What people say of it, and the means to say something else: a click on a state keeps it with the note beside.
 function triageOf(incident) {
   const { triage } = incident;
-  const told = (each) => [each.by && `by ${each.by}`, each.at !== null && ago(each.at)].filter(Boolean).join(", ");
-  if (!can("POST /incidents/state")) return el("p", {}, el("b", {}, humane(triage.state)), ` ${told(triage)} `, triage.note);
-  const note = el("input", { type: "text", id: "note", value: triage.note, maxlength: 2000, placeholder: "reason, start time, ticket" });
-  const by = el("input", { type: "text", id: "by", value: triage.by || kept("by", ""), maxlength: 200, placeholder: "your name" });
+  const isBack = triage.back_at !== null; // the name and the note are those of the resolution
+  const person = (each) => each.by && `by ${each.by}`;
+  const told = (each) => each.back_at === null ? [person(each), each.at !== null && ago(each.at)].filter(Boolean).join(", ")
+    : `${["resolved", person(each)].filter(Boolean).join(" ")} at ${moment(each.at)}; came back at ${moment(each.back_at)} UTC`;
+  if (!can("POST /incidents/state")) return el("p", {}, isBack ? null : el("b", {}, humane(triage.state)), ` ${told(triage)} `, triage.note);
+  const note = el("input", { type: "text", id: "note", value: isBack ? "" : triage.note, maxlength: 2000, placeholder: "reason, start time, ticket" });
+  const by = el("input", { type: "text", id: "by", value: (!isBack && triage.by) || kept("by", ""), maxlength: 200, placeholder: "your name" });
   const status = el("span", { class: "muted", role: "status" }, told(triage));
   const states = el("span", { class: "choices", role: "group", "aria-label": "State" });
   const mark = async (state) => {
@@ -131,7 +134,7 @@ function triageOf(incident) {
   const drawn = (each) => {
     triage.state = each.state;
     status.textContent = told(each);
-    states.replaceChildren(...STATES.slice(1, -1).map((state) => el("button", { class: "pill", type: "button", "aria-pressed": String(state === each.state), onclick: () => mark(state) }, humane(state))));
+    states.replaceChildren(...STATES.slice(1, -1).map((state) => el("button", { class: "pill", type: "button", "aria-pressed": String(state === each.state && each.back_at === null), onclick: () => mark(state) }, humane(state))));
   };
   drawn(triage);
   return el("form", { class: "triage", onsubmit: (event) => { event.preventDefault(); mark(triage.state); } }, states, el("label", {}, "Note ", note), el("label", {}, "By ", by), el("button", { class: "link" }, "Save note"), status);
@@ -139,7 +142,7 @@ function triageOf(incident) {
 
 // What people said of it before.
 function historyOf({ history }) {
-  return history.length > 1 ? el("details", {}, el("summary", {}, `History (${number(history.length)})`), el("ul", { class: "plain" }, history.map((each) =>
+  return history.length ? el("details", {}, el("summary", {}, `History (${number(history.length)})`), el("ul", { class: "plain" }, history.map((each) =>
     el("li", {}, when(each.at), ` ${humane(each.state)}${each.by ? ` by ${each.by}` : ""}${each.note ? `: ${each.note}` : ""}`)))) : null;
 }
 

@@ -39,7 +39,7 @@ function raised() {
 function warned() {
   const { judge_paused: paused, judge_error: error, sinks_down: down } = whole, waiting = questionsWaiting();
   const lines = [...paused.map((name) => [el("b", {}, `The judge ${name} is paused. `), "It gave no valid reply for three traces in a row. One call every 10 minutes tries it again. Choose another judge.model."]),
-    error !== null && !paused.length && [el("b", {}, "The judge does not answer. "), `${many(waiting, "question")} ${waiting === 1 ? "waits" : "wait"}, and the collector tries again: `, el("span", { dir: "auto" }, error)],
+    error !== null && !paused.length && [el("b", {}, `The judge ${whole.judge || ""} does not answer. `), `${many(waiting, "question")} ${waiting === 1 ? "waits" : "wait"}, and the collector tries again: `, el("span", { dir: "auto" }, error)],
     ...down.map((name) => [el("b", {}, `The exporter ${name} cannot deliver. `), "Results wait in the store, and the collector tries again. The log has the error."])].filter(Boolean);
   const known = document.querySelector(".outage"), made = lines.length ? el("div", { class: "notice raised outage", role: "alert" }, lines.map((line) => el("p", {}, line))) : null;
   if (known && made && known.textContent === made.textContent) return;

@@ -55,14 +55,15 @@ function heading() {
 
 async function pageOf(kind, at, query) {
   warned();
-  const one = { trace: () => traceOf(at, query), session: () => sessionOf(at, query), compare: () => comparePage(query) }[kind];
+  const one = { __proto__: null, trace: () => traceOf(at, query), session: () => sessionOf(at, query), compare: () => comparePage(query) }[kind];
   if (one) {
     watched = null;
     said("");
     return one();
   }
+  if (at || !Object.hasOwn(PAGES, kind)) return noPage();
   lastList = addressed();
-  const page = PAGES[kind] || overview;
+  const page = PAGES[kind];
   try {
     return await page(query);
   } catch (error) {
