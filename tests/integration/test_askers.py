@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -14,14 +15,17 @@ import pytest
 from mcp import Client, StdioServerParameters
 from typer.testing import CliRunner
 
+from pandaeval_collector.app.collector import Collector
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.cli import app
+from pandaeval_collector.config import Config
 from pandaeval_collector.judge.shorten import tokens
 from pandaeval_collector.show.mcp.fence import MOST_TOKENS
 from pandaeval_collector.show.view.texts import many
 from support.api import listening, served
 from support.collector import CollectorProcess
 from support.judged_files import send
+from unit.pipeline.line.test_recoveries import CLAIMED
 
 CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 SCENARIOS = ("good_session", "wrong_tool", "tool_loop", "gives_up", "crashed")
@@ -236,6 +240,25 @@ async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
         rates = await agent("pass_rates", agent=one)  # 10. how often does it pass?
         assert all(f'agent "{one}"' in line for line in _MARKED.search(rates)[2].split("\n"))  # type: ignore[index]
         assert seen in rates
+
+
+async def test_a_link_has_the_port_that_the_system_chose(tmp_path: Path) -> None:
+    server = dict.fromkeys(("grpc", "http", "health"), "127.0.0.1:0")
+    settings = {"server": server, "store": {"path": str(tmp_path)}, "close": {"quiet": "500ms"}}
+    collector = Collector(Config.model_validate(settings), {})
+    http = f"http://{(await collector.start()).http}"
+    try:
+        async with httpx.AsyncClient(base_url=http, timeout=60) as door:
+            kind = {"content-type": "application/x-protobuf"}
+            request = CLAIMED.request().SerializeToString()
+            assert (await door.post("/v1/traces", content=request, headers=kind)).is_success
+            while not (await door.get("/api/v1/traces")).json()["items"]:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        async with Client(f"{http}/mcp", read_timeout_seconds=120) as client:
+            answer = await Agent(client)("why_failed", trace_id=CLAIMED.trace_id.hex())
+    finally:
+        await collector.stop()
+    assert f"Page: {http}/#/trace/" in answer
 
 
 async def test_the_same_over_stdio(collector: CollectorProcess) -> None:

@@ -285,7 +285,9 @@ def test_filters_samples_and_weights_choose(judged: tuple[JudgeServer, Collector
     with api(collector) as client:
         compared = client.get("/runs/compare", params={"a": plain["id"], "b": weighed["id"]}).json()
     of = {each["metric"]: each for each in compared["metrics"]}
-    assert of["session.agent_reliability"]["differing"] > 0
+    for run, weight in (plain, 1.0), (weighed, 5.0):
+        sessions = [each for each in results(collector, run["id"]) if each["metric"] == "agent_reliability"]
+        assert {each["metadata"]["signal_weights"]["loop_detection"] for each in sessions} == {weight}
     assert of["trace.coherence"]["differing"] == 0
 
 

@@ -146,8 +146,12 @@ class Collector:
             reader.start()
             self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
-        routes = shown(self._reader(store, pipeline, line, judge), hosts, config.ui.enabled)
+        asked = self._reader(store, pipeline, line, judge)
+        routes = shown(asked, hosts, config.ui.enabled)
         grpc, http = await self._open_doors(pipeline, watching, grpc, http, routes)
+        asked.reached_at(str(http))
+        looking = Every(_LOOK_S, asked.look, "pandaeval-reader", grace=0.0)
+        self._parts.push_async_callback(looking.stop)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
 
@@ -228,8 +232,6 @@ class Collector:
         decide = _deciding(pipeline, line, "emitted", "dismiss")
         reader = ReaderProcess(self._config, self._environ, self.telemetry, store, decide, judge)
         self._parts.push_async_callback(reader.calls.close)
-        looking = Every(_LOOK_S, reader.look, "pandaeval-reader", grace=0.0)
-        self._parts.push_async_callback(looking.stop)
         return reader
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:

@@ -68,6 +68,12 @@ class ReaderProcess:
             "the reader", MODULE, setup, environ, count=count, handlers=handlers, keep=True, backoff=Backoff(1.0)
         )
 
+    def reached_at(self, address: str) -> None:
+        """Take the collector's address with its real port, before the process starts."""
+        config, clock = self.calls.setup
+        server = config.server.model_copy(update={"http": address})
+        self.calls.setup = config.model_copy(update={"server": server}), clock
+
     async def look(self) -> None:
         """Start the process for the webhook, labels, runs or schedules. Raises ``ChildStartError``."""
         if self.calls.pid is None and await asyncio.to_thread(self._has_work):

@@ -210,12 +210,12 @@ async def test_an_event_survives_a_restart_between_two_attempts(alarm: Alarm) ->
 async def test_a_server_that_hangs_costs_a_time_limit(
     alarm: Alarm, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(module, "_TIMEOUT_S", 2.0)
     await alarm.hook.look()
     alarm.fail()
     alarm.server.statuses = [HANG]
     assert await alarm.hook.look() is not None
-    assert "no answer within 0.2 s" in caplog.text
+    assert "no answer within 2 s" in caplog.text
     await alarm.hook.look()
     assert len(alarm.server.posts) == 2
 

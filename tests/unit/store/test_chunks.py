@@ -109,7 +109,9 @@ class TestFull:
         assert store.size_bytes() == remembered * MIB
         chunk = Chunk(store.next_chunk_id(), b"1" * 16, False, 1, 1, b"spans")
         if refused:
-            with pytest.raises(StoreFullError, match=f"holds {used} MiB, its budget store.max_bytes is 10 MiB"):
+            with pytest.raises(
+                StoreFullError, match=rf"holds {used}\.\d MiB, and store.max_bytes is 10\.0 MiB: raise it"
+            ):
                 store.append([chunk])
         else:
             store.append([chunk]).result()

@@ -264,7 +264,9 @@ class Calls:
         or ``ended``. ``silent``: discard standard error. ``in_turn``: the process handles one request at a time.
         ``keep``: restart without waiting for a call. ``backoff``: seconds before a restart.
         """
-        self._what, self._module, self._setup, self._environ = what, module, setup, dict(environ)
+        self._what, self._module, self._environ = what, module, dict(environ)
+        self.setup = setup
+        """For the next start."""
         self._count, self._handlers, self._codec = count, handlers or {}, codec
         self._silent, self._in_turn, self._keep = silent, in_turn, keep
         self._backoff, self._not_before = backoff or Backoff(), 0.0
@@ -346,7 +348,7 @@ class Calls:
             if self._stopped:
                 raise ChildStartError("is not started any more")
             await asyncio.sleep(self.pause)
-            first = self._codec.pack((EDITION, logging.getLogger().getEffectiveLevel(), self._setup))
+            first = self._codec.pack((EDITION, logging.getLogger().getEffectiveLevel(), self.setup))
             child, fault = await start_with(first, self._module, self._environ, self._silent)
             if fault:
                 child.kill()

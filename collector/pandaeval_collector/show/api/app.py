@@ -22,7 +22,7 @@ from pandaeval_collector.show.api.lists import list_routes
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.overview import overview_routes
 from pandaeval_collector.show.api.pages import page_routes
-from pandaeval_collector.show.api.problems import DOCUMENTED, answer_problems
+from pandaeval_collector.show.api.problems import DOCUMENTED, answer_problems, refuse_unknown_parameters
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.rulings import question_routes, ruling_routes
 from pandaeval_collector.show.api.runs import run_reads_routes, runs_routes, schedule_routes
@@ -46,6 +46,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
         responses=DOCUMENTED,
     )
     answer_problems(app)
+    refuse_unknown_parameters(app)
 
     def changing() -> list[str]:
         operations = ((method.upper(), path) for path, each in app.openapi()["paths"].items() for method in each)

@@ -6,9 +6,10 @@ import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
@@ -71,6 +72,26 @@ def saving(what: str) -> Iterator[None]:
         yield
     except (sqlite3.Error, RuntimeError) as error:
         raise ProblemError(503, f"{what} could not be saved; try again in a moment") from error
+
+
+def refuse_unknown_parameters(app: FastAPI) -> None:
+    """Answer 422 to a query parameter that an operation does not document. Else the answer would have no filter."""
+
+    @cache
+    def documented(path: str, method: str) -> frozenset[str] | None:
+        operation = app.openapi()["paths"].get(path, {}).get(method.lower())
+        if operation is None:
+            return None
+        return frozenset(each["name"] for each in operation.get("parameters", ()) if each["in"] == "query")
+
+    async def check(request: Request) -> None:
+        known = documented(request.scope["route"].path, request.method)
+        unknown = () if known is None else sorted({*request.query_params} - known)
+        if unknown:
+            names = ", ".join(sorted(known or ())) or "none"
+            raise ProblemError(422, f"{unknown[0][:80]}: no such parameter; the parameters of this operation: {names}")
+
+    app.router.dependencies.append(Depends(check))
 
 
 def answer_problems(app: FastAPI) -> None:

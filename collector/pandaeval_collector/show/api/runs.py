@@ -18,7 +18,7 @@ from pandaeval_collector.runs.manager import EstimateError, EvaluationRuns
 from pandaeval_collector.runs.spec import NotAllowedError
 from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, number_of
 from pandaeval_collector.show.api.names import Names, one_of
-from pandaeval_collector.show.api.problems import ProblemError
+from pandaeval_collector.show.api.problems import WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.run_shapes import (
     Comparison,
@@ -92,7 +92,7 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
                 return DryRun(**asdict(await runs.dry(spec)))
             return RunShape.of(await runs.submit(spec))
 
-    @app.post("/runs/{run_id}/cancel", response_model=RunShape, summary="Cancel a run")
+    @app.post("/runs/{run_id}/cancel", response_model=RunShape, responses=WRITES, summary="Cancel a run")
     async def cancel(run_id: str) -> RunShape:
         id_ = (await reads.run(lambda: _run(stored, run_id))).id
         done = await runs.cancel(id_)
@@ -107,7 +107,7 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Evaluat
     def list_() -> ScheduleList:
         return ScheduleList(items=[ScheduleShape.read(stored, each) for each in stored.all()])
 
-    @app.post("/schedules", response_model=ScheduleShape, status_code=201, summary="Add a schedule")
+    @app.post("/schedules", response_model=ScheduleShape, status_code=201, responses=WRITES, summary="Add a schedule")
     async def add(body: ScheduleBody) -> ScheduleShape:
         if body.run.dry_run:
             raise ProblemError(422, "run.dry_run: a schedule cannot be a dry run")
@@ -115,7 +115,9 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Evaluat
             schedule = await runs.schedule(body.cron, body.run.spec(runs.config))
         return await reads.run(lambda: ScheduleShape.read(stored, schedule))
 
-    @app.delete("/schedules/{schedule_id}", status_code=204, summary="Delete a schedule, but not its runs")
+    @app.delete(
+        "/schedules/{schedule_id}", status_code=204, responses=WRITES, summary="Delete a schedule, but not its runs"
+    )
     async def remove(schedule_id: str) -> None:
         if not await asyncio.wrap_future(runs.store.schedules.remove(schedule_id)):
             raise ProblemError(404, f"there is no schedule {schedule_id}")

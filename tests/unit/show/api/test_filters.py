@@ -7,16 +7,19 @@ import inspect
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any, get_args
 
 import orjson
 import pytest
+from starlette.testclient import TestClient
 
 from pandaeval_collector.base.filters import FILTERS, Filter, meaning
 from pandaeval_collector.show.api.cursors import cursor_of, position_of
 from pandaeval_collector.show.api.filters import Filters, RunFilters, wanted_of, within
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.store.listed import Wanted
+from support.api import served
 
 HOUR, DAY = 3_600_000, 86_400_000
 NOW = 100 * DAY
@@ -133,3 +136,13 @@ def test_each_filter_is_a_parameter_and_a_field_that_excludes_nothing_unless_giv
 def test_a_run_that_is_asked_for_without_filters_takes_every_trace() -> None:
     assert RunFilters().wanted() == Wanted()
     assert RunFilters().model_dump() == {each.name: [] if each.kind == "pairs" else None for each in FILTERS}
+
+
+@pytest.mark.parametrize("path", ["/traces", "/rates", "/incidents"])
+def test_a_parameter_that_an_operation_does_not_have_is_named(tmp_path: Path, path: str) -> None:
+    with served(tmp_path) as app, TestClient(app, base_url="http://localhost") as client:
+        answer = client.get(f"/api/v1{path}", params={"usr": "bob"})
+        assert answer.status_code == 422
+        assert answer.json()["detail"].startswith("usr: no such parameter; the parameters of this operation: ")
+        assert "user" in answer.json()["detail"]
+        assert client.get(f"/api/v1{path}", params={"user": "bob"}).status_code == 200
