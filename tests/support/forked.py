@@ -51,6 +51,8 @@ class Forked:
 
     def __del__(self) -> None:
         os.close(self._said)
+        for pipe in filter(None, (self.stdin, self.stdout)):
+            pipe.close()
 
     def poll(self) -> int | None:
         """Return the exit code, negative after a signal; ``None`` while it runs."""

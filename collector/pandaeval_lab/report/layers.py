@@ -22,6 +22,7 @@ from pandaeval_collector.base.untrusted.printable import for_xml
 LAYERS = ("reasoning", "action", "outcome")
 CORRECT = "trial_correct"
 CAPABILITY = "capability"
+_SPOILT = "simulator_failed"
 _KEYS = ("metric", "outcome", "score", "threshold", "success", "why", "reason")
 Row = Mapping[str, Any]
 """A trial's JSON object, as :class:`LayerReport` makes it, or a result's."""
@@ -181,8 +182,10 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
 
 
 def _is_unscored(row: Row) -> bool:
-    """Return whether a trial has no verdict because a declared grader has no score."""
-    return row["correct"] is None and any(each["gates"] and each["success"] is None for each in row["graders"])
+    """Return whether a trial has no verdict because a declared grader has no score. A spoilt conversation has none."""
+    if row["correct"] is not None:
+        return False
+    return any(each["gates"] and each["success"] is None and each["why"] != _SPOILT for each in row["graders"])
 
 
 def _state(graders: Sequence[Row]) -> str:

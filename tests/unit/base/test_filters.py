@@ -40,7 +40,18 @@ def test_commands_have_an_option_for_each() -> None:
 def test_tools_tell_of_them_in_the_same_words() -> None:
     told = inspect.signature(Tools.find_traces, eval_str=True).parameters
     shared = NAMES & told.keys() - {"failed"}
-    assert shared == {"text", "status", "metric", "session", "agent", "service", "environment", "attribute", "label"}
+    assert shared == {
+        "text",
+        "status",
+        "metric",
+        "session",
+        "agent",
+        "service",
+        "environment",
+        "user",
+        "attribute",
+        "label",
+    }
     for name in shared:
         assert told[name].annotation.__metadata__[-1].description == meaning(name)
 

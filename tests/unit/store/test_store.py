@@ -120,7 +120,7 @@ class TestChunks:
     def test_a_full_disk_budget_refuses_and_forgetting_helps(self, open_store: OpenStore) -> None:
         store = open_store(2 << 20)
         ids = [put(store, T1, os.urandom(40_000)) for _ in range(5)]
-        with pytest.raises(StoreFullError, match=r"store\.max_bytes is 2 MiB"):
+        with pytest.raises(StoreFullError, match=r"store\.max_bytes is 2\.0 MiB"):
             ids.extend(put(store, T1, os.urandom(40_000)) for _ in range(100))
         decide(store, T1, *ids)
         assert store.forget(600, DAY_S, now_in(601)).result(10) == 1

@@ -38,7 +38,7 @@ AttributeKey = Annotated[
     str, Query(max_length=MOST_TEXT, description="Name of the attribute, such as service.version. user: IDs of users.")
 ]
 
-_NAMES = re.compile(r"(?:[\w.]+(?:Error|Exception)(?:: | - )){2,}")
+_NAMES = re.compile(r"(?<![\w.])(?:[\w.]+(?:Error|Exception)(?:: | - )){2,}")
 """Exception names that libraries put in front of each other's message."""
 
 
