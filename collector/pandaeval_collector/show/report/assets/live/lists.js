@@ -240,14 +240,18 @@ async function matches(of, query) {
   const most = 200, ask_ = async (view, limit) => (await ask(`${pathOf(of, view).replace(/limit=\d+/, `limit=${limit}`)}`)).body;
   const [found, whole_] = [await ask_(query, most), await ask_(all, 1)];
   const here = found.index.order.length, name = `${found.next === null ? "" : "over "}${number(here)}`;
-  const noun = addressed().startsWith("#/traces") ? "trace" : "run"; // as the page calls what it lists
-  return `${name} of ${whole_.traces === null ? "" : number(whole_.traces)} ${noun}${whole_.traces === 1 ? "" : "s"} ${here === 1 && found.next === null ? "matches" : "match"}`.replace("of  ", "");
+  return `${name} of ${whole_.traces === null ? "" : number(whole_.traces)} ${noun()}${whole_.traces === 1 ? "" : "s"} ${here === 1 && found.next === null ? "matches" : "match"}`.replace("of  ", "");
+}
+
+// What the page calls a run that it lists.
+function noun() {
+  return addressed().startsWith("#/traces") ? "trace" : "run";
 }
 
 function counted(body, query) {
   const name = windowName(query);
   const of = name ? ` of the ${name}` : "";
-  if (body.traces !== null) return `${many(body.traces, "trace")}${of}, ${number(body.failed)} with findings`;
+  if (body.traces !== null) return `${many(body.traces, noun())}${of}, ${number(body.failed)} with findings`;
   const here = body.index.order.length;
   return here ? `${body.next === null ? "" : "more than "}${many(here, addressed().startsWith("#/traces") ? "trace" : "row")}${of}` : `No rows${of} match`;
 }
