@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from support.day_checks import Minute
@@ -28,7 +30,7 @@ def test_what_is_shown_has_a_time(shown: bool, now: float, problem: str) -> None
 
 def test_each_event_of_the_hour_is_over_before_the_next_begins() -> None:
     times = [_HOUR.at(event) for event in (LIE, WORKER, JUDGE, LOOP, SINK, FRONT, CRASHES)]
-    assert all(before[1] < after[0] for before, after in zip(times, times[1:], strict=False))
+    assert all(before[1] < after[0] for before, after in pairwise(times))
 
 
 def test_each_alert_must_fire_at_some_look_of_the_hour() -> None:
