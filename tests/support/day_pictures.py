@@ -48,7 +48,7 @@ class Camera:
         }
         for name, has_come in moments.items():
             if has_come:
-                self._take(name, made.problems, lambda page: page.visit(f"{http}/#/"))
+                self._take(name, made.problems, lambda page: page.visit(f"{http}/#/?window=1h"))
 
     def end(self, home: DayHouse, agents: Agents) -> list[str]:
         """Take the pictures of the lie and of the end; return what failed."""
@@ -59,8 +59,9 @@ class Camera:
         rows_shown = "document.querySelector('.span-row') !== null"
         self._take("5-lie-incident", problems, lambda page: page.visit(f"{http}/#/failures?group={group}&window=all"))
         self._take("6-lie-trace", problems, lambda page: page.visit(f"{http}/#/trace/{lie}"))
-        self._take("7-lie-in-jaeger", problems, lambda page: page.browse(f"{home.jaeger.url}/trace/{lie}", rows_shown))
-        self._take("8-end", problems, lambda page: page.visit(f"{http}/#/"))
+        jaeger = f"{home.jaeger.url}/trace/{lie}"
+        self._take("7-lie-in-jaeger", problems, lambda page: page.browse(jaeger, rows_shown))
+        self._take("8-end", problems, lambda page: page.visit(f"{http}/#/?window=1h"))
         return problems
 
     def chart(self, minutes: Sequence[Minute], plan: Plan) -> list[str]:

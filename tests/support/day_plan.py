@@ -17,7 +17,7 @@ _OF_AN_HOUR: Mapping[str, tuple[float, float]] = {
     CRASHES: (48, 52),
 }
 N_CRASHES = 60
-SETTLED_S, SEEN_S, JUDGED_S = 45.0, 75.0, 240.0
+SETTLED_S, SEEN_S, JUDGED_S = 60.0, 75.0, 240.0
 """Seconds until a result is shown, until an outage is noticed, and until the judge's waiting questions are tried."""
 
 
