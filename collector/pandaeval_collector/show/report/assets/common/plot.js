@@ -36,7 +36,7 @@ function onTheHour(from, to, most) {
 }
 
 // Moments for labels of an axis, of which none reaches beyond its ends.
-function marked(from, to, width) {
+function ticksOf(from, to, width) {
   const room = (30 * (to - from)) / width;
   return onTheHour(from + room, to - room, Math.max(1, (width - 104) / 90)); // beside the axis and both rooms
 }
@@ -72,7 +72,7 @@ function overTime({ since, step, runs, failed, incident, marks }, zoom) {
   const at = (s) => (span > 2 * 86400e3 ? dated(s * 1000, span) : moment(s * 1000).slice(11, 16));
   const xs = runs.map((_, bar) => (since + bar * step) / 1000);
   const draw = (width, colour) => [plain2d(width, width < 600 ? 120 : 150, colour, 0.85, {
-    series: ["--bad", "--bar"], x: { values: (_, splits) => splits.map(at), splits: (_, __, from, to) => marked(from, to, width) },
+    series: ["--bad", "--bar"], x: { values: (_, splits) => splits.map(at), splits: (_, __, from, to) => ticksOf(from, to, width) },
     scales: { x: { time: false, range: [xs[0], xs[0] + (runs.length * step) / 1000] }, y: { range: (_, __, most) => [0, Math.max(1, most)] } },
     cursor: { y: false, points: { show: false }, drag: { x: true, setScale: false } },
     hooks: {
