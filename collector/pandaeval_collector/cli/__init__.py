@@ -2,7 +2,7 @@
 
 Command modules are imported on demand.
 
-Imports analysis, app, base, config, receivers, scoring, show, store.
+Imports analysis, app, base, config, judge, receivers, scoring, show, store.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.errors import UserError, installation
-from pandaeval_collector.base.prices import provider_of
 from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.cli._extras import EXTRAS
 from pandaeval_collector.cli._options import config_option
@@ -27,8 +26,6 @@ from pandaeval_collector.config import (
     check_machine,
     resolve,
 )
-from pandaeval_collector.judge.call import RECORDED
-from pandaeval_collector.judge.keys import missing_key
 from pandaeval_collector.store.connection import FILE_NAME, Durability, connect
 
 _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
@@ -60,7 +57,10 @@ def resolve_config(
         checks = [_names.problems]
     if on_this_machine:
         checks += [lambda config: check_machine(config, os.environ), start_problems]
-        checks += [] if apart else [key_problems]
+    if on_this_machine and not apart:
+        from pandaeval_collector.cli import _model_keys
+
+        checks.append(_model_keys.problems)
     try:
         return resolve(path, os.environ, overrides, checks)
     except ConfigError as error:
@@ -143,24 +143,3 @@ def start_problems(config: Config) -> Iterator[Problem]:
         missing = [package for package in EXTRAS[extra] if find_spec(package) is None]
         if missing:
             yield Problem(key, f"{missing[0]} is not installed; install it with: {installation(extra)}")
-
-
-def key_problems(config: Config) -> Iterator[Problem]:
-    """Yield models whose provider needs an API key that is not in the environment."""
-    for key, model in _models(config):
-        if missing := missing_key(provider_of(model), os.environ):
-            cure = "set it, or name the variable of the key in judge.api_key_env" if key == "judge.model" else "set it"
-            yield Problem(key, f"the environment variable {missing} is not set; {cure}")
-
-
-def _models(config: Config) -> Iterator[tuple[str, str]]:
-    """Yield keys and models that litellm calls with a key of the provider's usual variable."""
-    judge, (scheme, _, embedder) = config.judge, config.embedding.model.strip().partition(":")
-    if scheme == "litellm":
-        yield "embedding.model", embedder
-    if judge.model is None or (judge.api_base or "").startswith(RECORDED):
-        return
-    own = None if judge.api_key_env is None else judge.model.partition("/")[0]
-    named = [("judge.model", judge.model), *((f"judge.models.{name}", each) for name, each in judge.models.items())]
-    named += [(f"judge.fallbacks[{number}]", each) for number, each in enumerate(judge.fallbacks)]
-    yield from (each for each in named if each[1].partition("/")[0] != own)
