@@ -33,6 +33,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, objec
     assert "missing thing at turn 2" in outcome.output
     assert re.search("How do I send the kettle back\\? +missing", outcome.output)
     assert len(outcome.output.splitlines()) <= 24, "it fits a screen"
+    assert "scored 30 runs of agents, from 34 OTLP requests, in " in outcome.output
     found = outcome.output.partition("finding")[2].splitlines()
     assert sum(" handled correctly: " in line for line in found) == 4, "one has a finding, which is shown"
     return [json.loads(line) for line in kept.read_text().splitlines()], outcome.output
