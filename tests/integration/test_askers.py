@@ -131,7 +131,13 @@ async def _about_sessions(agent: Agent, told: Told) -> None:
     newest = told.get("/traces", order="newest", limit=3)["items"]
     shown = (await agent.data("find_traces", order="newest", limit=3)).split("\n")
     assert [line.split()[1] for line in shown] == [row["trace_id"] for row in newest]
-    assert await agent("find_traces", user="nobody") == "No scored trace matches."
+    for tool, none in (
+        ("find_traces", "No scored trace"),
+        ("worst_sessions", "No scored session"),
+        ("incidents", "No incident"),
+    ):
+        assert await agent(tool, user="nobody") == f"{none} matches."
+    assert await agent("pass_rates", user="nobody") == "No results match."
     loops = await agent.data("find_traces", metric="trace.tool_loop", failed=True, limit=50)
     assert set(re.findall(r"trace ([0-9a-f]{32})", loops)) == {
         row["trace_id"]
@@ -240,6 +246,29 @@ async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
         rates = await agent("pass_rates", agent=one)  # 10. how often does it pass?
         assert all(f'agent "{one}"' in line for line in _MARKED.search(rates)[2].split("\n"))  # type: ignore[index]
         assert seen in rates
+
+
+def test_a_command_sets_the_state_and_the_note_of_an_incident(collector: CollectorProcess) -> None:
+    incident = Told(collector).get("/incidents")["incidents"][0]
+
+    def told(*options: str, code: int = 0, id_: str = incident["id"]) -> str:
+        outcome = CliRunner().invoke(app, ["failures", "set", id_, *options, "--url", collector.http])
+        assert outcome.exit_code == code, outcome.output
+        return outcome.stderr
+
+    def states() -> list[tuple[str, str]]:
+        history = Told(collector).get(f"/incidents/{incident['id']}")["history"]
+        return [(each["state"], each["note"]) for each in reversed(history) if each["by"]]
+
+    assert told("--state", "resolved", "--note", "new prompt") == f"{incident['id']} is resolved\n"
+    told("--note", "tool was down")
+    told("--state", "new")
+    notes = [("resolved", "new prompt"), ("resolved", "tool was down"), ("new", "tool was down")]
+    assert states() == notes
+    assert told(code=2) == "give --state, --note or both\n"
+    assert "there is no incident" in told("--state", "muted", code=2, id_="0123456789ab")
+    assert "'gone'" in told("--state", "gone", code=2)
+    assert states() == notes
 
 
 async def test_a_link_has_the_port_that_the_system_chose(tmp_path: Path) -> None:

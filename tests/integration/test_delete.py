@@ -57,7 +57,7 @@ def test_a_session_is_deleted_and_late_spans_are_refused(collector: CollectorPro
     answered = delete(collector, "--session", session, answer="n\n")
     assert (answered.exit_code, traces(collector)) == (0, before), answered.output
     assert "results" in refused.output
-    assert "jsonl" in refused.output
+    assert "these destinations keep their copies: jsonl" in refused.output
     done = delete(collector, "--session", session, "--yes")
     assert (done.exit_code, traces(collector)) == (0, stays), done.output
     door = HttpDoor(collector.http)

@@ -112,6 +112,12 @@ def _recovered(lines: Sequence[Line]) -> str:
     return f"{_sum('acknowledged', 'results', 'verdicts')(lines)}, all there {longest:,.0f} s after its end"
 
 
+def _lived(lines: Sequence[Line]) -> str:
+    runs = sum(sum(line["runs"].values()) for line in lines)
+    fired = sorted({name for line in lines for name in line["alerts"]})
+    return f"{runs:,} runs, {_sum('results', 'verdicts')(lines)}, fired: {', '.join(fired)}"
+
+
 def _overloaded(lines: Sequence[Line]) -> str:
     times, refused = min(line["offered"] / line["sustained"] for line in lines), 0
     for line in lines:
@@ -306,6 +312,17 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         1_000_000,
         count=lambda line: float(line["figures"].get("steps", 0)),
         told=_figures("deaths", "acknowledged", "revisions", "verdicts", "members"),
+    ),
+    Campaign(
+        "a day in the life: dashboards, alerts, page, MCP",
+        "day.py",
+        "--minutes 60 --seed 1",
+        "--minutes 6 --seed 99",
+        "day-ledger.jsonl",
+        "minutes",
+        60,
+        count=lambda line: float(line["length"]),
+        told=_lived,
     ),
 )
 OF_TESTS = (

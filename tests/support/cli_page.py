@@ -34,7 +34,7 @@ These options have the same meaning in every command:
 - `-c`, `--config`: Configuration file.
 - `-o`, `--output`: File to write.
 - `--format`: Output format, `table` or `json`.
-- `--store`: Data directory to read, instead of a running collector.
+- `--store`: Data directory to use, instead of a running collector.
 - `--url`: Address of a running collector. The variable `PANDAEVAL_URL` also sets it.
 """
 

@@ -17,19 +17,26 @@ THREE = CACHE / "prometheus" / "prometheus"
 """Prometheus 3 by ``tests/support/programs.py``, which accepts OTLP."""
 BINARY = str(THREE) if THREE.exists() else shutil.which("prometheus")
 PROMTOOL = str(THREE.parent / "promtool") if THREE.exists() else shutil.which("promtool")
-_CONFIG = "global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}\nscrape_configs: {scraped}\n"
+_CONFIG = """global: {{scrape_interval: {interval}, scrape_timeout: {interval}, evaluation_interval: {interval}}}
+scrape_configs: {scraped}
+rule_files: {rules}
+"""
 
 
 class Prometheus(Process):
-    """A context manager. ``target``: scraped every ``interval``; ``None``: OTLP at ``otlp``."""
+    """A context manager. ``target``: scraped every ``interval``; ``None``: OTLP at ``otlp``. ``rules``: alerts."""
 
-    def __init__(self, folder: Path, target: str | None, interval: str = "1s") -> None:
+    def __init__(self, folder: Path, target: str | None, interval: str = "1s", rules: Path | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         [port] = free_ports(1)
         self.url = f"http://127.0.0.1:{port}"
         self.otlp = f"{self.url}/api/v1/otlp"
         scraped = [] if target is None else [{"job_name": "pandaeval", "static_configs": [{"targets": [target]}]}]
-        (folder / "prometheus.yml").write_text(_CONFIG.format(interval=interval, scraped=json.dumps(scraped)))
+        (folder / "prometheus.yml").write_text(
+            _CONFIG.format(
+                interval=interval, scraped=json.dumps(scraped), rules=json.dumps([] if rules is None else [str(rules)])
+            )
+        )
         command = [
             str(BINARY),
             f"--config.file={folder / 'prometheus.yml'}",
@@ -63,6 +70,10 @@ class Prometheus(Process):
         now = time.time()
         asked = {"query": expression, "start": f"{now - 3600:.0f}", "end": f"{now + 60:.0f}"}
         return list(self._get("query_exemplars", asked))
+
+    def alerts(self) -> list[dict[str, Any]]:
+        """Return the pending and firing alerts."""
+        return list(self._get("alerts", {})["alerts"])
 
     def label_values(self, selector: str, label: str) -> list[str]:
         return list(self._get(f"label/{label}/values", {"match[]": selector}))

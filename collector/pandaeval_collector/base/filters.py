@@ -14,7 +14,7 @@ PAIR = r"^[^=\s][^=]*=(.|\n)*$"
 """Pattern of ``key=value``."""
 STATUSES = ("error", "ok")
 SEVERITIES = ("low", "medium", "high", "critical")
-"""From the least to the gravest."""
+"""From the least severe."""
 OUTCOMES = ("scored", "assumed", "unscored")
 OF_RESULTS = ("failed", "metric", "outcome", "label", "success", "incident")
 """Filters that choose runs by their results."""
@@ -50,7 +50,7 @@ FILTERS = (
     Filter(
         "success",
         "flag",
-        "Show runs with a passed result; if negated, with a failed result.",
+        "Show traces and sessions with a passed result; if negated, with a failed result.",
         "--with-pass/--with-fail",
     ),
     Filter("incident", "text", "Show traces and sessions with a failure of this incident."),

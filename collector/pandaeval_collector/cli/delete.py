@@ -41,7 +41,7 @@ def delete(
             return
         if found["sinks"]:
             names = one_printable_line(", ".join(found["sinks"]))
-            typer.echo(f"not deleted, may hold copies: {names}", err=True)
+            typer.echo(f"these destinations keep their copies: {names}", err=True)
         if not yes and not _confirmed():
             typer.echo("nothing is deleted", err=True)
             return

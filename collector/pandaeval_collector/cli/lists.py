@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._list_group import ListGroup
 from pandaeval_collector.cli._listings import ID, Listing, Row, show, show_one
 from pandaeval_collector.cli._output import many, reason_room, safe
-from pandaeval_collector.cli._run_place import Place, placed
+from pandaeval_collector.cli._run_place import ApiClient, Place, at_collector, placed
 from pandaeval_collector.show.view.lines import (
     headline,
     incident_line,
@@ -24,7 +26,7 @@ from pandaeval_collector.show.view.lines import (
     trace_lines,
 )
 from pandaeval_collector.show.view.texts import NONE, moment, said
-from pandaeval_collector.store.triage import Standing
+from pandaeval_collector.store.triage import Standing, State
 
 _Most = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
 _Id = Annotated[str, typer.Argument(metavar="ID", help="ID from the list.")]
@@ -75,7 +77,7 @@ INCIDENTS = Listing(
 
 traces = typer.Typer(help="List or show agent traces, worst first.", cls=ListGroup)
 sessions = typer.Typer(help="List or show sessions, worst first.", cls=ListGroup)
-failures = typer.Typer(help="List or show incidents, most severe first.", cls=ListGroup)
+failures = typer.Typer(help="List or show incidents, or set their state.", cls=ListGroup)
 
 
 @traces.command("list")
@@ -121,6 +123,30 @@ def list_failures(
     asked = {**filters, **given.api_times(filters), "severity": severity, "state": state, "limit": limit}
     with place.looking() as api:
         show(api.get("/incidents", **asked)["incidents"], INCIDENTS, format_)
+
+
+@failures.command("set")
+@at_collector
+def set_state(
+    id_: _Id,
+    state: Annotated[State | None, typer.Option(help="New state; default: unchanged.")] = None,
+    note: Annotated[str | None, typer.Option(help="Reason or ticket; default: unchanged.")] = None,
+    *,
+    api: ApiClient,
+) -> None:
+    """Set the state or note of an incident.
+
+    The command works at a running collector. Give --state, --note or both."""
+    if state is None and note is None:
+        raise UserError("give --state, --note or both")
+    with api:
+        row = api.get(f"/incidents/{quote(id_, safe='')}")
+        held = row["triage"]
+        if note is None:
+            note = held["note"] if held["back_at"] is None else ""  # a returned incident has the note of its resolution
+        new = {"ids": row["ids"], "state": state or held["state"], "note": note, "by": getpass.getuser()}
+        done = api.post("/incidents/state", new)
+    typer.echo(safe(f"{row['id']} is {done['state']}"), err=True)
 
 
 def _of_worst(session: Row, key: str) -> str:

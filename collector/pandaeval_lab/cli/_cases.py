@@ -133,7 +133,7 @@ def no_case(option: str, name: str, suite: str, ids: Sequence[str]) -> UserError
 
 
 def _row(case: Mapping[str, Any]) -> tuple[str, ...]:
-    unknown = f" ({case['undetermined']} not told)" if case["undetermined"] else ""
+    unknown = f" ({case['undetermined']} undetermined)" if case["undetermined"] else ""
     correct = f"{case['correct']}/{case['trials']}{unknown}"
     why = excerpt(case["why"], 100) or ""
     return case["case"], case["kind"], correct, *case["layers"], case["broke"] or _NOTHING, why

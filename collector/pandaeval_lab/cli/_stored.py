@@ -11,7 +11,7 @@ from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.cli._config import StoreFolder
 from pandaeval_collector.cli._run_place import data_directory
 
-_URL = "Read the data directory of this running collector (server.http)."
+_URL = "Use the data directory of this running collector."
 _Url = Annotated[str | None, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", help=_URL)]
 
 

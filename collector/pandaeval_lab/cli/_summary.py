@@ -85,7 +85,7 @@ class Summary:
         self.failures: list[Failure] = []
         """The first :data:`MOST_FAILURES` failures, in the order in which they were found."""
         self.groups: tuple[RootCause, ...] = ()
-        """The failures by root cause, gravest first; empty until they are grouped."""
+        """The failures by root cause, most severe first; empty until they are grouped."""
 
     def decided(self, conclusion: Conclusion) -> None:
         self.agents_traces += len(conclusion.runs)

@@ -60,7 +60,7 @@ def demo(
         if keep is not None:
             keep.write_bytes(lines)
         traces = _show(folder, [orjson.loads(line) for line in lines.splitlines()], out)
-        out.print(f"{sent} requests, {traces} agent traces, {time.monotonic() - started:.1f} s")
+        out.print(f"scored {traces} runs of agents, from {sent} OTLP requests, in {time.monotonic() - started:.1f} s")
         out.print(_NEXT.format(judge=_config().judge.model))
         if out.is_terminal and not once:
             with contextlib.suppress(KeyboardInterrupt):

@@ -103,6 +103,7 @@ _BANNED = {
     r"what (?:is|was|were|are|it|they|the|a|an|you|has|had|came|could|can|should)\b",
     "that which": r"\b(?:that|those) which\b",
     "say or tell": r"\b(?:says|tells|told)\b",
+    "misread": r"\bmax risk\b|\bhold copies\b|\bgravest\b|requests, X agent traces",
 }
 _MOST_IN_A_SENTENCE = 25
 _PROMPTS = re.compile(r"/judge/|jobs/same_cause|custom/functions|scoring/metrics/|/graders/|replay/grouping")

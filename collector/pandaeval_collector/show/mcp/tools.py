@@ -30,18 +30,19 @@ Severity = Annotated[
 ]
 State = Annotated[Standing, Field(description="Triage state; open means new or known.")]
 _FILTERS: dict[str, Any] = {**filter_types(Field), "hours": (Hours, None)}
+_SHARED = ("hours", "agent", "service", "environment", "user", "attribute")
 
 
 def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that replaces the parameter ``filters`` by these filters, null by default."""
+    """Return a decorator that replaces the parameter ``filters`` by these and the shared filters, null by default."""
+    taken = (*names, *_SHARED)
 
     def as_api(**given: Any) -> dict[str, Any]:
-        asked = {**dict.fromkeys(names), **given}
-        if "hours" in asked:
-            asked["since"] = _since(asked.pop("hours"))
+        asked = {**dict.fromkeys(taken), **given}
+        asked["since"] = _since(asked.pop("hours"))
         return asked
 
-    return in_place_of("filters", {name: _FILTERS[name] for name in names}, as_api)
+    return in_place_of("filters", {name: _FILTERS[name] for name in taken}, as_api)
 
 
 class Tools:
@@ -49,7 +50,7 @@ class Tools:
         self._asker, self._page = asker, page
         self._has_page: bool | None = None
 
-    @filtered("hours", "agent", "service", "environment", "attribute")
+    @filtered()
     async def worst_sessions(self, limit: Limit = 10, *, filters: dict[str, Any]) -> str:
         """The sessions of agents, worst first, each with its worst trace and why: incidents has them by cause. Then ask
         why_failed with a trace id."""
@@ -60,10 +61,7 @@ class Tools:
         whole = f"Of all that match: {handled_line(rates)}."
         return await self._answer(lines, "/sessions", "Use a smaller limit, or filter by agent.", whole)
 
-    @filtered(
-        *("text", "metric", "session", "user", "status", "label"),
-        *("hours", "agent", "service", "environment", "attribute"),
-    )
+    @filtered("text", "metric", "session", "status", "label")
     async def find_traces(
         self,
         failed: Annotated[bool | None, Field(description="Whether the given metric, or any, failed.")] = None,
@@ -84,11 +82,11 @@ class Tools:
             more = "There are more: filter by agent, metric or hours."
         return await self._answer(lines, "/traces", "", more)
 
-    @filtered("label", "hours", "agent", "service", "environment", "attribute")
+    @filtered("label")
     async def incidents(
         self, severity: Severity = None, state: State = "open", *, filters: dict[str, Any], limit: Limit = 10
     ) -> str:
-        """What failed, by root cause, gravest first (agents that claim what they did not do before all else): in how
+        """What failed, by root cause, most severe first (false claims of success before all others): in how
         many runs, when they began, what people say of it, and an example. Then ask why_failed with its trace id."""
         found = await self._asker.get("/incidents", severity=severity, state=state, limit=limit, **filters)
         if not found["incidents"]:
@@ -124,7 +122,7 @@ class Tools:
         rest = f"Full data: GET {API}/traces/{row['trace_id']}."
         return await self._answer([*written.step_lines(row)], f"/trace/{row['trace_id']}", rest)
 
-    @filtered("metric", "hours", "agent", "service", "environment", "attribute")
+    @filtered("metric")
     async def pass_rates(self, filters: dict[str, Any]) -> str:
         """How many results passed and failed, a line for each metric and agent; most failures first."""
         rates = await self._rates(filters)

@@ -361,7 +361,7 @@ class TestSessions:
         assert found.value > 0.5
         assert found.label == "problem_found"
         assert found.reason.startswith("1 finding by rules (response in 1 trace); task success: not judged; ")
-        assert "(response) in trace 1 of 20" in found.reason
+        assert "from response in trace 1 of 20" in found.reason
         assert "'$90' appears in no result" in found.reason
 
     def test_a_session_that_was_not_drawn_rests_on_inline_signals(self) -> None:
@@ -391,7 +391,7 @@ class TestSessions:
         found = RELIABILITY.evaluate(view, context)
         assert isinstance(found, Score)
         assert found.value == pytest.approx(0.4)
-        assert "max risk 0.60 (response) in trace 2" in found.reason
+        assert "highest risk 0.60, from response in trace 2" in found.reason
 
     def test_a_run_that_ended_well_is_no_signal(self) -> None:
         found = self.ask(summary(coherence=SCORED), summary(response=SessionSignal("scored", 1.0), coherence=BLANK))

@@ -257,7 +257,7 @@ class TestReliability:
         assert found.coverage == pytest.approx(3 / 9)
         assert found.reason == (
             "1 finding by rules (response in 1 trace); task success: not judged; "
-            f"max risk 0.80 (response) in trace 3 of 3 ({3:032x}): the run broke off; 1 of 2 traces flagged"
+            f"highest risk 0.80, from response in trace 3 of 3 ({3:032x}): the run broke off; 1 of 2 traces flagged"
         )
         weights = found.metadata.pop("signal_weights")
         assert {"coherence", "confidence", "loop_detection", "tool_correctness"} <= weights.keys()
@@ -328,11 +328,11 @@ class TestReliability:
         assert isinstance(found, Score)
         assert found.value == 1.0
         checks = "no findings by rules (coherence, response); task success: not judged"
-        assert found.reason == f"{checks}; max risk 0.00: no sign of a problem in 1 trace (coherence, response)"
+        assert found.reason == f"{checks}; no sign of a problem in 1 trace (coherence, response)"
         fine = view({"confidence": scored(1.0), "coherence": scored(1.0)}, {})
         found = RELIABILITY.evaluate(fine, context(judged=True))
         assert isinstance(found, Score)
-        assert found.reason == "max risk 0.00: no sign of a problem in 2 traces (confidence, coherence)"
+        assert found.reason == "no sign of a problem in 2 traces (confidence, coherence)"
 
     @pytest.mark.parametrize("ended", [1.0, 0.5])
     def test_where_only_the_ends_were_looked_at_it_is_hardly_checked(self, ended: float) -> None:
@@ -381,7 +381,7 @@ class TestReliability:
         assert isinstance(found, Score)
         assert found.reason == (
             "only suspicions were found by rules (coherence); task success: not judged; "
-            f"max risk 0.90 (coherence) in trace {at} of 3 ({at:032x}); 2 of 3 traces flagged"
+            f"highest risk 0.90, from coherence in trace {at} of 3 ({at:032x}); 2 of 3 traces flagged"
         )
 
     @pytest.mark.parametrize(("weight", "cause"), [({}, "coherence"), ({"loop_detection": 3.0}, "loop_detection")])
@@ -389,7 +389,7 @@ class TestReliability:
         trace = {"coherence": scored(0.0), "loop_detection": scored(0.2)}
         found = RELIABILITY.evaluate(view(trace), context(weights=weight))
         assert isinstance(found, Score)
-        assert f"({cause}) in trace 1 of 1" in found.reason
+        assert f"from {cause} in trace 1 of 1" in found.reason
 
     def test_too_little_evidence_is_no_score(self) -> None:
         traces = view({"coherence": scored(0.3)}, *[{"coherence": missing("timeout")}] * 2)

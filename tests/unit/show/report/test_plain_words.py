@@ -113,7 +113,7 @@ def test_a_judged_score_stays_a_number() -> None:
 
 def test_the_checks_are_counted_as_the_reason_counts_them() -> None:
     checks = "2 findings by rules (response in 2 traces); task success: not judged"
-    assert spelled_out("problem_found", f"{checks}; max risk 1.00 (response) in trace 1 of 3") == checks
+    assert spelled_out("problem_found", f"{checks}; highest risk 1.00, from response in trace 1 of 3") == checks
     assert (
         spelled_out("problem_found", "of an older version") == "problem found by rule checks; task success: not judged"
     )

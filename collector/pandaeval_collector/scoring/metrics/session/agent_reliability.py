@@ -136,7 +136,7 @@ def _reason(
     session: SessionView, signals: Sequence[Mapping[str, float]], found: Reliability, basis: Mapping[str, int]
 ) -> str:
     if not found.max_risk:
-        return f"max risk 0.00: no sign of a problem in {_traces(found.total)} ({', '.join(basis)})"
+        return f"no sign of a problem in {_traces(found.total)} ({', '.join(basis)})"
     worst = max(range(found.evaluated), key=lambda index: found.per_trace_risk[index])
     at = found.positions[worst]
     cause = max(signals[at], key=lambda name: found.weights.get(name, 1.0) * (1.0 - signals[at][name]))
@@ -144,7 +144,7 @@ def _reason(
     signal = trace.signals.get(cause)
     said = f": {signal.said}" if signal is not None and signal.said else ""
     return (
-        f"max risk {found.max_risk:.2f} ({cause}) in trace {at + 1} of {found.total} ({trace.trace_id}){said}; "
+        f"highest risk {found.max_risk:.2f}, from {cause} in trace {at + 1} of {found.total} ({trace.trace_id}){said}; "
         f"{len(found.flagged)} of {_traces(found.evaluated)} flagged"
     )
 

@@ -2,7 +2,7 @@
 
 // Columns of both lists, by what they are called, and whether they are shown where nobody chose otherwise.
 const COLUMNS = {
-  sessions: { agent: ["Agent", true], id: ["Session id", true], says: ["Problem", true], traces: ["Traces", true], verdict: ["Verdict", true], took: ["Duration", true], tokens: ["Tokens", true], cost: ["Cost", true], when: ["When", true] },
+  sessions: { agent: ["Agent", true], id: ["Session id", true], says: ["Problem", true], traces: ["Runs", true], verdict: ["Verdict", true], took: ["Duration", true], tokens: ["Tokens", true], cost: ["Cost", true], when: ["When", true] },
   traces: { agent: ["Agent", true], when: ["When", true], took: ["Duration", true], tools: ["Tool calls", true], tokens: ["Tokens", true], cost: ["Cost", true], scores: ["Scores", true], service: ["Service", false], user: ["User", false], llm: ["Model calls", false], id: ["Trace id", false] },
 };
 const WIDTHS = { head: "minmax(0, 4fr)", says: "minmax(0, 6fr)", traces: "96px", verdict: "minmax(0, 190px)", taken: "96px", when: "80px" };
@@ -82,7 +82,7 @@ function unitRow(unit) {
       el("span", { class: "title", dir: "auto" }, title || (unit.session ? unit.session.id : first.id)),
       el("span", { class: "muted facts" }, [has("agent") && agents.slice(0, 3).join(", "), has("id") && unit.session && title && el("span", { class: "id" }, unit.session.id)].filter(Boolean).map((fact, place) => [place ? " · " : "", fact]))),
     says: () => el("span", { class: "says" }, el("span", { class: "said", dir: "auto" }, said), asked ? exchange(asked, asked.in === title) : null),
-    traces: () => el("span", { class: "traces" }, strip(statesOf(unit), sizeOf(unit), failingOf(unit)), el("span", { class: "muted" }, many(sizeOf(unit), "trace"))),
+    traces: () => el("span", { class: "traces" }, strip(statesOf(unit), sizeOf(unit), failingOf(unit)), el("span", { class: "muted" }, many(sizeOf(unit), "run"))),
     verdict: () => el("span", { class: "verdict" }, verdict),
     taken: () => el("span", { class: "taken" }, has("took") && el("span", {}, us ? duration(us) : "–"), el("small", {}, [has("tokens") && tokens && `${compact(tokens)} tokens`, has("cost") && costOf(usd, unpriced)].filter(Boolean).join(" · "))),
     when: () => el("span", { class: "when" }, at ? when(at) : ""),

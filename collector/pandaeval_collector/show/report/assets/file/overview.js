@@ -26,8 +26,8 @@ function headline(units) {
   const { index } = store;
   const bad = units.filter((unit) => unitState(unit) === "bad").length;
   const sessions = index.sessions.length;
-  const what = sessions && units.length === sessions ? "session" : sessions ? "session or single trace" : "trace";
-  const plural = what === "session or single trace" ? "sessions and single traces" : `${what}s`;
+  const what = sessions && units.length === sessions ? "session" : sessions ? "session or single run" : "run";
+  const plural = what === "session or single run" ? "sessions and single runs" : `${what}s`;
   if (units.every((unit) => unitState(unit) === "none")) return "Nothing could be scored";
   if (index.judged) return index.judged;
   return `Not judged: ${bad ? `${number(bad)} of` : "no findings in"} ${many(units.length, what, plural)}${bad ? ` ${bad === 1 ? "has" : "have"} findings` : ""}`;
@@ -39,10 +39,10 @@ function about() {
   const first = starts.reduce((a, b) => Math.min(a, b)), last = starts.reduce((a, b) => Math.max(a, b));
   const agents = new Set(traces.map((trace) => trace.agent)).size;
   const when = first === last ? moment(first) : `${moment(first)} to ${moment(last, moment(first).slice(0, 10) !== moment(last).slice(0, 10))}`;
-  const parts = [`${many(traces.length, "agent trace")}`, sessions.length && many(sessions.length, "session"), many(agents, "agent"), `${when} UTC`];
+  const parts = [many(traces.length, "run"), sessions.length && many(sessions.length, "session"), many(agents, "agent"), `${when} UTC`];
   return [parts.filter(Boolean).join(" · "),
     from.without_agents ? ` · ${many(from.without_agents, "trace")} without an agent left out` : "",
-    from.where ? el("span", { class: "where" }, ` · only ${from.where}: ${many(from.left_out, "agent trace")} left out`) : "",
+    from.where ? el("span", { class: "where" }, ` · only ${from.where}: ${many(from.left_out, "run")} left out`) : "",
     from.unreadable ? el("details", { class: "warning" }, el("summary", {}, `${many(from.unreadable, "part")} of the input could not be read`),
       el("ul", {}, from.problems.map((problem) => el("li", {}, problem)))) : ""];
 }
@@ -61,7 +61,7 @@ function others() {
     el("div", { class: "result" }, el("div", { class: "id muted" }, result.unit), resultOrLine(result, result))))];
 }
 
-// Failures by root cause, gravest first.
+// Failures by root cause, most severe first.
 function causes(groups) {
   if (!groups || !groups.length) return null;
   return [el("h2", {}, "Failures by root cause"), el("section", { class: "card" }, groups.map((group) =>

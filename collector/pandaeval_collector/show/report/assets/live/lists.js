@@ -51,9 +51,9 @@ function windows(query) {
     view.set("window", key);
     return `${path}?${view}`;
   };
-  const now = isZoomed(query) ? "" : query.get("window") || "24h";
+  const now = isZoomed(query) ? "" : query.get("window") || "24h", ends = [Number(query.get("since")), Number(query.get("until")) || Date.now()];
   return el("nav", { class: "pills", "aria-label": "Window" }, isZoomed(query) && el("a", { class: "pill", "aria-current": "true", href: to(query.get("window") || "24h"), title: "Back to the whole window" },
-    `${moment(Number(query.get("since"))).slice(5, 16)} – ${moment(Number(query.get("until"))).slice(5, 16)} ✕`), WINDOWS.map(([key, name, short]) => el("a", { class: "pill", href: to(key), title: name || "all stored runs", "aria-current": key === now ? "true" : null }, short)));
+    `${ends.map((ms) => dated(ms, ends[1] - ends[0])).join(" – ")} ✕`), WINDOWS.map(([key, name, short]) => el("a", { class: "pill", href: to(key), title: name || "all stored runs", "aria-current": key === now ? "true" : null }, short)));
 }
 
 // The chart, in which a part of the window can be chosen.
@@ -240,14 +240,18 @@ async function matches(of, query) {
   const most = 200, ask_ = async (view, limit) => (await ask(`${pathOf(of, view).replace(/limit=\d+/, `limit=${limit}`)}`)).body;
   const [found, whole_] = [await ask_(query, most), await ask_(all, 1)];
   const here = found.index.order.length, name = `${found.next === null ? "" : "over "}${number(here)}`;
-  const noun = addressed().startsWith("#/traces") ? "trace" : "run"; // as the page calls what it lists
-  return `${name} of ${whole_.traces === null ? "" : number(whole_.traces)} ${noun}${whole_.traces === 1 ? "" : "s"} ${here === 1 && found.next === null ? "matches" : "match"}`.replace("of  ", "");
+  return `${name} of ${whole_.traces === null ? "" : number(whole_.traces)} ${noun()}${whole_.traces === 1 ? "" : "s"} ${here === 1 && found.next === null ? "matches" : "match"}`.replace("of  ", "");
+}
+
+// What the page calls a run that it lists.
+function noun() {
+  return addressed().startsWith("#/traces") ? "trace" : "run";
 }
 
 function counted(body, query) {
   const name = windowName(query);
   const of = name ? ` of the ${name}` : "";
-  if (body.traces !== null) return `${many(body.traces, "trace")}${of}, ${number(body.failed)} with findings`;
+  if (body.traces !== null) return `${many(body.traces, noun())}${of}, ${number(body.failed)} with findings`;
   const here = body.index.order.length;
   return here ? `${body.next === null ? "" : "more than "}${many(here, addressed().startsWith("#/traces") ? "trace" : "row")}${of}` : `No rows${of} match`;
 }
