@@ -125,7 +125,7 @@ def _memory() -> Panel:
 
 def _store() -> Panel:
     size = f"max by (instance) (pandaeval_store_size_bytes{_ON})"
-    text = "Bytes in use in the file. From 70 % of store.max_bytes old results go earlier, at 95 % spans are refused."
+    text = "Bytes in use in the file. From 70 % of store.max_bytes old results go earlier, at 100 % spans are refused."
     return graph("Store", text, {"{{instance}}": size}, "bytes", width=8)
 
 

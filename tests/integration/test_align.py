@@ -35,7 +35,7 @@ def test_the_flaw_is_found_and_mended_by_one_command(tmp_path: Path) -> None:
     assert {each["text"]: each["state"] for each in told["tried"]} == {USELESS: "rejected", USEFUL: "adopted"}
     assert any(COMMENT in str(body) for body in asked), "people's words are shown to whom proposes"
     kept = yaml.safe_load(file.read_text())
-    assert [each["state"] for each in kept] == ["rejected", "adopted"]
+    assert [each.get("state", "adopted") for each in kept] == ["rejected", "adopted"]
     assert kept[1]["figures"]["held_out_gain_low"] > 0
     with JudgeServer(flawed) as server:
         environ = {"PANDAEVAL_JUDGE__API_BASE": server.url, "OPENAI_API_KEY": "sk-test"}

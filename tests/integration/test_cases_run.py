@@ -408,7 +408,7 @@ def test_ctrl_c_grades_what_has_ended(folder: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=240)
     assert process.returncode == 130, errors
-    assert "notice: interrupted; 1 of 2 attempts had ended" in errors
+    assert "notice: interrupted; 1 of 2 attempts had finished" in errors
     assert _correct(folder) == {("refund", "1"): 1.0}
 
 
@@ -423,7 +423,7 @@ def test_ctrl_c_while_the_last_spans_are_waited_for_grades_what_came(folder: Pat
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=240)
     assert process.returncode == 130, errors
-    assert "notice: interrupted; 2 of 2 attempts had ended" in errors
+    assert "notice: interrupted; 2 of 2 attempts had finished" in errors
     assert _correct(folder) == {("refund", "1"): 1.0}
 
 

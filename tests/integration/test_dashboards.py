@@ -157,7 +157,8 @@ def test_without_a_judge_no_open_panel_of_agents_and_sessions_is_empty(tmp_path:
             twice = "min(count_over_time(pandaeval_evaluations_total[1m])) > 1"
             until(lambda: prometheus.query(twice), "scraped twice while nothing came")
             assert _empty(prometheus) == empty
-    judged = {f"agents: {where}" for where in ("Handled correctly A", "Verdicts A", "Handled correctly, per agent B")}
+    panels = {"Handled correctly": "A", "Verdicts": "AB", "Handled correctly, per agent": "BCD"}
+    judged = {f"agents: {panel} {each}" for panel, letters in panels.items() for each in letters}
     # The number says "not judged", and so does the table; sessions may revise none of their traces.
     assert {*empty} - judged <= {"agents: Results that replaced an earlier one A"}
 

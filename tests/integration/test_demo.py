@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import lzma
+import os
+import pty
 import re
+import signal
+import sys
 import time
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
@@ -110,3 +115,40 @@ def test_stored_recordings_score_the_same(lines: list[dict[str, object]], tmp_pa
     assert {tuple(line[name] for name in same) for line in again} == {
         tuple(line[name] for name in same) for line in lines
     }
+
+
+def _holds_a_store(folder: Path, _: bytes) -> bool:
+    return any(folder.glob("*/data/pandaeval.db"))
+
+
+def _is_served(_: Path, shown: bytes) -> bool:
+    return b"Press Ctrl-C" in shown
+
+
+def _closed(child: int, terminal: int) -> None:
+    os.close(terminal)
+
+
+@pytest.mark.parametrize(
+    ("is_time", "end"),
+    [
+        (_is_served, _closed),
+        (_holds_a_store, lambda child, terminal: (os.kill(child, signal.SIGHUP), os.kill(child, signal.SIGHUP))),
+        (_holds_a_store, lambda child, terminal: os.kill(child, signal.SIGTERM)),
+    ],
+    ids=["closed terminal", "two signals at the start", "terminated"],
+)
+def test_an_ended_demo_leaves_no_store(
+    tmp_path: Path, is_time: Callable[[Path, bytes], bool], end: Callable[[int, int], object]
+) -> None:
+    child, terminal = pty.fork()
+    if not child:
+        program = "from pandaeval_collector.cli import main; main()"
+        os.execve(sys.executable, [sys.executable, "-c", program, "demo"], {**os.environ, "TMPDIR": str(tmp_path)})
+    shown = b""
+    while not is_time(tmp_path, shown):
+        shown += os.read(terminal, 4096)
+    assert [*tmp_path.iterdir()] != []
+    end(child, terminal)
+    os.waitpid(child, 0)
+    assert [*tmp_path.iterdir()] == []

@@ -75,7 +75,7 @@ def test_what_judge_only_or_where_leave_out_is_not_judged(traces: Path, tmp_path
         services = sorted({each["service"] for each in everything})
         server.requests.clear()
         _, only = _evaluate(
-            traces, tmp_path, server, f"  only: {{services: [{services[0]}]}}\n", "--metrics", "confidence,response"
+            traces, tmp_path, server, f"  only: {{service.name: [{services[0]}]}}\n", "--metrics", "confidence,response"
         )
         judged = len(server.requests)
         server.requests.clear()

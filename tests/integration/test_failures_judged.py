@@ -98,14 +98,15 @@ def test_groups_of_a_collector_outlive_its_kill(tmp_path: Path) -> None:
             _send(collector, composer, 4)
             many = len(_pushy(collector))
             collector.until(lambda: len(_pushy(collector)) > many and collector.at_rest(), "judged", 120.0)
-            after = _groups(collector)
+            after, incident_of = _groups(collector), _incident_of(collector)
             metrics = httpx.get(f"http://127.0.0.1:{collector.health_port}/metrics", timeout=60).text
             pushy = _pushy(collector)
             with collector.database() as database:
                 series = "SELECT attributes, count FROM series WHERE name = 'pandaeval.failures'"
                 counted = database.execute(series).fetchall()
     assert set(before) <= set(after)
-    named = Counter(each["metadata"]["failure_group"]["id"] for each in {each["id"]: each for each in pushy}.values())
+    groups = {each["id"]: each["metadata"]["failure_group"]["id"] for each in pushy}
+    named = Counter(incident_of[group] for group in groups.values())
     assert dict(named) == after
     assert sum(count for _, count in counted) == sum(after.values())
     assert all('"pandaeval.failure.label","pushy"' in attributes for attributes, _ in counted)
@@ -125,5 +126,14 @@ def _pushy(collector: CollectorProcess) -> list[dict[str, Any]]:
 
 
 def _groups(collector: CollectorProcess) -> dict[str, int]:
-    items = httpx.get(f"{collector.http}/api/v1/incidents", timeout=60).json()["incidents"]
-    return {each["id"]: each["runs"] for each in items}
+    return {each["id"]: each["runs"] for each in _incidents(collector)}
+
+
+def _incident_of(collector: CollectorProcess) -> dict[str, str]:
+    """Return the incident of each group: groups with one cause are one incident."""
+    return {group: each["id"] for each in _incidents(collector) for group in each["ids"]}
+
+
+def _incidents(collector: CollectorProcess) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = httpx.get(f"{collector.http}/api/v1/incidents", timeout=60).json()["incidents"]
+    return items

@@ -41,6 +41,7 @@ def test_a_backup_beside_a_running_collector_can_be_restored(tmp_path: Path) -> 
             text=True,
         )
         assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+        assert (tmp_path / "backup.db").stat().st_mode & 0o777 == 0o600, "only its owner may read it"
         until_then = len(collector.results())
         _send(collector, 2)
         collector.until(collector.at_rest, "at rest")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
@@ -22,6 +25,15 @@ HOSTILE = (
     "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 2'>"
     "<svg onload=hit>{{7*7}}${7*7}/..%2f\u202e"
 )
+_NOTE_LABELS = """(() => {
+    const canvas = CanvasRenderingContext2D.prototype, drawn = canvas.fillText;
+    window.labels = {};
+    canvas.fillText = function (text, x, ...more) {
+        const half = this.measureText(text).width / 2;
+        if (/[-:]/.test(text)) window.labels[text] = [x - half, x + half, text];
+        return drawn.call(this, text, x, ...more);
+    };
+})()"""
 
 
 @pytest.fixture(scope="module")
@@ -329,6 +341,27 @@ def test_a_part_of_the_chart_is_a_view_that_stands_in_the_address(page: Page, co
     assert "agent=table_booking" in page.run("location.hash")
     page.run("[...document.querySelectorAll('#top nav a')].find((each) => each.innerText === 'Traces').click()")
     page.wait("document.querySelector('h1').innerText === 'Traces'")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(
+    ("span", "label"), [("2016-01-01 2027-01-01", r"20\d\d-\d\d-\d\d"), ("2026-01-01 2026-07-01", r"\d\d-\d\d 00:00")]
+)
+def test_the_labels_of_a_chart_over_months_and_years_are_apart(
+    page: Page, collector: CollectorProcess, span: str, label: str, width: int
+) -> None:
+    since, until = (f"{datetime.fromisoformat(f'{day}T00:00Z').timestamp() * 1000:.0f}" for day in span.split())
+    page.resize(width + 1, 900)
+    page.visit(f"{collector.http}/#/?since={since}&until={until}")
+    page.run(_NOTE_LABELS)
+    page.resize(width, 900)  # draws the chart again
+    page.wait("Object.keys(window.labels).length > 1")
+    labels = sorted(page.run("Object.values(window.labels)"))
+    wide = page.run("document.querySelector('.over-time canvas').width")
+    page.resize(1280, 900)
+    assert all(re.fullmatch(label, text) for _, _, text in labels), labels
+    assert all(left >= 0 and right <= wide for left, right, _ in labels), labels
+    assert all(right + 4 < left for (_, right, _), (left, _, _) in pairwise(labels)), labels
 
 
 def test_three_lies_are_seen_beside_sixty_crashes(page: Page, tmp_path: Path) -> None:

@@ -215,16 +215,19 @@ def test_each_number_on_each_page_leads_to_as_many_rows(page: Page, collector: C
     links = walked(page, collector.http)
     assert differences(page, links) == []
     assert sum(link.count is not None for link in links) > 100
+    assert {link.text for link in links if "label=dismissed" in link.address} == {"1 dismissed"}
 
 
 def _triage(collector: CollectorProcess) -> None:
-    """Resolve an incident, mute another, and dismiss a finding."""
+    """Resolve an incident, mute another, and dismiss a loop and a crash."""
     with httpx.Client(base_url=f"{collector.http}/api/v1/") as api:
         first, second, *_ = api.get("incidents").json()["incidents"]
         for incident, state in ((first, "resolved"), (second, "muted")):
             assert api.post("incidents/state", json={"ids": incident["ids"], "state": state}).is_success
         loop = api.get("traces?metric=trace.tool_loop&success=false").json()["items"][0]
-        assert api.post("dismissals", json={"trace_id": loop["trace_id"], "metric": "tool_loop"}).is_success
+        crash = api.get("traces?session=crash-0").json()["items"][0]
+        for run, metric in ((loop, "tool_loop"), (crash, "response")):
+            assert api.post("dismissals", json={"trace_id": run["trace_id"], "metric": metric}).is_success
         collector.until(collector.at_rest, "at rest")
 
 

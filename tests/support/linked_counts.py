@@ -35,7 +35,8 @@ _ALL = """(async () => {
 })()"""
 _SHARE = re.compile(r"(\d+) of \d+$")
 _COUNT = re.compile(
-    r"(\d+) (?:unclear|disputed|passed|failed|found|runs?|traces?|incidents?|resolved|muted)\b|^(?:\w+ )?(\d+)$"
+    r"(\d+) (?:unclear|disputed|passed|failed|found|runs?|traces?|incidents?|resolved|muted|dismissed)\b"
+    r"|^(?:\w+ )?(\d+)$"
 )
 _SAME = re.compile(r"×(\d+)")
 

@@ -16,7 +16,7 @@ from support.judge import Say, question_of, rubric_of, text_of
 USEFUL = "A refund counts as made only if the result of a call says so."
 USELESS = "Pay attention to the tone of the answer."
 COMMENT = "The refund was never made."
-_ASKS_FOR_GUIDELINES = "Which guidelines would make the judge"
+_ASKS_FOR_GUIDELINES = "Which guidelines would lead the judge"
 _DECLINED, _MADE = "request queued for review", "ok, refunded"
 _EVERY = 3
 """One refund in this many is declined."""
@@ -55,7 +55,7 @@ def flawed(number: int, body: dict[str, Any]) -> Say:
     question = question_of(body)
     if _ASKS_FOR_GUIDELINES in question:
         return Say(_proposals(question))
-    record = text_of(body["messages"][1])
+    record = "\n".join(map(text_of, body["messages"][1:]))
     if "refund_order" not in record:
         return Say(reply(body["messages"], rubric_of(body), good(body["messages"], number)))
     told = USEFUL in question and _DECLINED in record

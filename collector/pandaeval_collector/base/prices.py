@@ -1,4 +1,4 @@
-"""List prices of models, read offline from litellm's file."""
+"""List prices and providers of models, read offline from litellm's file."""
 
 from __future__ import annotations
 
@@ -36,6 +36,12 @@ def usd_of(usage: Usage, *models: str) -> float | None:
     return fresh * found.into + cached + usage.output * found.out
 
 
+def provider_of(model: str) -> str:
+    """Return the provider that the model's name begins with, else the listed provider, or ``""``."""
+    provider, slash, _ = model.partition("/")
+    return provider if slash else str(_file().get(model, {}).get("litellm_provider", ""))
+
+
 @cache
 def _price(model: str) -> ListPrice | None:
     name = model.strip().lower()
@@ -47,12 +53,16 @@ def _price(model: str) -> ListPrice | None:
 
 @cache
 def _listed() -> Mapping[str, ListPrice]:
+    return {name.lower(): price for name, each in _file().items() if (price := _read(each)) is not None}
+
+
+def _file() -> Mapping[str, Mapping[str, Any]]:
     spec = find_spec("litellm")
     places = () if spec is None else spec.submodule_search_locations or ()
     for place in places:
         try:
-            held: Mapping[str, Any] = orjson.loads((Path(place) / _FILE).read_bytes())
-            return {name.lower(): price for name, each in held.items() if (price := _read(each)) is not None}
+            held = orjson.loads((Path(place) / _FILE).read_bytes())
+            return {name: each for name, each in held.items() if isinstance(each, Mapping)}
         except (OSError, ValueError, AttributeError) as error:
             _log.warning("the price list of litellm cannot be read (%s): costs of models are unknown", error)
     return {}

@@ -2,11 +2,12 @@
 
 Command modules are imported on demand.
 
-Imports analysis, app, base, config, receivers, scoring, show, store.
+Imports analysis, app, base, config, judge, receivers, scoring, show, store.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,9 @@ def main() -> None:
         found, needed = (".".join(map(str, version[:2])) for version in (sys.version_info, _PYTHON))
         print(f"pandaeval needs Python {needed} or newer, and this is {found}: {sys.executable}", file=sys.stderr)
         sys.exit(2)
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_DFL:  # else nohup ignores it
+            signal.signal(number, _end_as_interrupted)
     expect_imports()
     set_up_command()
     try:
@@ -45,6 +49,14 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _end_as_interrupted(number: int, _: object) -> None:
+    """Do as on Ctrl-C, but once: a terminal that is closed sends its signal twice."""
+    signal.signal(number, signal.SIG_IGN)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
 
 
 def __getattr__(name: str) -> Any:

@@ -46,7 +46,8 @@ def resolve_config(
     """Return this process's configuration with origins; checks names of metrics and embedders.
 
     ``overrides``: by dotted key; ``None`` is ignored. ``on_this_machine``: also check secrets and certificates.
-    ``apart``: check names in another process. Raises ``ConfigError`` with every problem.
+    ``apart``: check names in another process, and no keys of providers, without which the collector starts.
+    Raises ``ConfigError`` with every problem.
     """
     if apart:
         checks: list[Callable[[Config], Iterable[Problem]]] = [_problems_apart]
@@ -56,6 +57,10 @@ def resolve_config(
         checks = [_names.problems]
     if on_this_machine:
         checks += [lambda config: check_machine(config, os.environ), start_problems]
+    if on_this_machine and not apart:
+        from pandaeval_collector.cli import _model_keys
+
+        checks.append(_model_keys.problems)
     try:
         return resolve(path, os.environ, overrides, checks)
     except ConfigError as error:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from pandaeval_collector.cli import _model_keys
 from pandaeval_collector.cli._config import resolve_config, start_problems
 from pandaeval_collector.cli._options import config_option, file_argument
 from pandaeval_collector.cli._output import safe
@@ -34,7 +35,7 @@ def check(
     """
     resolved = resolve_config(file, on_this_machine=strict)
     held = resolved.config
-    found = [*check_machine(held, os.environ), *start_problems(held)]
+    found = [*check_machine(held, os.environ), *start_problems(held), *_model_keys.problems(held)]
     for problem in resolved.located(found):
         typer.echo(f"note: {problem}", err=True)
     typer.echo(f"{safe(str(file or 'the configuration'))} is valid")

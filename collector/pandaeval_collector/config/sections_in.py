@@ -15,11 +15,14 @@ from pandaeval_collector.base.section import (
     Section,
     Size,
     Text,
+    format_size,
 )
 from pandaeval_collector.receivers.bind import Tls, parse_address
 
 # The kinds of value that only our own sections hold: listeners, processes, names of metrics.
 MAX_PROCESSES = 64
+LEAST_STORE = 2 << 20
+"""Smallest store.max_bytes: an empty store takes half, and a start and requests need the rest."""
 
 
 def _address(text: str) -> str:
@@ -28,6 +31,12 @@ def _address(text: str) -> str:
     except ValueError:
         raise ValueError("is not an address; write HOST:PORT, such as 127.0.0.1:4327 or 0.0.0.0:4327") from None
     return text
+
+
+def _sufficient(size: int) -> int:
+    if size < LEAST_STORE:
+        raise ValueError(f"is too small for a store; write {format_size(LEAST_STORE)} or more")
+    return size
 
 
 def _names(value: object) -> object:
@@ -111,8 +120,8 @@ class StoreSection(Section):
     """Data directory. The variable PANDAEVAL_DATA also sets it."""
     durability: Literal["full", "normal"] = "full"
     """full: acknowledged spans survive a power cut. normal: faster, but a power cut can lose the last spans."""
-    max_bytes: Size = 10 << 30
-    """Largest size of the store."""
+    max_bytes: Annotated[Size, AfterValidator(_sufficient)] = 10 << 30
+    """Largest size of the store, at least 2MiB."""
     retention: Duration = 604800.0
     """Time for which results and spans are kept. If max_bytes is too small, the time is shorter."""
     keep_content: bool = True

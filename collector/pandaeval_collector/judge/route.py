@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pandaeval_collector.judge.call import JudgeConfig, room
+from pandaeval_collector.judge.keys import missing_key
 from pandaeval_collector.judge.known_models import KnownModel, known, record_budget
 from pandaeval_collector.judge.shorten import tokens
 
@@ -36,9 +37,6 @@ _NOT_TAKEN = re.compile(
 )
 _MAY_GO = ("temperature", "max_tokens")
 """Parameters that can be left out, or have another name (``max_completion_tokens``)."""
-_BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek", "openrouter", "xai")
-"""Providers, by litellm's names, that let nobody in without a key from the environment. With others there are further
-ways (roles, files, servers that ask for none)."""
 
 _FAILS = 3
 _PROBING_S = 1.0
@@ -64,7 +62,7 @@ class Route:
     @classmethod
     def of(cls, litellm: Any, setup: JudgeConfig, model: str) -> Route:
         route = cls(setup, model, known(litellm, model))
-        route.keyless = "" if "api_key" in route._reached else missing_key(litellm, model)
+        route.keyless = "" if "api_key" in route._reached else missing_key(_provider(litellm, model), os.environ)
         return route
 
     @property
@@ -152,16 +150,11 @@ def _reached(setup: JudgeConfig, model: str) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value}
 
 
-def missing_key(litellm: Any, model: str) -> str:
-    """Return the missing key variables of ``model``, joined by "or", or ``""``."""
+def _provider(litellm: Any, model: str) -> str:
     try:
-        provider = litellm.get_llm_provider(model)[1]
+        return str(litellm.get_llm_provider(model)[1])
     except litellm.BadRequestError:
         return ""  # a provider that litellm does not know; asking says so
-    names = litellm.validate_environment(model)["missing_keys"] if provider in _BY_KEY_ALONE else []
-    # Some take a key under further names (OPENAI_ADMIN_KEY), so whoever set anything of the provider's is left to it.
-    brands = tuple(name.partition("_")[0] + "_" for name in names)
-    return "" if any(variable.startswith(brands) for variable in os.environ) else " or ".join(names)
 
 
 class Breaker:

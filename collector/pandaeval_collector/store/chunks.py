@@ -90,6 +90,13 @@ def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int
 class StoreFullError(RuntimeError):
     """The disk budget (``store.max_bytes``) is used up, so the store refuses new spans."""
 
+    CURE = "raise it, or shorten late.window or store.retention"
+
+    def __init__(self, used: int, most: int) -> None:
+        size, limit = (f"{count / 2**20:.1f} MiB" for count in (used, most))
+        self.cause = f"the store holds {size}, and store.max_bytes is {limit}"
+        super().__init__(f"{self.cause}: {self.CURE}")
+
 
 def add_chunks(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> int:
     """Insert chunks, compressed on the writer's thread; return their size in bytes."""

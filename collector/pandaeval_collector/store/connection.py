@@ -28,6 +28,7 @@ save little.
 """
 _SMALL_BYTES = 64 << 20  # a second on a disk that reads 64 MB/s
 _PAGE_BYTES_AT = 16  # in the file's header, two bytes
+_OTHERS = 0o007  # mode bits of users who are neither owner nor group
 _PRIMARY = 0xFF  # mask of SQLite's primary result codes; higher bits add details
 _STEPS = 400_000
 """SQLite steps between two clock checks: about ten milliseconds. Each check waits up to five milliseconds for the
@@ -39,6 +40,9 @@ def create(file: Path, durability: Durability) -> bool:
     """Create and check the private file. Returns whether a damaged file was moved aside."""
     if not file.exists():
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+    elif file.stat().st_mode & _OTHERS:  # a restored backup; SQLite gives its log the same mode
+        with contextlib.suppress(PermissionError):
+            file.chmod(0o600)
     try:
         check_size(file)
         _prepare(file, durability)
@@ -77,6 +81,12 @@ def connect(file: Path, durability: Durability, read_only: bool = False) -> sqli
         connection.close()
         raise
     return connection
+
+
+def used_bytes(connection: sqlite3.Connection) -> int:
+    """Return the bytes of pages in use, which ``store.max_bytes`` limits."""
+    used, free = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "freelist_count"))
+    return (used - free) * PAGE_BYTES
 
 
 def _text(value: bytes) -> str | bytes:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -12,7 +12,7 @@ from pandaeval_collector.base.result import DISMISSED
 from pandaeval_collector.store import numbers, people
 from pandaeval_collector.store.failure_groups import FailureGroupRow, groups
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.listed import BODY, NOT_FAILED, Wanted, conditions
+from pandaeval_collector.store.listed import BODY, NOT_FAILED, OF_NAMED, Wanted, conditions, result_conditions
 from pandaeval_collector.store.triage import Triage, history, triages
 
 MOST_FAILED = 20_000
@@ -74,13 +74,20 @@ def read_failures(
     return sorted(rows, key=lambda row: (row.at, row.no, row.seq)), known, given
 
 
-def dismissed_by_group(finder: Finder) -> Counter[str]:
-    """Count dismissed findings by failure group."""
-    query = f"""SELECT json_extract({BODY}, '$.metadata.failure_group.id') FROM results AS r
-                WHERE about IN ({{marks}}) AND verdict = '' AND json_extract({BODY}, '$.label') = '{DISMISSED}'"""  # noqa: S608
+def dismissed_by_group(finder: Finder, wanted: Wanted) -> Mapping[str, set[int]]:
+    """Return traces with dismissed findings by failure group: those that a list of the group's dismissed runs has."""
+    wanted = replace(wanted, failed=None, label=DISMISSED, outcome=None, success=None, incident=None)
+    runs, results = conditions(wanted.of_unit()), result_conditions(wanted, "r")
+    query = f"""SELECT json_extract({BODY}, '$.metadata.failure_group.id'), l.no FROM results AS r
+                CROSS JOIN listed AS l
+                ON l.no = iif(r.about > 0, r.about, (SELECT m.no FROM members AS m WHERE {OF_NAMED}))
+                WHERE r.verdict IS NOT NULL AND {runs} AND {results} AND r.about IN ({{marks}})"""  # noqa: S608
+    found = defaultdict(set)
     with finder.reads.snapshot() as reader:
-        units = {unit for unit, _ in people.dismissed(reader)}
-        return Counter(group for (group,) in numbers.each_of(reader, query, numbers.of_units(reader, units)) if group)
+        nos = numbers.of_units(reader, {unit for unit, _ in people.dismissed(reader)})
+        for group, no in numbers.each_of(reader, query, nos, *runs.values, *results.values):
+            found[group].add(no)
+    return found
 
 
 def triage_history(finder: Finder, incident: Collection[str]) -> list[Triage]:

@@ -24,10 +24,12 @@ _OF_ANY = """CASE WHEN {t}.no > 0 THEN {of_trace} ELSE EXISTS (
     SELECT 1 FROM listed AS m WHERE m.session = {t}.session AND m.session > 0 AND m.no > 0 AND {of_member}) END"""
 """The condition that a trace, or any trace of a session, carries all that is wanted."""
 _OWN = "EXISTS (SELECT 1 FROM results AS r WHERE r.about = {t}.no AND {results} AND r.verdict IS NOT NULL)"
-_BLAMED = """{t}.no IN (SELECT m.no FROM results AS r JOIN members AS m ON m.session = -r.about
-    WHERE r.about < 0 AND {results} AND r.verdict IS NOT NULL AND lower(hex(m.trace_id)) = coalesce(
-        json_extract(CAST(r.body AS TEXT), '$.metadata.blame.trace_id'),
-        json_extract(CAST(r.body AS TEXT), '$.trace_id')))"""
+OF_NAMED = """m.session = -r.about AND lower(hex(m.trace_id)) = coalesce(
+    json_extract(CAST(r.body AS TEXT), '$.metadata.blame.trace_id'),
+    json_extract(CAST(r.body AS TEXT), '$.trace_id'))"""
+"""The condition that a session's result names its member ``m``."""
+_BLAMED = f"""{{t}}.no IN (SELECT m.no FROM results AS r JOIN members AS m ON {OF_NAMED}
+    WHERE r.about < 0 AND {{results}} AND r.verdict IS NOT NULL)"""  # noqa: S608
 """The condition that a result of its session names the trace: the trace that it blames, else the last trace."""
 HAS_PAIR = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
     WHERE a.pair = (SELECT p.id FROM attribute_pairs AS p WHERE p.pair = ?))"""

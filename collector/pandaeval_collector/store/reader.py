@@ -12,7 +12,7 @@ import zstandard
 from pandaeval_collector.base.session_ids import own_ids
 from pandaeval_collector.store import numbers, people
 from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents, contents
-from pandaeval_collector.store.connection import PAGE_BYTES, Connections
+from pandaeval_collector.store.connection import Connections, used_bytes
 from pandaeval_collector.store.failure_groups import FailureGroupRow, groups
 from pandaeval_collector.store.outbox import READ_BYTES, DamagedError
 from pandaeval_collector.store.responses import Responses
@@ -53,7 +53,7 @@ class StoreReader(StoreTable):
         self.tally = SeriesTable(self._reader)
 
     def used_bytes(self) -> int:
-        return int(self._row("PRAGMA page_count")[0] - self._row("PRAGMA freelist_count")[0]) * PAGE_BYTES
+        return used_bytes(self._reader())
 
     def get(self, key: str) -> str | None:
         row = self._row("SELECT value FROM meta WHERE key = ?", key)

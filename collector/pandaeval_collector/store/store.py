@@ -90,9 +90,7 @@ class Store(StoreAccess):
         The future is done after commit. Raises :class:`StoreFullError`.
         """
         if self._size >= self.max_bytes and self.size_bytes() >= self.max_bytes:
-            size, most = (f"{count / 2**20:.1f} MiB" for count in (self._size, self.max_bytes))
-            cure = "raise it, or shorten late.window or store.retention"
-            raise StoreFullError(f"the store holds {size}, and store.max_bytes is {most}: {cure}")
+            raise StoreFullError(self._size, self.max_bytes)
         return self._writer.submit_item(self._append, (chunks, endings, read))
 
     def _append(

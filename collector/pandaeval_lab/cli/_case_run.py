@@ -141,7 +141,7 @@ class CaseRun:
     ) -> None:
         """``agent``: as ``--agent``, or a Python object; ``summary``: file of the tables; default: standard output."""
         self.options, self.folder, self._target = options, folder, agent
-        self.config = config_with_trials(options.config, {"judge.detail": "all"})
+        self.config = config_with_trials(options.config)
         self.limits = options.seconds("turn_timeout"), options.seconds("case_timeout"), options.seconds("wait")
         name = agent if agent is None or isinstance(agent, str) else _OBJECT
         names = {case.id: _agent(name, suite, case) for case in suite.cases}

@@ -26,9 +26,9 @@ from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.format_pauses import cause
 from pandaeval_collector.show.report.detail import stored_trace
-from pandaeval_collector.store import StoreVersionError
+from pandaeval_collector.store import StoreFullError, StoreVersionError
 from pandaeval_collector.store.chunks import stored_traces
-from pandaeval_collector.store.connection import FILE_NAME
+from pandaeval_collector.store.connection import FILE_NAME, used_bytes
 from pandaeval_collector.store.reader import PAUSED
 from pandaeval_otel.normal.unread import MARK
 
@@ -79,7 +79,7 @@ def examine(path: Path | None, folder: Path | None) -> Iterator[Diagnosis]:
     try:
         config = resolve_config(path, given(folder)).config
         yield _collector(config.server.health)
-        yield from _store(Path(config.store.path), is_named=folder is not None)
+        yield from _store(Path(config.store.path), config.store.max_bytes, is_named=folder is not None)
         yield from _places(config)
         resolve_config(path, given(folder), on_this_machine=True)
         yield Diagnosis("ok", "configuration: valid")
@@ -101,7 +101,7 @@ def _collector(address: str) -> Diagnosis:
     return Diagnosis("ok", f"collector: ready at {address}")
 
 
-def _store(folder: Path, is_named: bool) -> Iterator[Diagnosis]:
+def _store(folder: Path, most: int, is_named: bool) -> Iterator[Diagnosis]:
     for pattern, cure in _LEFT.items():
         for file in sorted(folder.glob(pattern)):
             yield Diagnosis("note", f"store: there is {file}", cure)
@@ -114,6 +114,9 @@ def _store(folder: Path, is_named: bool) -> Iterator[Diagnosis]:
         return
     try:
         with opened_folder(folder, read_only=True) as connection:
+            if (used := used_bytes(connection)) >= most:
+                full = StoreFullError(used, most)
+                yield Diagnosis("wrong", f"store: full, and refuses spans: {full.cause}", full.CURE)
             yield from _inside(connection)
     except (UserError, StoreVersionError) as error:
         yield Diagnosis("wrong", f"store: {error}", "docs/operate/backup-upgrade.md#upgrade")

@@ -130,7 +130,8 @@ class Evaluation:
         """
         self._options = options
         where = parse_where(options.where or ())
-        self._config = config = config_of(options, attribute_keys(where))
+        has_cases = suite is not None or options.cases is not None
+        self._config = config = config_of(options, attribute_keys(where), has_cases)
         output = options.output
         if output is None and options.format == "html":
             output = default_file(sys.stdout.isatty())
@@ -276,10 +277,14 @@ def _tell_gate(gate: GateOutcome) -> None:
         typer.echo(f"  {safe(example)}", err=True)
 
 
-def config_of(options: EvaluateOptions, attributes: Sequence[str] = ()) -> Config:
-    """Return the configuration with the command's options. ``attributes``: to select traces. Raises ``UserError``."""
+def config_of(options: EvaluateOptions, attributes: Sequence[str] = (), has_cases: bool = False) -> Config:
+    """Return the configuration with the command's options. Raises ``UserError``.
+
+    ``attributes``: to select traces. ``has_cases``: every question is asked, because cases have thresholds.
+    """
     given: dict[str, object] = {"metrics.enabled": options.names, "judge.model": options.model}
     given["store.listed_attributes"] = attributes or None
+    given["judge.detail"] = "all" if has_cases else None
     if options.model is not None:
         known = registry(config_with_trials(options.config).metrics.modules)
         own = (metric for metric in known.values() if isinstance(metric, JudgedMetric) and metric.model is not None)

@@ -1,13 +1,17 @@
-"""``pandaeval doctor`` without a store."""
+"""``pandaeval doctor`` without a store, and with a full store."""
 
 from __future__ import annotations
 
+import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
+from pandaeval_collector.store import Chunk, Store, StoreFullError
 
 
 def test_a_named_store_must_exist(tmp_path: Path) -> None:
@@ -22,3 +26,26 @@ def test_the_default_store_is_created_later(tmp_path: Path, monkeypatch: pytest.
     outcome = CliRunner().invoke(app, ["doctor"])
     assert outcome.exit_code == 0, outcome.output
     assert "the collector creates it at its first start" in outcome.output
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_full_store_refuses_spans(tmp_path: Path, full: bool) -> None:
+    folder, most = tmp_path / "data", 2 << 20
+    with closing(Store(folder, "off", most)) as store:
+
+        def put() -> None:
+            (request := ExportTraceServiceRequest()).resource_spans.add().schema_url = os.urandom(50_000).hex()
+            data = request.SerializeToString()
+            store.append([Chunk(store.next_chunk_id(), b"1" * 16, False, 1, 1, data)]).result()
+
+        put()
+        if full:
+            with pytest.raises(StoreFullError):
+                [put() for _ in range(50)]
+    file = tmp_path / "config.yaml"
+    file.write_text(f"store: {{path: {folder}, max_bytes: 2MiB}}\nserver: {{health: '127.0.0.1:9'}}\n")
+    outcome = CliRunner().invoke(app, ["doctor", "--config", str(file)])
+    assert outcome.exit_code == full, outcome.output
+    told = "wrong  store: full, and refuses spans: the store holds 2."
+    assert (told in outcome.output) == full
+    assert ("and store.max_bytes is 2.0 MiB\n       raise it, or shorten late.window" in outcome.output) == full

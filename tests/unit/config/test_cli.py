@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import yaml
 from rich.console import Console
 
 from pandaeval_collector.cli import app
+from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._extras import hint
 from pandaeval_collector.cli._output import console, safe, table
 from pandaeval_collector.config import effective, load
@@ -124,6 +126,66 @@ def test_an_extra_that_the_start_would_miss(
     assert note.startswith(f"note: {path}{told}")
     assert out == f"{path} is valid\n"
     assert run("config", "check", "--strict", str(path), code=2)[1] == note.removeprefix("note: ") + "\n"
+
+
+_MODELS = """judge:
+  model: gpt-4o-mini
+  fallbacks: [ollama/llama3, anthropic/claude-haiku-4-5]
+  models: {trace.plan_quality: gemini/gemini-2.5-flash}
+embedding: {model: "litellm:openai/text-embedding-3-small"}
+"""
+_UNSET = "the environment variable {} is not set; set it"
+_KEYS = {
+    "judge.model": f"2:10 judge.model: {_UNSET.format('OPENAI_API_KEY')}, or name the variable of the key in "
+    "judge.api_key_env",
+    "judge.fallbacks": f"3:30 judge.fallbacks[1]: {_UNSET.format('ANTHROPIC_API_KEY')}",
+    "judge.models": f"4:32 judge.models.trace.plan_quality: {_UNSET.format('GEMINI_API_KEY or GOOGLE_API_KEY')}",
+    "embedding.model": f"5:20 embedding.model: {_UNSET.format('OPENAI_API_KEY')}",
+}
+
+
+class TestKeysOfModels:
+    @pytest.fixture
+    def path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        if find_spec("litellm") is None:
+            pytest.skip("needs litellm's list of models")
+        for name in os.environ:
+            if name.startswith(("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_")):
+                monkeypatch.delenv(name)
+        monkeypatch.chdir(tmp_path)
+        path = tmp_path / "config.yaml"
+        path.write_text(_MODELS)
+        return path
+
+    def test_each_missing_key_is_named_with_its_place(self, run: Run, path: Path) -> None:
+        told = [f"{path}:{each}" for each in _KEYS.values()]
+        notes = run("config", "check", str(path))[1].splitlines()
+        assert sorted(notes) == sorted(f"note: {each}" for each in told)
+        assert run("config", "check", "--strict", str(path), code=2)[1].splitlines() == told
+        out, _ = run("doctor", "--config", str(path), code=1)
+        assert [line for line in out.splitlines() if "config.yaml:" in line] == [
+            f"wrong  configuration: {each}" for each in told
+        ]
+
+    def test_a_key_that_is_set_is_no_problem(self, run: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"):
+            monkeypatch.setenv(name, "k")
+        assert run("config", "check", "--strict", str(path))[1] == ""
+
+    def test_a_variable_of_its_own_is_for_models_of_the_same_provider(
+        self, run: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OWN", "k")
+        path.write_text("judge: {model: openai/a, fallbacks: [openai/b, xai/c], api_key_env: OWN}\n")
+        _, err = run("config", "check", "--strict", str(path), code=2)
+        assert err == f"{path}:1:48 judge.fallbacks[1]: {_UNSET.format('XAI_API_KEY')}\n"
+
+    def test_recorded_replies_need_none(self, run: Run, path: Path) -> None:
+        path.write_text("judge: {model: openai/a, api_base: 'file:replies.json'}\n")
+        assert run("config", "check", "--strict", str(path))[1] == ""
+
+    def test_the_collector_starts_without(self, path: Path) -> None:
+        assert resolve_config(path, on_this_machine=True, apart=True).config.judge.model == "gpt-4o-mini"
 
 
 def test_show_prints_what_is_in_force(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

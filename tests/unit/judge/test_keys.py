@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from pandaeval_collector.base.prices import provider_of
 from pandaeval_collector.judge.call import JudgeConfig
+from pandaeval_collector.judge.keys import BY_KEY_ALONE, missing_key
 from pandaeval_collector.judge.provider import ProviderCaller
-from pandaeval_collector.judge.route import missing_key
+from pandaeval_collector.judge.route import Route
 
 # What pydantic says of litellm's types is not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore:Item 'summary' on TypedDict:UserWarning")
@@ -33,6 +35,10 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+def _keyless(litellm: Any, model: str) -> str:
+    return Route.of(litellm, replace(_SETUP, models=[model]), model).keyless
+
+
 @pytest.mark.parametrize(
     ("model", "variables"),
     [
@@ -45,19 +51,25 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_key_that_is_not_there_is_named(
     litellm: Any, model: str, variables: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert set(missing_key(litellm, model).split(" or ")) == variables
+    assert set(_keyless(litellm, model).split(" or ")) == variables
+    assert _keyless(litellm, model) == missing_key(provider_of(model), os.environ), "also without litellm"
     monkeypatch.setenv(variables.pop(), "k")
-    assert missing_key(litellm, model) == ""
+    assert _keyless(litellm, model) == ""
+
+
+@pytest.mark.parametrize("provider", BY_KEY_ALONE)
+def test_the_variables_are_those_of_litellm(litellm: Any, provider: str) -> None:
+    assert {*BY_KEY_ALONE[provider]} == {*litellm.validate_environment(f"{provider}/model")["missing_keys"]}
 
 
 @pytest.mark.parametrize("model", ["ollama/llama3", "bedrock/anthropic.claude-v2", "hosted_vllm/any", "nobody/model"])
 def test_there_may_be_ways_without_a_key(litellm: Any, model: str) -> None:
-    assert missing_key(litellm, model) == ""
+    assert _keyless(litellm, model) == ""
 
 
 def test_another_variable_of_the_provider_may_hold_a_key(litellm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_ADMIN_KEY", "k")
-    assert missing_key(litellm, "openai/gpt-4o-mini") == ""
+    assert _keyless(litellm, "openai/gpt-4o-mini") == ""
 
 
 async def _allowed(model: str, answered: bool, max_tokens: int) -> None:

@@ -542,7 +542,7 @@ class TestTakingIn:
             def counting(chunks: Sequence[Chunk], *more: Any) -> Future[None]:
                 sizes.append(len(chunks))
                 if len(sizes) == 3:
-                    raise StoreFullError("full")
+                    raise StoreFullError(2, 1)
                 return append(chunks, *more)
 
             monkeypatch.setattr(line.store, "append", counting)

@@ -152,6 +152,22 @@ def test_the_log_of_deletions_has_counts_and_no_content(store: Store) -> None:
     assert (store.path / LOG).stat().st_mode & 0o777 == 0o600
 
 
+def test_a_deletion_that_is_repeated_after_a_restore_deletes_again(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    folder = tmp_path / "restored"
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / "pandaeval.db")) as backup:
+        store.reads.connection().backup(backup)
+    delete(store, "user", "ann")
+    shutil.copy(store.path / LOG, folder)
+    with closing(Store(folder, "off")) as restored:
+        assert left(restored) == {1, 2, 3, 4}
+        assert delete(restored, "user", "ann")
+        assert left(restored) == {3}
+        first, second = map(orjson.loads, (folder / LOG).read_bytes().splitlines())
+        assert (first["hash"], first["deleted"]) == (second["hash"], second["deleted"])
+
+
 def test_late_spans_and_late_decisions_do_not_bring_a_trace_back(store: Store) -> None:
     late = changes(store, 3, "bob", "two")
     fill(store)

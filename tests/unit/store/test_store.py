@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import pandaeval_collector.store.connection as damage_module
+from pandaeval_collector.config.sections_in import LEAST_STORE
 from pandaeval_collector.store import (
     Chunk,
     DecidedTrace,
@@ -116,6 +117,9 @@ class TestChunks:
         store.put("key", "value").result(10)
         assert store.reads.get("key") == "value"
         assert len(list(reading)) == 1
+
+    def test_an_empty_store_leaves_room_in_the_smallest_disk_budget(self, store: Store) -> None:
+        assert store.size_bytes() < 0.7 * LEAST_STORE, "else the retention is shorter from the start"
 
     def test_a_full_disk_budget_refuses_and_forgetting_helps(self, open_store: OpenStore) -> None:
         store = open_store(2 << 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -32,6 +32,7 @@ from pandaeval_collector.show.report.incidents import (
     over_time,
 )
 from pandaeval_collector.show.view.rows import Milliseconds, Severity, TraceRow
+from pandaeval_collector.show.view.texts import many
 from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.costs import read_measures
 from pandaeval_collector.store.failing import dismissed_by_group, read_failures, read_shares, triage_history
@@ -113,15 +114,16 @@ class FailureWindow:
     begun: TimeSpan
     incidents: Sequence[tuple[Incident, Triage]]
     runs: Sequence[AgentBucket]
-    dismissed: Mapping[str, int]
+    dismissed: Mapping[str, Collection[int]]
 
     def named(self, incident_id: str) -> tuple[Incident, Triage]:
         """Return an incident by id. Raises :class:`ProblemError`."""
         for incident, triage in self.incidents:
             if incident_id == incident.id or incident_id in incident.ids:
                 return incident, triage
-        if count := self.dismissed.get(incident_id):
-            raise ProblemError(404, f"all findings of incident {incident_id} in this window are dismissed ({count})")
+        if runs := self.dismissed.get(incident_id):
+            told = f"in this window are dismissed ({many(len(runs), 'run')})"
+            raise ProblemError(404, f"all findings of incident {incident_id} {told}")
         raise ProblemError(404, f"there is no incident {incident_id[:40]} in this window")
 
 
@@ -201,7 +203,7 @@ class IncidentReads:
         runs: Counter[str] = Counter()
         for bucket in over:
             runs[bucket.agent] += bucket.runs
-        triaged, dismissed = [], dismissed_by_group(self._finder)
+        triaged, dismissed = [], dismissed_by_group(self._finder, wanted)
         for incident in incidents(failed, groups):
             incident.weigh(runs, dismissed)
             triaged.append((incident, incident.triage(given)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Self
@@ -63,7 +63,7 @@ class Incident:
 
     ``id``: first failure's group, else from the cause. ``at``: start of each run. ``first_ever``: perhaps before the
     window. ``also``: other metrics and labels at the same steps. ``among``: runs of its agents in the window.
-    ``dismissed``: findings that people dismissed.
+    ``dismissed``: runs with dismissed findings.
     """
 
     id: str
@@ -82,13 +82,13 @@ class Incident:
     among: int = 0
     dismissed: int = 0
 
-    def weigh(self, runs: Mapping[str, int], dismissed: Mapping[str, int]) -> None:
-        """Note dismissed findings, and raise the severity below ``high`` by a step if many runs failed so.
+    def weigh(self, runs: Mapping[str, int], dismissed: Mapping[str, Collection[int]]) -> None:
+        """Count dismissed runs, and raise the severity below ``high`` by a step if many runs failed so.
 
         ``runs``: in the window, by agent. ``dismissed``: by group.
         """
         self.among = max(len(self.at), sum(runs.get(agent, 0) for agent in self.agents))
-        self.dismissed = sum(dismissed.get(id_, 0) for id_ in self.ids)
+        self.dismissed = len({no for id_ in self.ids for no in dismissed.get(id_, ())})
         if len(self.at) >= _MANY and len(self.at) >= _SHARE * self.among and self.severity in _RAISED:
             self.severity = _RAISED[self.severity]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -114,15 +115,34 @@ def test_a_dismissed_finding_is_counted_at_its_incident(client: TestClient, tmp_
     [row] = _found(client)
     assert (row["dismissed"], row["among"]) == (0, 6)
     _dismiss(tmp_path, {4})
-    assert [(row["runs"], row["dismissed"]) for row in _found(client)] == [(4, 2)], "of both metrics of a run"
-    assert client.get(f"/api/v1/incidents/{ALONE}").json()["dismissed"] == 2
+    assert [(row["runs"], row["dismissed"]) for row in _found(client)] == [(4, 1)], "a run with two dismissed findings"
+    assert client.get(f"/api/v1/incidents/{ALONE}").json()["dismissed"] == 1
+    _lists_what_it_counts(client)
     _dismiss(tmp_path, {0, 1, 2, 3})
     assert _found(client) == []
     gone = client.get(f"/api/v1/incidents/{LOOP}")
     assert (gone.status_code, gone.json()["detail"]) == (
         404,
-        f"all findings of incident {LOOP} in this window are dismissed (5)",
+        f"all findings of incident {LOOP} in this window are dismissed (5 runs)",
     )
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat()
+
+
+def _lists_what_it_counts(client: TestClient) -> None:
+    asked: tuple[dict[str, Any], ...] = ({}, {"agent": "shop"}, {"agent": "desk"})
+    of_time = ({"since": _time(NOW + 4)}, {"until": _time(NOW + 4)}, {"label": "trace.loop"}, {"failed": True})
+    counts = []
+    for filters in (*asked, *of_time):
+        for row in _found(client, **filters):
+            label = {**filters, "incident": ",".join(row["ids"]), "label": "dismissed"}
+            label.pop("failed", None)
+            listed = client.get("/api/v1/traces", params=label).json()["items"]
+            counts.append((row["dismissed"], len(listed)))
+    assert all(counted == listed for counted, listed in counts), counts
+    assert {counted for counted, _ in counts} == {0, 1}
 
 
 def _dismiss(folder: Path, runs: set[int]) -> None:

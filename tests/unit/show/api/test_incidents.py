@@ -123,7 +123,7 @@ def test_a_cause_of_many_runs_is_graver(count: int, among: int, severity: str) -
     crash.weigh({"a": among, "shop": 9_000}, {})
     assert (crash.severity, crash.among) == (severity, among)
     [grave] = incidents([failed(no, no, severity="high") for no in range(1, count + 1)], {})
-    grave.weigh({"a": among}, {"g": 3})
+    grave.weigh({"a": among}, {"g": {1, 2, 3}})
     assert (grave.severity, grave.dismissed) == ("high", 3), "critical is of what is dangerous"
 
 

@@ -197,3 +197,11 @@ def test_no_name_of_a_script_is_taken_twice(kind: str) -> None:
     found = Counter(re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", "\n".join(texts), re.MULTILINE))
     assert len(found) > 50
     assert [name for name, times in found.items() if times > 1] == []
+
+
+@pytest.mark.parametrize("kind", ["file", "live"])
+def test_no_script_replaces_a_function_of_another_script(kind: str) -> None:
+    script = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in _names("js", kind))
+    defined = Counter(re.findall(r"^(?:async )?function (\w+)", script, re.MULTILINE))
+    assert len(defined) > 100
+    assert [name for name, count in defined.items() if count > 1] == []

@@ -30,9 +30,20 @@ function plain2d(width, height, colour, size, more) {
 
 // Full minutes, hours or days (UTC) between two moments in seconds, at most so many.
 function onTheHour(from, to, most) {
-  const step = [60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800].find((each) => (to - from) / each <= most) || 2592000;
+  const step = [60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800].find((each) => (to - from) / each <= most) || 86400 * Math.ceil((to - from) / most / 86400);
   const first = Math.ceil(from / step);
   return Array.from({ length: Math.max(0, Math.floor(to / step) - first + 1) }, (_, at) => (first + at) * step);
+}
+
+// Moments for labels of an axis, of which none reaches beyond its ends.
+function ticksOf(from, to, width) {
+  const room = (30 * (to - from)) / width;
+  return onTheHour(from + room, to - room, Math.max(1, (width - 104) / 90)); // beside the axis and both rooms
+}
+
+// A moment within a span: the day with the year if the span is about a year or more, else the day with the time.
+function dated(ms, span) {
+  return span > 300 * 86400e3 ? moment(ms).slice(0, 10) : moment(ms).slice(5, 16);
 }
 
 // Dashed lines at moments in milliseconds.
@@ -57,11 +68,11 @@ function overTime({ since, step, runs, failed, incident, marks }, zoom) {
   const told = el("output", { class: "told muted" }, "drag to zoom");
   const bad = sum(failed), all = sum(runs);
   const holder = el("div", { class: "plot", role: "img", "aria-label": `${many(all, "run")} over time, ${number(bad)} ${what}` });
-  const day = runs.length * step > 2 * 86400e3;
-  const at = (s) => moment(s * 1000).slice(day ? 5 : 11, 16);
+  const span = runs.length * step;
+  const at = (s) => (span > 2 * 86400e3 ? dated(s * 1000, span) : moment(s * 1000).slice(11, 16));
   const xs = runs.map((_, bar) => (since + bar * step) / 1000);
   const draw = (width, colour) => [plain2d(width, width < 600 ? 120 : 150, colour, 0.85, {
-    series: ["--bad", "--bar"], x: { values: (_, splits) => splits.map(at), splits: (_, __, from, to) => onTheHour(from, to, width / 90) },
+    series: ["--bad", "--bar"], x: { values: (_, splits) => splits.map(at), splits: (_, __, from, to) => ticksOf(from, to, width) },
     scales: { x: { time: false, range: [xs[0], xs[0] + (runs.length * step) / 1000] }, y: { range: (_, __, most) => [0, Math.max(1, most)] } },
     cursor: { y: false, points: { show: false }, drag: { x: true, setScale: false } },
     hooks: {

@@ -25,10 +25,11 @@ function severityOf({ severity }) {
   return el("span", { class: `severity ${severity}` }, el("i", { "aria-hidden": "true" }), severity);
 }
 
-// What people say of an incident, and where it goes: nothing for one that is simply new.
-function tagsOf({ triage, trend, dismissed }) {
+// What people say of an incident, and where it goes: nothing for one that is simply new. `to`: list of its dismissed runs.
+function tagsOf({ triage, trend, dismissed }, to = null) {
   const back = triage.back_at === null ? "" : `came back ${ago(triage.back_at)}`;
-  return [trend !== "begun" ? trend : back ? "" : "just begun", triage.state === "new" ? back : triage.state, dismissed && `${number(dismissed)} dismissed`].filter(Boolean).map((text) => el("span", { class: "state" }, text));
+  return [trend !== "begun" ? trend : back ? "" : "just begun", triage.state === "new" ? back : triage.state].filter(Boolean).map((text) => el("span", { class: "state" }, text))
+    .concat(dismissed ? el(to ? "a" : "span", { class: "state", href: to }, `${number(dismissed)} dismissed`) : []);
 }
 
 function nameOf(incident) {
@@ -79,6 +80,12 @@ function tracesOf(incident, query, more = {}) {
   return `#/${ofSession(incident) ? "sessions" : "traces"}?${view}`;
 }
 
+function dismissedOf(incident, query) {
+  const view = new URLSearchParams(tracesOf(incident, query, { label: "dismissed" }).split("?")[1]);
+  view.delete("failed");
+  return `#/traces?${view}`;
+}
+
 function ofSession({ metric: key }) {
   return key.startsWith("session.");
 }
@@ -86,29 +93,30 @@ function ofSession({ metric: key }) {
 async function incidentPage(id, query) {
   const crumbs = el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: `#/failures${carried(query)}` }, TITLES.failures), " / incident");
   const path = `/incidents/${encodeURIComponent(id)}`, asked = asking(query);
-  let found, elsewhere = null;
+  let found, elsewhere = null, view = query;
   try {
     try {
       found = (await ask(`${path}?${asked}`)).body;
     } catch (error) {
       if (!error.expected) throw error;
       found = (await ask(path)).body;
+      view = new URLSearchParams({ window: "all" });
       elsewhere = el("p", { class: "notice" }, "No runs in this window. All stored runs are shown.");
     }
   } catch (error) {
     if (!error.expected) throw error;
     const gone = / dismissed/.test(error.message);
-    return [crumbs, el("h1", {}, gone ? "This incident is dismissed" : "This incident is no longer stored"), gone ? el("p", {}, `${error.message}. `, el("a", { href: "#/traces?window=all&label=dismissed" }, "Dismissed findings")) : null, el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All stored incidents"))];
+    return [crumbs, el("h1", {}, gone ? "This incident is dismissed" : "This incident is no longer stored"), gone ? el("p", {}, `${error.message}. `, el("a", { href: `#/traces?window=all&incident=${encodeURIComponent(id)}&label=dismissed` }, "Dismissed runs")) : null, el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All stored incidents"))];
   }
   const rows = el("section", { class: "card flush" });
   const more = paged(alike(found), STEP, (held) => exampleRow(held, found), rows);
-  const parts = ["agent", "version", "model"].map((kind) => partsOf(found, kind, query)).filter(Boolean);
+  const parts = ["agent", "version", "model"].map((kind) => partsOf(found, kind, view)).filter(Boolean);
   return [crumbs, el("div", { class: "top" }, el("h1", {}, nameOf(found)), el("span", { class: "muted" }, metricName(found.metric), " ", el("code", {}, found.metric)), windows(query)), elsewhere,
-    el("section", { class: "card about" }, el("p", { dir: "auto" }, found.reason), el("p", { class: "muted" }, severityOf(found), ` ${many(found.runs, "run")} (${percent(found.runs / found.among)}) of ${found.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(found.last_at), ", first ", when(found.first_at), " ", tagsOf(found).filter((tag) => tag.textContent !== found.triage.state),
+    el("section", { class: "card about" }, el("p", { dir: "auto" }, found.reason), el("p", { class: "muted" }, severityOf(found), ` ${many(found.runs, "run")} (${percent(found.runs / found.among)}) of ${found.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(found.last_at), ", first ", when(found.first_at), " ", tagsOf(found, dismissedOf(found, view)).filter((tag) => tag.textContent !== found.triage.state),
       found.trace_id && away({ trace_id: found.trace_id, session_id: found.session_id || "", agent: found.agents[0] || "", service: "", start_ms: String(found.first_at), end_ms: String(found.last_at) })), triageOf(found), historyOf(found), found.trace_id && asCase("failure", found.id)),
     zoomable({ ...found, runs: found.all, incident: true }, query),
     parts.length ? el("div", { class: "cards three" }, parts) : null,
-    el("h2", {}, "Examples ", el("small", {}, `${found.runs > found.examples.length ? `newest ${number(found.examples.length)} of ${number(found.runs)}` : "newest first"}, equal runs grouped`), found.metric ? el("a", { href: tracesOf(found, query) }, "all runs") : null), rows, more];
+    el("h2", {}, "Examples ", el("small", {}, `${found.runs > found.examples.length ? `newest ${number(found.examples.length)} of ${number(found.runs)}` : "newest first"}, equal runs grouped`), found.metric ? el("a", { href: tracesOf(found, view) }, "all runs") : null), rows, more];
 }
 
 // What people say of it, and the means to say something else: a click on a state keeps it with the note beside.

@@ -51,9 +51,9 @@ function windows(query) {
     view.set("window", key);
     return `${path}?${view}`;
   };
-  const now = isZoomed(query) ? "" : query.get("window") || "24h";
+  const now = isZoomed(query) ? "" : query.get("window") || "24h", ends = [Number(query.get("since")), Number(query.get("until")) || Date.now()];
   return el("nav", { class: "pills", "aria-label": "Window" }, isZoomed(query) && el("a", { class: "pill", "aria-current": "true", href: to(query.get("window") || "24h"), title: "Back to the whole window" },
-    `${moment(Number(query.get("since"))).slice(5, 16)} – ${moment(Number(query.get("until"))).slice(5, 16)} ✕`), WINDOWS.map(([key, name, short]) => el("a", { class: "pill", href: to(key), title: name || "all stored runs", "aria-current": key === now ? "true" : null }, short)));
+    `${ends.map((ms) => dated(ms, ends[1] - ends[0])).join(" – ")} ✕`), WINDOWS.map(([key, name, short]) => el("a", { class: "pill", href: to(key), title: name || "all stored runs", "aria-current": key === now ? "true" : null }, short)));
 }
 
 // The chart, in which a part of the window can be chosen.
