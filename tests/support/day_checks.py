@@ -21,6 +21,8 @@ from support.otelcol import plain
 from support.stored import exported_problems, series_problems
 
 _TOTALS = "sum by (pandaeval_service) (pandaeval_evaluations_total)"
+_EXPORTED_S = 30.0
+"""Seconds until Prometheus has a result: `metrics_interval` and a scrape."""
 _GRAVE = ("false_success", "loop", "error")
 
 
@@ -42,7 +44,7 @@ class Watch:
 
     def __init__(self, home: DayHouse, agents: Agents, plan: Plan, began: float) -> None:
         self.home, self.agents, self.plan, self.began = home, agents, plan, began
-        self._before: Counter[str] = Counter()
+        self._counted: list[tuple[float, Counter[str]]] = []
         self.minutes: list[Minute] = []
         self.unplanned: list[str] = []
 
@@ -69,11 +71,12 @@ class Watch:
         shown = {each["metric"]["pandaeval_service"]: float(each["value"][1]) for each in found}
         after = counted(self.home)
         made.counts["results"] = sum(after.values())
+        before = [counts for at, counts in self._counted if at < now - _EXPORTED_S]
         for service, count in after.items():
-            least = self._before[service]
+            least = before[-1][service] if before else 0
             if not least <= shown.get(service, 0) <= count:
                 yield f"Prometheus counts {shown.get(service)} results of {service}, not {least} to {count}"
-        self._before = after if now > SETTLED_S else Counter()
+        self._counted.append((now, after))
         if now > 2 * SETTLED_S:
             yield from self._empty_panels(self.plan.has_verdicts(now))
 
