@@ -406,7 +406,7 @@ def test_commands_tell_what_components_raise(installed: Path, moody: Path, file:
     assert "\x1b" not in seen.stderr
     assert re.search(f"^{told}$", seen.stderr, re.MULTILINE)
     scored = _run("evaluate", file, path=path, tracebacks=2)
-    assert re.search(f"^{told}, metric trace.moody once$", scored.stdout, re.MULTILINE)
+    assert re.search(f"^{told}, metric trace.moody once$", scored.stderr, re.MULTILINE)
     quiet = _run("evaluate", file, "--format", "json", path=path, tracebacks=2)
     assert re.search(f"^{told}, metric trace.moody once$", quiet.stderr, re.MULTILINE)
 
@@ -421,7 +421,7 @@ def test_an_embedder_that_raises_costs_its_results_and_is_told(installed: Path, 
         OPENAI_API_BASE="http://127.0.0.1:1/v1",
         OPENAI_API_KEY="sk-test",
     )
-    assert "components raised errors, so their results are missing: embedder litellm:openai/nobody" in done.stdout
+    assert "components raised errors, so their results are missing: embedder litellm:openai/nobody" in done.stderr
     assert "metric_error 1" in done.stdout
     assert "0.50" in done.stdout
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import os
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -137,4 +136,5 @@ def test_an_operator_who_kills_again_and_again_sets_nothing_aside(tmp_path: Path
             assert collector.wait(60) == -9
         collector.start()
         collector.until(lambda: collector.at_rest() and scored(collector, trace), "at rest", 60)
-        assert os.path.getsize(collector.data / "underway") == 0
+        assert not [each for each in collector.results() if each["why"] == "metric_error"]
+        assert not [name for name, outcome, _ in collector.counts() if (name, outcome) == ("traces", "failed")]

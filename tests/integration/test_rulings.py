@@ -167,8 +167,8 @@ def test_the_page_shows_cost_and_effect_before_it_keeps_a_ruling(
         assert "Questions for you" in page.text("h1")
         page.run("Object.assign(document.querySelector('textarea'), {value: " + json.dumps(RULING) + "})")
         for told in (
-            "1 call, ",
-            ", 0 verdicts flipped",
+            " tokens, about $",
+            " flipped",
             "The ruling is in force.",
         ):
             page.click(".answer .more")

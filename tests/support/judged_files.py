@@ -42,7 +42,7 @@ def environ(server: JudgeServer) -> dict[str, str]:
 def evaluated(files: Iterable[Path], monkeypatch: pytest.MonkeyPatch) -> tuple[list[Result], Counter[str]]:
     """Return all results, and the calls per record.
 
-    Only incomplete data may lack a score.
+    Judged results may lack a score only if data is incomplete.
     """
     with JudgeServer(behave) as server:
         for name, value in environ(server).items():
@@ -52,7 +52,7 @@ def evaluated(files: Iterable[Path], monkeypatch: pytest.MonkeyPatch) -> tuple[l
     results = [json.loads(line) for line in outcome.stdout.splitlines()]
     unscored = [each for each in results if each["outcome"] == "unscored"]
     thin = {each["session_id"] for each in unscored if each["why"] in _NOT_THERE}
-    for each in unscored:
+    for each in (each for each in unscored if each["evaluator"]["kind"] == "llm"):
         reason = f"{each['level']}.{each['metric']} of {each['trace_id']}: {each['why']}, {each['reason']}"
         thin_session = each["level"] == "session" and each["session_id"] in thin
         nothing_to_contradict = each["metric"] == "faithfulness"
@@ -73,8 +73,9 @@ def about_each_record(begun: Sequence[str]) -> Counter[str]:
 
 
 def of_judges(results: Iterable[Result]) -> list[Result]:
-    """Return a model's trace results."""
-    return [each for each in results if each["evaluator"]["kind"] == "llm" and each["level"] == "trace"]
+    """Return a model's trace results. Only traces without a session also have ``correctness``: it is left out."""
+    judged = (each for each in results if each["evaluator"]["kind"] == "llm" and each["level"] == "trace")
+    return [each for each in judged if each["metric"] != "correctness"]
 
 
 def send(collector: CollectorProcess, files: Sequence[Path]) -> None:

@@ -431,6 +431,11 @@ class TestFigures:
             assert all(not isinstance(value, str) or len(value) < 60 for value in line.values())
 
 
+# The question of the conversation, which goal_completion shares with other metrics.
+GOAL = {"things": [], "broken_rules": [], "misstatements": [], "first_wrong_step": None, "reason": "r", "correct": True}
+GOAL |= {"sure": 90, "goal_completed": True, "friction": "none", "friction_turns": [], "instructed": False}
+
+
 @pytest.mark.slow
 def test_the_command_itself_asks_over_the_record_of_our_judge(tmp_path: Path) -> None:
     """Runs ``pandaeval evaluate`` with a scripted reader."""
@@ -443,7 +448,7 @@ def test_the_command_itself_asks_over_the_record_of_our_judge(tmp_path: Path) ->
     def read() -> None:
         for name in folder.waiting(folder.names):
             text = folder.request(name)
-            goal = {"goal": "g", "reason": "r", "completed": True, "instructed": False, "echo": text[-9:-1]}
+            goal = {**GOAL, "echo": text[-9:-1]}
             (box / f"{name}.reply.json").write_text(json.dumps(REPLY if text.endswith(question.text) else goal))
 
     with Mailbox(folder, questions.rewrite) as mailbox:
@@ -453,5 +458,5 @@ def test_the_command_itself_asks_over_the_record_of_our_judge(tmp_path: Path) ->
             lambda names: read(),
         )
     assert folder.names == ["001", "002"]
-    assert all("call 2: book" in folder.request(name) for name in folder.names)
+    assert all("call 1: book" in folder.request(name) for name in folder.names)
     assert {result["metric"]: result["score"] for result in results} == {"goal_completion": 1.0, "arena_question": 0.12}
