@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -26,7 +27,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from pandaeval_otel import PandaEvalLogProcessor, session_end, using_session, wait_for_result, watch_results
 from support.agents import run_agent, scored
 from support.collector import CollectorProcess
+from support.made_traces import Composer
 from support.processors import Recording, emit, processor, provider, until, witness
+from support.senders import GrpcDoor
 
 _DETAILS = "gen_ai.client.inference.operation.details"
 _FORKING = Path(__file__).parents[1] / "support" / "forking.py"
@@ -351,14 +354,26 @@ class TestTrouble:
             collector.until(lambda: taken <= scored(collector.results()), "done with what it acknowledged")
 
     def test_an_overloaded_store_is_waited_for(self, tmp_path: Path, telemetry: Recording) -> None:
-        with CollectorProcess(tmp_path, {"PANDAEVAL_STORE__MAX_BYTES": "1KiB"}) as collector:
+        settings = {"PANDAEVAL_STORE__MAX_BYTES": "2MiB", "PANDAEVAL_CLOSE__IDLE": "30m"}
+        with CollectorProcess(tmp_path, settings) as collector:
             collector.start()
+            _fill(collector)
             tracing = provider(processor(collector.grpc, telemetry, shutdown_timeout=0.5))
             run_agent(tracing.get_tracer("t"))
             assert not tracing.force_flush(1500)
             assert telemetry.of("traces", "dropped") == 0
             tracing.shutdown()
             assert telemetry["traces", "dropped", "shutdown"] == 1
+
+
+def _fill(collector: CollectorProcess) -> None:
+    """Send spans of open traces until the store is full."""
+    chance, composer, door = random.Random(1), Composer(1), GrpcDoor(collector.grpc)
+    while True:
+        trace = composer.trace(3)
+        trace.spans[0].attributes.add(key="noise").value.string_value = chance.randbytes(100_000).hex()
+        if not door.send(trace.request(trace.spans[:-1])).acknowledged:
+            return door.close()
 
 
 def _session(collector: CollectorProcess, session_id: str) -> Any:

@@ -141,8 +141,9 @@ def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
             "passes unmeasured: no trace of the input has a session id; have the application set "
             "gen_ai.conversation.id (or session.id) on its spans"
         )
-    if metric.kind == "llm" and metric.level in ("trace", "turn") and settings.judge and settings.judge.detail != "all":
+    only = "; judge.only leaves traces out" if metric.kind == "llm" and config.judge.only else ""
+    may_wait = metric.kind == "llm" and metric.level in ("trace", "turn") and key not in settings.thresholds
+    if may_wait and not only and settings.judge is not None and settings.judge.detail != "all":
         asked = f"judge.detail: {settings.judge.detail} asked nothing; set judge.detail to all"
         return True, f"passes unmeasured: {asked}, or give the metric a threshold"
-    only = "; judge.only leaves traces out" if metric.kind == "llm" and config.judge.only else ""
     return True, f"passes unmeasured: it applies to nothing in the input (it needs {metric.needs}){only}"

@@ -174,11 +174,20 @@ class TestSilent:
         self, monkeypatch: pytest.MonkeyPatch, only: dict[str, Any], told: bool
     ) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "none")
-        judged = config(judge={"model": "openai/none", "only": only})
+        judged = config(judge={"model": "openai/none", "only": only, "detail": "all"})
         passed, why = _silent(judged, summary(), "trace.argument_correctness")
         assert passed
         assert why.startswith("passes unmeasured: it applies to nothing in the input (it needs ")
         assert why.endswith("); judge.only leaves traces out" if told else ")")
+
+    def test_a_question_without_a_threshold_may_not_have_been_asked(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        judge = {"model": "openai/none"}
+        key = "trace.argument_correctness"
+        _, why = _silent(config(judge=judge), summary(), key)
+        assert "judge.detail: failing asked nothing; set judge.detail to all" in why
+        _, why = _silent(config(judge=judge, metrics={"thresholds": {key: 0.9}}), summary(), key)
+        assert "judge.detail" not in why
 
 
 class TestUnanswered:
