@@ -6,6 +6,8 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+# The worker's thread uses this module first. If a fork interrupted its import there, the child could never import it.
+import opentelemetry.exporter.otlp.proto.common._log_encoder  # noqa: F401
 from opentelemetry.context import Context
 from opentelemetry.sdk._logs import LogRecordProcessor
 

@@ -50,7 +50,8 @@ class _GuardedBytes(io.BufferedIOBase):
         return len(data)
 
     def flush(self) -> None:
-        self._text.flush()
+        if not self._text.closed:  # Python 3.13 reports an error of the flush that ends an unused stream
+            self._text.flush()
 
 
 def unproxied(stream: TextIO) -> TextIO:

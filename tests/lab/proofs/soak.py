@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
@@ -138,7 +139,7 @@ class _Reader:
             self._read(self._scraped, "scrape")
 
     def _details(self) -> list[str]:
-        return [f"{kind}/{self._chance.choice(ids)}" for kind, ids in self._known.items() if ids]
+        return [f"{kind}/{quote(self._chance.choice(ids), safe='')}" for kind, ids in self._known.items() if ids]
 
     def _read(self, address: str, page: str) -> None:
         try:

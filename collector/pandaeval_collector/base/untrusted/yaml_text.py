@@ -96,7 +96,8 @@ class _Loader(yaml.SafeLoader):
         super().__init__(text)
         self._most, self._deepest, self._any_keys = most, deepest, any_keys
         self._open: list[int] = []  # the sizes of the nodes around the current one, so far
-        self._sizes: dict[int, int] = {}
+        # By node, not by its id: merging drops nodes, and a later node may get the id of a dropped one.
+        self._sizes: dict[yaml.Node, int] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
@@ -105,9 +106,9 @@ class _Loader(yaml.SafeLoader):
         self._open.append(1)
         node: yaml.Node = super().compose_node(parent, index)  # type: ignore[assignment]
         size = self._open.pop()
-        if isinstance(event, yaml.AliasEvent) and id(node) not in self._sizes:
+        if isinstance(event, yaml.AliasEvent) and node not in self._sizes:
             raise _fault(event, "it refers to itself")
-        size = self._sizes.setdefault(id(node), size)
+        size = self._sizes.setdefault(node, size)
         if self._open:
             self._open[-1] += size
             if self._open[-1] > self._most:

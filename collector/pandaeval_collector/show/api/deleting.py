@@ -37,7 +37,8 @@ class Deletion(BaseModel):
 
     @model_validator(mode="after")
     def _one(self) -> Deletion:
-        if len(self.model_fields_set.intersection(_KINDS)) != 1 or self.selector[1] == "None":
+        given = [kind for kind in _KINDS if kind in self.model_fields_set]
+        if len(given) != 1 or getattr(self, given[0]) is None:
             raise ValueError("give exactly one of user, session, trace and before")
         return self
 
