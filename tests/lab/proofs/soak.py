@@ -148,7 +148,7 @@ class _Reader:
             self._told["read"] += 1
             if page in self._known:
                 named = {"traces": "trace_id", "sessions": "session_id"}[page]
-                self._known[page] = [item[named] for item in json.loads(body)["items"]]
+                self._known[page] = [item[named] for item in json.loads(body)["items"] if item[named]]
         except urllib.error.HTTPError as error:  # what was named a moment ago may be forgotten by now
             self._told[f"HTTP {error.code}"] += 1
         except OSError as error:
