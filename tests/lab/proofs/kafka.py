@@ -42,6 +42,7 @@ from support.collector import CollectorProcess, unit_of
 from support.kafka import Broker, fetch
 from support.kafka_share import Share
 from support.kafka_workers import INSTANCE, by_id, messages, newest, scores, sharing_sessions, worker
+from support.ledger import commit
 from support.made_traces import Composer, MadeTrace
 from support.processors import until
 
@@ -220,7 +221,7 @@ def prove(folder: Path, seed: int, cycles: range, together: int) -> bool:
                     numbers = cycles[first - cycles.start :][:together]
                     lines = _hold(proof, numbers, share)
                     with LEDGER.open("a") as ledger:
-                        ledger.writelines(json.dumps(line) + "\n" for line in lines)
+                        ledger.writelines(json.dumps({"commit": commit(), **line}) + "\n" for line in lines)
                     print({key: lines[-1].get(key) for key in ("holds", "why", "seconds")}, flush=True)
                     if not lines[-1]["holds"]:
                         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from support.campaigns import BEGINS, CAMPAIGNS, ENDS, OF_TESTS, PROOFS, table, with_table
+from support.campaigns import BEGINS, CAMPAIGNS, CANDIDATE, ENDS, OF_TESTS, PROOFS, table, with_table
 
 _ELSEWHERE = {"attacks-ledger.jsonl"}
 """Has a table of its own."""
@@ -29,11 +29,11 @@ def test_each_has_a_row_and_what_was_not_run_says_so(tmp_path: Path) -> None:
 def test_lines_are_added_up_and_problems_counted(tmp_path: Path) -> None:
     lines = [
         {"commit": commit, "starts": 20, "aborted": aborted, "problems": ["one"] * aborted}
-        for commit, aborted in (("a1", 0), ("b2", 1), ("c3", 0))
+        for commit, aborted in (("a1", 0), ("b2", 1), (CANDIDATE[0], 0))
     ]
     (tmp_path / "starts-ledger.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     [row] = [row for row in table(tmp_path).splitlines() if row.startswith("| starts under load")]
-    assert "60 of 1,000 starts | 1 | 1 aborted | `starts.py`" in row
+    assert "60 of 1,000 starts | 20 | 1 | 1 aborted | `starts.py`" in row
 
 
 def test_the_page_has_the_table_and_keeps_the_rest() -> None:
