@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+
+# gRPC imports it with the first channel, on the worker's thread. A fork during that import would stop the child.
+import grpc._channel
 import grpc.aio
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
