@@ -1,7 +1,7 @@
 """Runs the marked test suites and records each run in a ledger.
 
     python tests/support/programs.py        # once: builds Jaeger, Prometheus and an OpenTelemetry Collector
-    python tests/lab/suites.py e2e          # or: slow
+    python tests/lab/suites.py e2e          # or: slow, packages
     python tests/lab/suites.py e2e --only tests/e2e/test_quick_start.py
 
 A whole suite appends commit, counts and failures to ``tests/lab/suites-ledger.jsonl``.
@@ -22,8 +22,14 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[2]
 LEDGER = ROOT / "tests" / "lab" / "suites-ledger.jsonl"
-SUITES = {"e2e": ["tests/e2e"], "slow": ["tests/integration", "tests/unit", "tests/property"]}
-"""The folders of each suite, by its marker."""
+_PACKAGES = "tests/integration/test_packages.py"
+_PARALLEL = ("-n", "2", "--dist", "loadfile")
+SUITES = {
+    "e2e": ("e2e", ["tests/e2e"]),
+    "slow": ("slow", ["tests/integration", "tests/unit", "tests/property", f"--ignore={_PACKAGES}", *_PARALLEL]),
+    "packages": ("slow", [_PACKAGES]),
+}
+"""The marker and the arguments of each suite. ``packages`` builds and installs each package, for half an hour."""
 
 
 def main() -> int:
@@ -35,8 +41,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         began = time.monotonic()
-        command = [sys.executable, "-m", "pytest", "-q", "-m", options.suite, f"--junitxml={report}"]
-        code = subprocess.run([*command, *(options.only or SUITES[options.suite])], cwd=ROOT, check=False).returncode
+        marker, arguments = SUITES[options.suite]
+        command = [sys.executable, "-m", "pytest", "-q", "-m", marker, f"--junitxml={report}"]
+        code = subprocess.run([*command, *(options.only or arguments)], cwd=ROOT, check=False).returncode
         if options.only is None and report.exists():
             line = _line(options.suite, report) | {"seconds": round(time.monotonic() - began)}
             with LEDGER.open("a") as ledger:
