@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -121,6 +122,12 @@ class House:
         await until(lambda: all(self.arrived(signal).keys() == set(self.result_ids()) for signal in signals or ITEMS))
 
     # -- what came of it -----------------------------------------------------------------------------------------
+
+    def has_judged(self) -> bool:
+        """Return whether no question waits: details follow the verdict of a session."""
+        with contextlib.closing(sqlite3.connect(Path(self.settings["STORE__PATH"]) / "pandaeval.db")) as store:
+            (waiting,) = store.execute("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')").fetchone()
+        return waiting == 0 and self.collector.at_rest and len(self.results()) > 0
 
     def results(self) -> list[dict[str, Any]]:
         return [orjson.loads(line) for line in self._lines.read_bytes().splitlines()]
@@ -242,6 +249,8 @@ class TestThreeSurfaces:
                 made.settings |= {f"JUDGE__{name}": value for name, value in settings.items()}
                 await made.start(JUDGE_KEY="sk-test")
                 await made.send_and_wait()
+                await until(made.has_judged)
+                await until(lambda: made.arrived("traces").keys() == set(made.result_ids()))
                 spans = [span for span in made.sink.spans() if span.parent_span_id]
         results = [each for each in made.results() if "judge" in each["metadata"] and each["level"] != "session"]
         of_judges = {each["id"]: bytes.fromhex(each["trace_id"]) for each in results}
