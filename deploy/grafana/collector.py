@@ -65,7 +65,7 @@ def _logs() -> Panel:
 def _requests() -> Panel:
     return _fates(
         "Requests by answer and door",
-        "Senders that are told to come back later keep their data and try again.",
+        "Senders keep refused data and try again.",
         "pandaeval_requests_total",
     )
 
@@ -133,7 +133,7 @@ def _disk_errors() -> Panel:
     errors = f"sum by (instance, pandaeval_outcome) (pandaeval_store_errors_total{_ON})"
     return graph(
         "Failures of the disk since the start",
-        "refused: senders were told to come back. retried: written later. put_aside: a damaged file was moved away.",
+        "refused: senders try again. retried: written later. put_aside: a damaged file was moved away.",
         {"{{instance}} {{pandaeval_outcome}}": errors},
         width=8,
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,3 +28,12 @@ def commit() -> str:
     return subprocess.check_output(
         ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, text=True
     ).strip()
+
+
+def concluded(folder: Path, problems: Sequence[str]) -> int:
+    """Return the exit code of a proof. The folder is deleted, or named if there are problems."""
+    if problems:
+        print(f"WRONG, see {folder}", file=sys.stderr)
+        return 1
+    shutil.rmtree(folder)
+    return 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 import tempfile
 from dataclasses import asdict
@@ -20,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from support.day import run  # noqa: E402
-from support.ledger import note  # noqa: E402
+from support.ledger import concluded, note  # noqa: E402
 
 
 def main() -> int:
@@ -29,11 +28,7 @@ def main() -> int:
     found = run(folder, options.seed, options.minutes, options.pictures, lambda line: print(line, flush=True))
     line = note(options.ledger, "day", {"seed": options.seed, "length": options.minutes, **asdict(found)})
     print(json.dumps({name: value for name, value in line.items() if name != "minutes"}))
-    if found.problems:
-        print(f"WRONG, see {folder}", file=sys.stderr)
-        return 1
-    shutil.rmtree(folder)
-    return 0
+    return concluded(folder, found.problems)
 
 
 def _options() -> argparse.Namespace:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 import tempfile
 from dataclasses import asdict
@@ -20,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
-from support.ledger import lines, note  # noqa: E402
+from support.ledger import concluded, lines, note  # noqa: E402
 from support.outages import run  # noqa: E402
 
 
@@ -34,11 +33,7 @@ def main() -> int:
     told = {"seed": options.seed, "minutes": minutes, "rate": options.rate, **asdict(found)}
     line = note(options.ledger, "outage", told)
     print(json.dumps(line))
-    if found.problems:
-        print(f"WRONG, see {folder}", file=sys.stderr)
-        return 1
-    shutil.rmtree(folder)
-    return 0
+    return concluded(folder, found.problems)
 
 
 def _options() -> argparse.Namespace:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import sys
 import tempfile
 from dataclasses import asdict
@@ -21,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
-from support.ledger import lines, note  # noqa: E402
+from support.ledger import concluded, lines, note  # noqa: E402
 from support.overloads import run  # noqa: E402
 
 
@@ -35,11 +34,7 @@ def main() -> int:
     told = {"load": round(os.getloadavg()[0], 1), "minutes": minutes, **asdict(found)}
     line = note(options.ledger, "overload", told)
     print(json.dumps(line))
-    if found.problems:
-        print(f"WRONG, see {folder}", file=sys.stderr)
-        return 1
-    shutil.rmtree(folder)
-    return 0
+    return concluded(folder, found.problems)
 
 
 def _options() -> argparse.Namespace:

@@ -83,7 +83,14 @@ def test_keys_that_it_names_exist() -> None:
 
 def test_series_that_it_names_exist() -> None:
     known = {prometheus_name(each) for each in instruments()}
-    labels = {"pandaeval_outcome", "pandaeval_queue", "pandaeval_service", "pandaeval_url", "pandaeval_why"}
+    labels = {
+        "pandaeval_outcome",
+        "pandaeval_queue",
+        "pandaeval_reason",
+        "pandaeval_service",
+        "pandaeval_url",
+        "pandaeval_why",
+    }
     packages = {"pandaeval_lab"}
     assert set(re.findall(r"\bpandaeval_[a-z_]+", _TEXT)) <= known | labels | packages
 
