@@ -14,7 +14,7 @@ PAIR = r"^[^=\s][^=]*=(.|\n)*$"
 """Pattern of ``key=value``."""
 STATUSES = ("error", "ok")
 SEVERITIES = ("low", "medium", "high", "critical")
-"""From the least severe."""
+"""The least severe first."""
 OUTCOMES = ("scored", "assumed", "unscored")
 OF_RESULTS = ("failed", "metric", "outcome", "label", "success", "incident")
 """Filters that choose runs by their results."""

@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _end_as_interrupted(number: int, _: object) -> None:
-    """Do as on Ctrl-C, but once: a terminal that is closed sends its signal twice."""
+    """End as on Ctrl-C, and ignore the next signal: a closing terminal sends two."""
     signal.signal(number, signal.SIG_IGN)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script
         raise KeyboardInterrupt

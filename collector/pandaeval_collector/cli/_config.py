@@ -46,7 +46,7 @@ def resolve_config(
     """Return this process's configuration with origins; checks names of metrics and embedders.
 
     ``overrides``: by dotted key; ``None`` is ignored. ``on_this_machine``: also check secrets and certificates.
-    ``apart``: check names in another process, and no keys of providers, without which the collector starts.
+    ``apart``: check names in another process, and skip keys of providers: the collector starts without them.
     Raises ``ConfigError`` with every problem.
     """
     if apart:

@@ -75,7 +75,7 @@ def read_failures(
 
 
 def dismissed_by_group(finder: Finder, wanted: Wanted) -> Mapping[str, set[int]]:
-    """Return traces with dismissed findings by failure group: those that a list of the group's dismissed runs has."""
+    """Return, by failure group, the traces in the list of its dismissed runs."""
     wanted = replace(wanted, failed=None, label=DISMISSED, outcome=None, success=None, incident=None)
     runs, results = conditions(wanted.of_unit()), result_conditions(wanted, "r")
     query = f"""SELECT json_extract({BODY}, '$.metadata.failure_group.id'), l.no FROM results AS r

@@ -144,6 +144,6 @@ def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
     only = "; judge.only leaves traces out" if metric.kind == "llm" and config.judge.only else ""
     may_wait = metric.kind == "llm" and metric.level in ("trace", "turn") and key not in settings.thresholds
     if may_wait and not only and settings.judge is not None and settings.judge.detail != "all":
-        asked = f"judge.detail: {settings.judge.detail} asked nothing; set judge.detail to all"
-        return True, f"passes unmeasured: {asked}, or give the metric a threshold"
+        why = f"the judge was not asked (judge.detail: {settings.judge.detail})"
+        return True, f"passes unmeasured: {why}; set judge.detail to all, or give the metric a threshold"
     return True, f"passes unmeasured: it applies to nothing in the input (it needs {metric.needs}){only}"

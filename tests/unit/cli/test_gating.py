@@ -185,7 +185,7 @@ class TestSilent:
         judge = {"model": "openai/none"}
         key = "trace.argument_correctness"
         _, why = _silent(config(judge=judge), summary(), key)
-        assert "judge.detail: failing asked nothing; set judge.detail to all" in why
+        assert "the judge was not asked (judge.detail: failing); set judge.detail to all" in why
         _, why = _silent(config(judge=judge, metrics={"thresholds": {key: 0.9}}), summary(), key)
         assert "judge.detail" not in why
 
