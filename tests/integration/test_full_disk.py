@@ -17,8 +17,10 @@ from typing import Any
 
 import pytest
 
+from pandaeval_collector.app import collector as collector_module
 from pandaeval_collector.app.collector import Collector
 from pandaeval_collector.config import Config
+from pandaeval_collector.store import Store
 from support.collector import CollectorProcess
 from support.disk import failing_disk
 from support.made_traces import Composer
@@ -63,6 +65,24 @@ async def test_a_start_waits_for_room_and_then_opens_its_doors(tmp_path: Path, m
     failures.clear()
     await asyncio.wait_for(starting, 120)
     assert await asyncio.to_thread(_readiness, health) == (200, dict.fromkeys(said[1].keys() - {"reason"}, True))
+    await collector.stop()
+
+
+async def test_room_that_comes_during_an_attempt_does_not_end_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = [sqlite3.OperationalError("disk I/O error")] * 2
+    is_full = iter([True, False])  # room comes after the second error, and before the look at the disk
+
+    def opened(*arguments: Any) -> Store:
+        if errors:
+            raise errors.pop()
+        return Store(*arguments)
+
+    monkeypatch.setattr(collector_module, "Store", opened)
+    monkeypatch.setattr(collector_module, "has_no_room", lambda path, error: next(is_full))
+    collector = Collector(_config(tmp_path / "data")[0], {})
+    await asyncio.wait_for(collector.start(), 120)
     await collector.stop()
 
 

@@ -270,7 +270,10 @@ class Collector:
             if store is not None:
                 await asyncio.to_thread(store.close)
             if not has_no_room(Path(config.path), error):
-                raise
+                if not self.waits_for:
+                    raise
+                self.waits_for = ""  # once more: room may have come during this attempt
+                return None
             if not self.waits_for:
                 _log.error("the disk of %s is full (%s): it starts when there is room", config.path, error)
             self.waits_for = f"the disk of {config.path} is full: {error}"
