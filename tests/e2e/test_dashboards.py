@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,14 @@ def test_no_panel_is_empty(home: House, way: str) -> None:
         if not any(math.isfinite(float(series["value"][1])) for series in found):
             empty.append(f"{asked.where}: {filled(asked.expression)}")
     assert not empty, "\n".join(empty)
+
+
+def test_no_sample_comes_out_of_order(home: House) -> None:
+    """Prometheus drops such samples, and ``increase`` then misses the first results of a service."""
+    fed = home.prometheus["by OTLP"]
+    with urllib.request.urlopen(f"{fed.url}/metrics") as answer:
+        counters = answer.read().decode()
+    assert 'prometheus_tsdb_out_of_order_samples_total{type="float"} 0\n' in counters
 
 
 @pytest.mark.parametrize("way", WAYS)
