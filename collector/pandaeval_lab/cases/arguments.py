@@ -146,7 +146,9 @@ def _is_list(value: Any) -> bool:
 
 def _same_number(expected: Any, actual: Any) -> bool:
     one, other = _number(expected), _number(actual)
-    return same(expected, actual) if one is None or other is None else one == other
+    if one is None or other is None:
+        return same(expected, actual)
+    return one == other
 
 
 def _loose(value: Any) -> Any:
@@ -154,7 +156,9 @@ def _loose(value: Any) -> Any:
         return _LOOSE.sub("", value).casefold()
     if isinstance(value, Mapping):
         return {key: _loose(each) for key, each in value.items()}
-    return [_loose(each) for each in value] if _is_list(value) else value
+    if _is_list(value):
+        return [_loose(each) for each in value]
+    return value
 
 
 def _number(value: Any) -> float | None:

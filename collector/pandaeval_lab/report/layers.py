@@ -72,9 +72,12 @@ class TrialCount:
     def brief(self, name: str) -> dict[str, Any]:
         def state(layer: str) -> str:
             found = self.states[layer]
-            if found["fail"]:
-                return f"fail {found['fail']}/{self.trials}" if self.trials > 1 else "fail"
-            return "pass" if found["pass"] else found.most_common(1)[0][0]
+            if found["fail"] and self.trials > 1:
+                return f"fail {found['fail']}/{self.trials}"
+            for decided in ("fail", "pass"):
+                if found[decided]:
+                    return decided
+            return found.most_common(1)[0][0]
 
         broke = max(LAYERS, key=lambda layer: self.broke[layer])
         return {
@@ -164,7 +167,9 @@ def _state(graders: Sequence[Row]) -> str:
     ]
     if not compared:
         return "-"
-    return "fail" if False in compared else "unscored" if None in compared else "pass"
+    if False in compared:
+        return "fail"
+    return "unscored" if None in compared else "pass"
 
 
 def junit_suites(report: LayerReport, no_fail: bool = False, with_unscored: bool = False) -> dict[str, list[Element]]:
