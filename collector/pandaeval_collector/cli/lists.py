@@ -101,7 +101,7 @@ def list_traces(
 @given.filtered()
 @placed
 def list_sessions(filters: dict[str, Any], limit: _Most = 50, format_: given.Format = "table", *, place: Place) -> None:
-    """List sessions and single traces, worst first."""
+    """List sessions and single runs, worst first."""
     asked = {**filters, **given.api_times(filters)}
     with place.looking() as api:
         show([*api.pages("/sessions", limit, **asked)], SESSIONS, format_)
