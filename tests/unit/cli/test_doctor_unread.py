@@ -16,10 +16,10 @@ SHOP = Trace("0a" * 16, (), "0b" * 8, service="shop", notes=("other", NOTE))
 
 
 def test_each_service_and_each_damaged_trace_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    stored = [StoredTrace(b"1", []), StoredTrace(b"2", []), StoredTrace(b"3", [], "its checksum differs"), StoredTrace(b"4", [])]
+    stored = [StoredTrace(b"1", []), StoredTrace(b"2", []), StoredTrace(b"3", [], "corrupt"), StoredTrace(b"4", [])]
     shown = iter([SHOP, SHOP, None, replace(SHOP, service="desk", notes=())])
     monkeypatch.setattr(doctor, "stored_traces", lambda connection: iter(stored))
     monkeypatch.setattr(doctor, "stored_trace", lambda parts: next(shown))
     damage, note = doctor._traces(sqlite3.connect(":memory:"))
-    assert (damage.state, damage.text) == ("wrong", "store: the spans of trace 33 cannot be read: its checksum differs")
+    assert (damage.state, damage.text) == ("wrong", "store: the spans of trace 33 cannot be read: corrupt")
     assert (note.state, note.text) == ("note", f"service shop: {NOTE}")
