@@ -31,7 +31,7 @@ def print_sessions(finder: Finder, sessions: int, out: Console) -> None:
         ("finding", lambda row: _finding(row, reason_room(out))),
     )
     rows = [_row(unit) for unit in finder.sessions(Wanted(), limit=MAX_ROWS).rows]
-    print_list(*cells(rows, Listing(columns)), "Sessions and single traces, worst first", out)
+    print_list(*cells(rows, Listing(columns)), "Sessions and single runs, worst first", out)
     if sessions > MAX_ROWS:
         out.print(f"… and {sessions - MAX_ROWS} more (--format json lists all)")
 

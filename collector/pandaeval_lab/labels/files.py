@@ -185,7 +185,7 @@ def row_of(label: HumanLabel) -> dict[str, Any]:
         "trace_id": label.unit if level in ("trace", "turn") else None,
         "session_id": label.unit if level == "session" else None,
         "metric": label.metric,
-        "label": None if label.passed is None else "pass" if label.passed else "fail",
+        "label": {None: None, True: "pass", False: "fail"}[label.passed],
         "score": label.score,
         "annotator": label.annotator or None,
         "time": datetime.fromtimestamp(label.at, UTC).isoformat() if label.at else None,
