@@ -24,7 +24,7 @@ def print_sessions(finder: Finder, sessions: int, out: Console) -> None:
     columns = (
         ("session", lambda row: row["session_id"] or f"trace {row['worst']['trace_id'][:ID]}"),
         ("agent", lambda row: (row["worst"] or {}).get("agent", NONE)),
-        "traces",
+        ("runs", lambda row: row["traces"]),
         ("handled correctly", _handled),
         ("worst signal", _worst_signal),
         ("reliability", _reliability),
