@@ -6,7 +6,8 @@ import time
 
 import typer
 
-from pandaeval_collector.cli._config import StoreConfig, StoreFolder, opened_store
+from pandaeval_collector.cli._config import of_store, opened_store
+from pandaeval_collector.config import Config
 from pandaeval_collector.store.clock import last_running
 from pandaeval_collector.store.jobs import listed, retry as make_due
 
@@ -16,11 +17,12 @@ jobs = typer.Typer(help="Retry judge jobs that failed for good.", no_args_is_hel
 
 
 @jobs.command("retry")
-def retry(config: StoreConfig = None, store: StoreFolder = None) -> None:
+@of_store
+def retry(settings: Config) -> None:
     """Retry judge jobs that failed for good.
 
     Each job gets the full number of attempts again. Its spans must still be in the store."""
-    with opened_store(config, store) as connection:
+    with opened_store(settings) as connection:
         dead = [job.id for job in listed(connection, "dead", _MOST)]
         now = last_running(connection)
         if now is None:

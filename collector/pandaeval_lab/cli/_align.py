@@ -36,7 +36,7 @@ from pandaeval_lab.alignment.file_judging import FileJudging, judged
 from pandaeval_lab.alignment.proposals import disagreements, plain, proposing_rubric
 from pandaeval_lab.cli._inputs import RunSource
 from pandaeval_lab.cli._judges import judge_of
-from pandaeval_lab.cli._names import metric_names
+from pandaeval_lab.cli._names import names_of
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults
 from pandaeval_lab.labels.calibration import word_of_most
@@ -51,7 +51,7 @@ def prepared(
     settings: Config, labels: Path, source: RunSource, metric: str, agent: str, usd: float | None
 ) -> tuple[FileJudging, dict[LabelledRun, JudgedUnit]]:
     """Return the judge, and the labelled runs with its present verdicts."""
-    verdicts = read_labels(labels, metric_names(None)).labels
+    verdicts = read_labels(labels, names_of(settings)).labels
     keys = sorted({each.metric for each in verdicts})
     wanted = [key for key in keys if metric in ("", key, key.partition(".")[2])]
     if len(wanted) != 1:

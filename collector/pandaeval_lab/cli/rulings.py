@@ -48,8 +48,7 @@ rulings = typer.Typer(help="Answer the judge's questions, and manage the answers
 @at_collector
 def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
     """List the rulings."""
-    with api:
-        found = api.get("/rulings")
+    found = api.get("/rulings")
     show(found["items"], _RULINGS, format_)
     if format_ == "table":
         typer.echo(f"file: {found['path']}")
@@ -60,8 +59,7 @@ def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
 @in_place_of("options", declared(TrialOptions), TrialOptions)
 def try_(options: TrialOptions, *, api: ApiClient) -> None:
     """Show the effect of a ruling without keeping it."""
-    with api:
-        _tried(api, options)
+    _tried(api, options)
 
 
 @rulings.command("answer")
@@ -69,11 +67,10 @@ def try_(options: TrialOptions, *, api: ApiClient) -> None:
 @in_place_of("options", declared(TrialOptions), TrialOptions)
 def answer(options: TrialOptions, *, api: ApiClient) -> None:
     """Show the effect of a ruling, keep it, and judge again."""
-    with api:
-        run = _tried(api, options)
-        if not options.yes:
-            typer.confirm("Keep the ruling?", abort=True)
-        kept = api.post("/rulings", {"run": run})
+    run = _tried(api, options)
+    if not options.yes:
+        typer.confirm("Keep the ruling?", abort=True)
+    kept = api.post("/rulings", {"run": run})
     typer.echo(f"ruling {kept['ruling']['id']} is kept; the judge repeats {many(kept['again'], 'verdict')}", err=True)
 
 
@@ -81,8 +78,7 @@ def answer(options: TrialOptions, *, api: ApiClient) -> None:
 @at_collector
 def remove(ruling_id: Annotated[str, typer.Argument(metavar="ID", help="ID of a ruling.")], *, api: ApiClient) -> None:
     """Remove a ruling. Earlier verdicts stay."""
-    with api:
-        api.delete(f"/rulings/{ruling_id}")
+    api.delete(f"/rulings/{ruling_id}")
     typer.echo(f"ruling {ruling_id} is removed")
 
 
