@@ -17,9 +17,8 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.section import parse_duration
-from pandaeval_collector.cli._options import config_option, declared, file_option
+from pandaeval_collector.cli._options import ConfigFile, file_option, given_by
 from pandaeval_collector.cli._output import console, many, notice, progress
 from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import case_files, read_suites
@@ -30,7 +29,7 @@ from pandaeval_lab.cli._case_gates import CaseGates
 from pandaeval_lab.cli._case_results import CollectedResults, Transcripts
 from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.cli._formats import HtmlReport, JUnit, SavedResults
-from pandaeval_lab.cli._judges import judge_of, settings_of
+from pandaeval_lab.cli._judges import JudgeModel, judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._reachable import unreachable
 from pandaeval_lab.cli._watch import watch
@@ -55,7 +54,6 @@ _WATCH = "Run again when a file below the working directory changes."
 _NO_FAIL = "Report failing cases and scenarios, but do not fail for them."
 _TEMPERATURE = 0.7
 """Of the simulated user, unless judge.parameters sets another."""
-_INTERRUPTED = 130
 _ENDPOINT = "PANDAEVAL_ENDPOINT"
 _OBJECT = "the given object"
 """Name of an agent that is a Python object."""
@@ -75,9 +73,9 @@ class CaseRunOptions:
     only: Annotated[
         list[str] | None, typer.Option(metavar="CASE", help="Run only these cases; * matches any text.")
     ] = None
-    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None
+    config: ConfigFile = None
     metrics: Annotated[str | None, typer.Option(help="Metrics to run, comma-separated; default: all.")] = None
-    model: Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")] = None
+    model: JudgeModel = None
     baseline: Annotated[Path | None, file_option(_BASELINE)] = None
     no_fail: Annotated[bool, typer.Option("--no-fail", help=_NO_FAIL)] = False
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help=_VERBOSE)] = False
@@ -93,7 +91,7 @@ class CaseRunOptions:
             raise UserError(f"--{option.replace('_', '-')} {text}: {error}") from None
 
 
-@in_place_of("options", declared(CaseRunOptions), CaseRunOptions)
+@given_by("options", CaseRunOptions)
 def run(options: CaseRunOptions) -> None:
     """Run the agent under test on every case, and grade it.
 
@@ -126,7 +124,7 @@ def run(options: CaseRunOptions) -> None:
         if each.attempt():
             code = max(code, each.grade())
         if not each.is_whole:
-            raise typer.Exit(_INTERRUPTED)
+            raise KeyboardInterrupt
     if several:
         compare_agents({name: each.results.documents for name, each in runs.items()}, options.output)
     if code:

@@ -13,8 +13,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.filters import in_place_of
-from pandaeval_collector.cli._options import declared
+from pandaeval_collector.cli._options import given_by
 from pandaeval_collector.cli._output import console, notice, safe
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.store.connection import FILE_NAME
@@ -29,7 +28,7 @@ _EXPECTED = (
 )
 READ_LIMIT_S = 120.0
 """Time limit of reading one page: only the caller waits for it."""
-_FILES = "Trace files, - for standard input, or jaeger:// and tempo:// addresses."
+FILES = "Trace files, - for standard input, or jaeger:// and tempo:// addresses."
 _STORE = "Read runs and labels from this data directory of a collector."
 
 
@@ -113,7 +112,7 @@ def _opened(name: str) -> Input | TraceSource:
 
 @dataclass(frozen=True, slots=True)
 class RunSource:
-    files: Annotated[list[str] | None, typer.Argument(help=_FILES)] = None
+    files: Annotated[list[str] | None, typer.Argument(help=FILES)] = None
     store: Annotated[Path | None, typer.Option(metavar="FOLDER", help=_STORE)] = None
 
     def requests(self) -> Iterator[Request | BadLine]:
@@ -123,7 +122,7 @@ class RunSource:
         yield from requests(self.files or ()) if self.store is None else _stored(self.store)
 
 
-run_source = in_place_of("source", declared(RunSource), RunSource)
+run_source = given_by("source", RunSource)
 """Gives a command the options that say which runs it is about, in place of its parameter ``source``."""
 
 

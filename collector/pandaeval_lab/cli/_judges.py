@@ -8,6 +8,9 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import Config, secret
@@ -16,6 +19,8 @@ from pandaeval_collector.runs.settings import judge as judge_settings
 from pandaeval_collector.store import Store
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.replay.judge import OwnJudge, hasty
+
+JudgeModel = Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")]
 
 
 def settings_of(path: Path | None, model: str | None, more: Mapping[str, object] | None = None) -> Config:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import orjson
@@ -21,7 +21,7 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import StoreFolder, given, opened_folder, resolve_config
-from pandaeval_collector.cli._options import config_option
+from pandaeval_collector.cli._options import ConfigFile
 from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.format_pauses import cause
@@ -55,9 +55,7 @@ class Diagnosis:
     cure: str = ""
 
 
-def doctor(
-    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None, store: StoreFolder = None
-) -> None:
+def doctor(config: ConfigFile = None, store: StoreFolder = None) -> None:
     """Check configuration, store, clock, collector and sinks.
 
     Each problem is listed with a fix. Exit code 1: a problem was found. The command changes nothing and calls no model.

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.result import Result, now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.cli._options import config_option, declared, file_option, output_option
+from pandaeval_collector.cli._options import ConfigFile, file_option, given_by, output_option
 from pandaeval_collector.cli._output import console, notice, progress, safe
 from pandaeval_collector.config import Config, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
@@ -36,7 +35,7 @@ from pandaeval_lab.cli._cases import CaseStage, case_table
 from pandaeval_lab.cli._ci import add_summary, error_annotation
 from pandaeval_lab.cli._formats import FORMATS, ResultFormat, default_file
 from pandaeval_lab.cli._gates import GateOutcome, checked, unanswered
-from pandaeval_lab.cli._inputs import Inputs
+from pandaeval_lab.cli._inputs import FILES, Inputs
 from pandaeval_lab.cli._names import check_asked, config_with_trials
 from pandaeval_lab.cli._problems import print_component_errors, print_problems
 from pandaeval_lab.cli._scenarios import Scenarios
@@ -56,11 +55,8 @@ _SHOWN_GROUPS = 100
 
 @dataclass(frozen=True, slots=True)
 class EvaluateOptions:
-    files: Annotated[
-        list[str],
-        typer.Argument(help="Trace files, - for standard input, or jaeger:// and tempo:// addresses."),
-    ]
-    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None
+    files: Annotated[list[str], typer.Argument(help=FILES)]
+    config: ConfigFile = None
     metrics: Annotated[
         str | None,
         typer.Option(help="Metrics to run, comma-separated; default: all."),
@@ -97,7 +93,7 @@ class EvaluateOptions:
         return names
 
 
-@in_place_of("options", declared(EvaluateOptions), EvaluateOptions)
+@given_by("options", EvaluateOptions)
 def evaluate(options: EvaluateOptions) -> None:
     """Score stored traces as a running collector does.
 

@@ -61,7 +61,6 @@ _CHANGED = Listing(
     )
 )
 _Id = Annotated[str, typer.Argument(metavar="ID", help="ID of a run.")]
-_INTERRUPTED = 130
 _LOOK_S = 1.0
 
 
@@ -132,10 +131,10 @@ def ended(api: ApiClient, run_id: str) -> Row:
             while (run := api.get(f"/runs/{run_id}"))["ended_at"] is None:
                 tell(run["done"] + run["failed"], run["traces"])
                 time.sleep(_LOOK_S)
-    except KeyboardInterrupt as error:
+    except KeyboardInterrupt:
         told = f"continues; `pandaeval runs watch {run_id}` waits for it, `pandaeval runs cancel {run_id}` cancels it"
         typer.echo(f"run {run_id} {told}", err=True)
-        raise typer.Exit(_INTERRUPTED) from error
+        raise
     return dict(run)
 
 
