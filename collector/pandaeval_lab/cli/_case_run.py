@@ -122,7 +122,7 @@ def run(options: CaseRunOptions) -> None:
         if several:
             typer.echo(f"\nagent {name}")
         if each.attempt():
-            code = max(code, each.grade())
+            code = max(code, each.evaluation.exit_code())
         if not each.is_whole:
             raise KeyboardInterrupt
     if several:
@@ -163,7 +163,7 @@ class CaseRun:
         graded = {each: getattr(options, each) for each in ("config", "metrics", "model", "baseline")}
         graded |= {"cases": Path(options.files[0]), "output": summary}
         saved = SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html"), JUnit(folder / "cases.xml")
-        self._evaluation = Evaluation(
+        self.evaluation = Evaluation(
             EvaluateOptions([str(folder / "traces.pb")], **graded),
             suite,
             outputs=(*saved, self.transcripts, self.results),
@@ -190,10 +190,6 @@ class CaseRun:
         _tell("the agent failed in", [(each, each.error) for each in ended if each.error])
         _tell("the simulated user broke (no score; spoilt.pb)", [(each, each.spoilt) for each in ended if each.spoilt])
         return bool(ended)
-
-    def grade(self) -> int:
-        """Grade the attempts, and return the exit code."""
-        return self._evaluation.exit_code()
 
 
 def _tell(what: str, attempts: Sequence[tuple[Attempted, str]]) -> None:
@@ -280,10 +276,12 @@ def chosen(suite: Suite, options: CaseRunOptions) -> Suite:
     wanted = _only([case.id for case in suite.cases], options)
     cases = tuple(case for case in suite.cases if case.id in wanted)
     for case in cases:
-        if case.scenario and options.simulate is None:
-            raise _mute(options, case, "name a model for its user with --simulate")
-        if not case.scenario and not messages_of(case):
-            raise _mute(options, case, "give it inputs.task or interactions")
+        if case.scenario:
+            can_talk, cure = options.simulate is not None, "name a model for its user with --simulate"
+        else:
+            can_talk, cure = bool(messages_of(case)), "give it inputs.task or interactions"
+        if not can_talk:
+            raise UserError(f"{' '.join(options.files)}: case {case.id} has no user messages: {cure}")
     return suite.model_copy(update={"cases": cases})
 
 
@@ -306,7 +304,3 @@ def _agent(given: str | None, suite: Suite, case: Case) -> str:
     if name is None:
         raise UserError("no agent is named: use --agent, as in --agent app:answer, or write agents in the case file")
     return name
-
-
-def _mute(options: CaseRunOptions, case: Case, cure: str) -> UserError:
-    return UserError(f"{' '.join(options.files)}: case {case.id} has no user messages: {cure}")

@@ -13,6 +13,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._options import given_by
 from pandaeval_collector.cli._output import console, notice, safe
 from pandaeval_collector.cli._terminal import guarded
@@ -21,6 +22,8 @@ from pandaeval_collector.store.finding import Finder, every
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.replay.files import BadLine, Input, Request, UnusableInputError
 from pandaeval_lab.replay.sources import TraceSource
+from pandaeval_lab.replay.trace_files import Read
+from pandaeval_otel.base.component_errors import raised_text
 
 _EXPECTED = (
     "Expected OTLP/JSON lines (one export request per line), length-delimited OTLP protobuf, or a response of Jaeger "
@@ -108,6 +111,18 @@ def requests(files: Iterable[str]) -> Iterator[Request | BadLine]:
 
 def _opened(name: str) -> Input | TraceSource:
     return TraceSource(name) if "://" in name else Input(name)
+
+
+def print_problems(read: Read, telemetry: Telemetry | None = None) -> None:
+    """Print the unreadable parts of the input, and which components raised errors."""
+    problems = [*read.problems]
+    if read.bad > len(problems):
+        problems.append(f"… and {read.bad - len(problems)} more")
+    if telemetry and (raised := telemetry.component_errors()):
+        problems.append(f"components raised errors, so their results are missing: {raised_text(raised)}")
+    out = console(stderr=True)
+    for problem in problems:
+        out.print(f"warning: {safe(problem)}", style="yellow")
 
 
 @dataclass(frozen=True, slots=True)

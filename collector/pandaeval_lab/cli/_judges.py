@@ -33,9 +33,14 @@ def settings_of(path: Path | None, model: str | None, more: Mapping[str, object]
     given = config_with_trials(path, {**own, **(more or {})})
     if given.judge.model is None:
         raise UserError("name a model with --model, or set judge.model")
-    check_installed(given.judge.api_base)
-    secret(given.judge.api_key_env, os.environ)
+    check_judge(given)
     return given
+
+
+def check_judge(config: Config) -> None:
+    """Raise ``UserError`` if a package or the key of the judge is missing."""
+    check_installed(config.judge.api_base)
+    secret(config.judge.api_key_env, os.environ)
 
 
 @asynccontextmanager

@@ -28,6 +28,7 @@ from pandaeval_collector.jobs.format_pauses import cause
 from pandaeval_collector.show.report.detail import stored_trace
 from pandaeval_collector.store import StoreFullError, StoreVersionError
 from pandaeval_collector.store.chunks import stored_traces
+from pandaeval_collector.store.clock import stored_times
 from pandaeval_collector.store.connection import FILE_NAME, used_bytes
 from pandaeval_collector.store.reader import PAUSED
 from pandaeval_otel.normal.unread import MARK
@@ -123,9 +124,8 @@ def _store(folder: Path, most: int, is_named: bool) -> Iterator[Diagnosis]:
 
 
 def _inside(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
-    row = connection.execute("SELECT value FROM meta WHERE key = 'clock'").fetchone()
-    ahead = float(orjson.loads(row[0])["wall"]) - time.time() if row else 0.0
-    if ahead > _BACK_S:
+    kept = stored_times(connection)
+    if kept and (ahead := kept.wall - time.time()) > _BACK_S:
         cure = "set it (NTP); docs/operate/guarantees.md#clocks"
         yield Diagnosis("wrong", f"clock: {ahead:.0f} s behind the last write to the store", cure)
     dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]

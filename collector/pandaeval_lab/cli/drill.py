@@ -23,9 +23,8 @@ from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.show.view.texts import NONE, dollars, interval, number
-from pandaeval_lab.cli._inputs import RunSource, run_source
+from pandaeval_lab.cli._inputs import RunSource, print_problems, run_source
 from pandaeval_lab.cli._judges import JudgeModel, settings_of
-from pandaeval_lab.cli._problems import print_problems
 from pandaeval_lab.cli._writing import output_file, write_json_lines
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults as all_faults
@@ -85,7 +84,7 @@ def drill(
         tally = run.run(on_done)
         if judge:
             tally.judge = asked(run, settings, scorer, judged, budget)
-        print_problems(console(stderr=True), files.read.problems, files.read.bad)
+        print_problems(files.read)
         worse = [] if before is None else drops(before, tally)
         if format_ == "json":
             write_json_lines([tally.to_dict()], target)

@@ -36,12 +36,12 @@ _RESULTS = Listing(
     "no results",
 )
 _OUTCOMES = Listing(("metric", "scored", "assumed", "unscored"))
-_FAILED = Listing((("failed trace", lambda row: row["trace_id"]), "why"))
+_FAILED = Listing((("failed trace", "trace_id"), "why"))
 _COMPARED = Listing(
     (
         "metric",
-        ("pairs", lambda row: row["both_scored"]),
-        ("differ", lambda row: row["differing"]),
+        ("pairs", "both_scored"),
+        ("differ", "differing"),
         ("mean (b - a)", lambda row: number(row["difference"] and row["difference"]["mean"], "+.4f")),
         ("95 % interval", lambda row: (at := row["difference"]) and interval(at["low"], at["high"], "+.4f")),
         ("agreement", lambda row: number(row["agreement"], ".3f")),
@@ -54,7 +54,7 @@ _COMPARED = Listing(
 )
 _CHANGED = Listing(
     (
-        ("changed most", lambda row: row["metric"]),
+        ("changed most", "metric"),
         ("trace or session", lambda row: row["trace_id"] or row["session_id"]),
         ("a", lambda row: number(row["before"])),
         ("b", lambda row: number(row["after"])),

@@ -71,7 +71,7 @@ def _parsed(*written: str) -> Where:
     ],
 )
 def test_which_traces_fit(written: tuple[str, ...], fits: bool) -> None:
-    assert _parsed(*written)(_run(RUN)) is fits
+    assert _parsed(*written).fits(names_in(_run(RUN), RUN), RUN.start_ns) is fits
 
 
 def test_names_may_hold_commas_and_equal_signs() -> None:
