@@ -102,7 +102,7 @@ def list_traces(
 def list_sessions(
     filters: dict[str, Any], limit: _Most = 50, format_: given.Format = "table", *, api: ApiClient
 ) -> None:
-    """List sessions and single traces, worst first."""
+    """List sessions and single runs, worst first."""
     asked = {**filters, **given.api_times(filters)}
     show([*api.pages("/sessions", limit, **asked)], SESSIONS, format_)
 

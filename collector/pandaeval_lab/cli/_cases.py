@@ -52,7 +52,7 @@ class CaseStage(Stage):
         self.case_of_session = self._matcher.case_of_session
 
     def open(self, held: ExitStack) -> None:
-        self._report = held.enter_context(LayerReport())
+        self._report = LayerReport()
 
     def keep(self, run: ScoredTrace) -> bool:
         return run.trace is None or not self._matcher.take_spoilt(run.trace)

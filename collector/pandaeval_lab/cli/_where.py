@@ -95,7 +95,7 @@ class TraceFilter(Stage):
     def notice(self) -> str:
         lead = f"--where {self.where.text}: "
         if self.chosen or not self.left_out:
-            return f"{lead}{self.left_out} of {self.chosen + self.left_out} agent traces were excluded"
+            return f"{lead}{self.left_out} of {self.chosen + self.left_out} runs were excluded"
         agents, services = (", ".join(sorted(self._known[key])[:10]) for key in ("agent", "service"))
         return f"{lead}no trace in the input matches (agents: {agents}; services: {services})"
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import orjson
 import typer
+from google.protobuf.message import DecodeError
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import StoreFolder, given, opened_folder, resolve_config
@@ -27,10 +28,15 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.format_pauses import cause
 from pandaeval_collector.show.report.detail import stored_trace
 from pandaeval_collector.store import StoreFullError, StoreVersionError
+<<<<<<< HEAD
 from pandaeval_collector.store.chunks import stored_traces
 from pandaeval_collector.store.clock import stored_times
+=======
+from pandaeval_collector.store.chunks import StoredTrace, stored_traces
+>>>>>>> main
 from pandaeval_collector.store.connection import FILE_NAME, used_bytes
 from pandaeval_collector.store.reader import PAUSED
+from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.unread import MARK
 
 _ADDRESSES = re.compile(r"(^|_)(endpoint|brokers|api_base)$")
@@ -135,20 +141,32 @@ def _inside(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
     for model in orjson.loads(paused[0]) if paused else ():
         what, _, cure = cause(model).partition("; choose ")
         yield Diagnosis("wrong", what, f"choose {cure}")
-    yield from _unread(connection)
+    yield from _traces(connection)
     yield Diagnosis("ok", "store: readable")
 
 
-def _unread(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
+def _traces(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
     found: dict[str, str] = {}
     for stored in islice(stored_traces(connection), _LOOKED_AT):
-        trace = None if stored.damage else stored_trace(stored.parts)
+        trace, damage = _read(stored)
+        if damage:
+            id_ = stored.trace_id.hex()
+            cure = f"restore a backup, or delete the trace: `pandaeval delete --trace {id_}`"
+            yield Diagnosis("wrong", f"store: the spans of trace {id_} cannot be read: {damage}", cure)
         for note in trace.notes if trace else ():
             if MARK in note and trace:
                 found.setdefault(trace.service, note)
     for service, note in found.items():
         cure = "`pandaeval inspect` shows how its traces are read; CONTRIBUTING.md shows how to report them"
         yield Diagnosis("note", f"service {service}: {note}", cure)
+
+
+def _read(stored: StoredTrace) -> tuple[Trace | None, str]:
+    """Return the trace, if it is readable, and the damage."""
+    try:
+        return stored_trace(stored.parts), stored.damage
+    except (ValueError, DecodeError) as error:
+        return None, str(error)
 
 
 def _places(config: Config) -> Iterator[Diagnosis]:

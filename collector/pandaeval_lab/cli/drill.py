@@ -28,7 +28,7 @@ from pandaeval_lab.cli._judges import JudgeModel, settings_of
 from pandaeval_lab.cli._writing import output_file, write_json_lines
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults as all_faults
-from pandaeval_lab.drill.judged import JudgedDrill, chosen_copies
+from pandaeval_lab.drill.judged import chosen_copies, judged_copies
 from pandaeval_lab.drill.tally import drops
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
@@ -105,7 +105,7 @@ def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget
         out.print("no judge was called: no copy has a fault for a judge")
         return None
     with progress(out, "judging") as on_done:
-        return JudgedDrill(drill, scorer, configured, os.environ, budget).figures(wanted, on_done)
+        return judged_copies(drill, wanted, scorer, configured, os.environ, budget, on_done)
 
 
 def baseline_of(path: Path) -> dict[str, Any]:

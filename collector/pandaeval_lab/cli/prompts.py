@@ -200,5 +200,4 @@ class _Asked(Judge):
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None, once: bool = False) -> V:
         self.given[rubric.name] = given or {}
-        whole = shape(rubric)
-        return rubric.verdict.model_validate_json(json.dumps(made_up(whole, whole, text=TOLD)))
+        return rubric.verdict.model_validate_json(json.dumps(made_up(shape(rubric), text=TOLD)))

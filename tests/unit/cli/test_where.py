@@ -142,7 +142,7 @@ def test_where_nothing_fits_it_says_what_there_is() -> None:
     assert (late.keep(_run(RUN)), _unknown(late)) == (False, "")
     mixed = TraceFilter(_parsed("agent=helper"))
     assert [mixed.keep(_run(RUN)), mixed.keep(_run(replace(RUN, agent="other")))] == [True, False]
-    assert mixed.notice == "--where agent=helper: 1 of 2 agent traces were excluded"
+    assert mixed.notice == "--where agent=helper: 1 of 2 runs were excluded"
 
 
 # -- a run -----------------------------------------------------------------------------------------------------------
