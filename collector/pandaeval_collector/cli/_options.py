@@ -6,8 +6,7 @@ import inspect
 import typing
 from collections.abc import Callable
 from dataclasses import MISSING, fields
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -28,10 +27,6 @@ def config_option(help_: str) -> Any:
 
 def output_option(help_: str, *others: str) -> Any:
     return file_option(help_, "--output", "-o", *others)
-
-
-ConfigFile = Annotated[Path | None, config_option("Configuration file (YAML).")]
-MetricsConfigFile = Annotated[Path | None, config_option("Configuration file (YAML), for custom metrics.")]
 
 
 def given_by(name: str, kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import typer
 
 from pandaeval_collector.cli import _model_keys
-from pandaeval_collector.cli._config import resolve_config, start_problems
-from pandaeval_collector.cli._options import ConfigFile, file_argument
+from pandaeval_collector.cli._config import ConfigFile, resolve_config, start_problems
+from pandaeval_collector.cli._options import file_argument
 from pandaeval_collector.cli._output import safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import check_machine, docs, effective, to_yaml

@@ -18,7 +18,8 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.section import parse_duration
-from pandaeval_collector.cli._options import ConfigFile, file_option, given_by
+from pandaeval_collector.cli._config import ConfigFile
+from pandaeval_collector.cli._options import file_option, given_by
 from pandaeval_collector.cli._output import console, many, notice, progress
 from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import case_files, read_suites

@@ -21,19 +21,14 @@ import typer
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._config import StoreFolder, given, opened_folder, resolve_config
-from pandaeval_collector.cli._options import ConfigFile
+from pandaeval_collector.cli._config import ConfigFile, StoreFolder, given, opened_folder, resolve_config
 from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.format_pauses import cause
 from pandaeval_collector.show.report.detail import stored_trace
 from pandaeval_collector.store import StoreFullError, StoreVersionError
-<<<<<<< HEAD
-from pandaeval_collector.store.chunks import stored_traces
-from pandaeval_collector.store.clock import stored_times
-=======
 from pandaeval_collector.store.chunks import StoredTrace, stored_traces
->>>>>>> main
+from pandaeval_collector.store.clock import stored_times
 from pandaeval_collector.store.connection import FILE_NAME, used_bytes
 from pandaeval_collector.store.reader import PAUSED
 from pandaeval_otel.model import Trace

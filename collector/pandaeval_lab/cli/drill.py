@@ -14,8 +14,8 @@ from rich.console import Console
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.user_files import read_given
-from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._options import ConfigFile, file_option, output_option
+from pandaeval_collector.cli._config import ConfigFile, resolve_config
+from pandaeval_collector.cli._options import file_option, output_option
 from pandaeval_collector.cli._output import console, many, print_table, progress
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config

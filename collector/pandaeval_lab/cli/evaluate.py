@@ -15,7 +15,8 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.cli._options import ConfigFile, file_option, given_by, output_option
+from pandaeval_collector.cli._config import ConfigFile
+from pandaeval_collector.cli._options import file_option, given_by, output_option
 from pandaeval_collector.cli._output import console, notice, progress, safe
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion

@@ -13,7 +13,7 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import printable
-from pandaeval_collector.cli._options import MetricsConfigFile
+from pandaeval_collector.cli._config import MetricsConfigFile
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.config import MetricNames
 from pandaeval_collector.jobs import same_cause
