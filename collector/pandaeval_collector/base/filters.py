@@ -44,10 +44,7 @@ FILTERS = (
     Filter("user", "text", "ID of the user."),
     Filter("session", "text", "ID of the session."),
     Filter(
-        "failed",
-        "flag",
-        "Show traces with a failure or error. If false, show all other traces.",
-        "--failed/--not-failed",
+        "failed", "flag", "Show traces with a failure or error. If false, show the others.", "--failed/--not-failed"
     ),
     Filter("status", "status", "Show traces that ended with this status."),
     Filter("metric", "text", "Show traces and sessions with a result of this metric.", "--with-metric"),

@@ -17,9 +17,7 @@ _METRICS = typer.Option(help="Metrics to run, separated by commas, such as tool_
 _SAMPLE = typer.Option(
     min=0.0, max=1.0, metavar="0..1", help="Share of sessions to score. Equal shares select the same sessions."
 )
-_BUDGET = typer.Option(
-    min=0.0, metavar="USD", help="When the cost reaches this limit, start no further batch of traces."
-)
+_BUDGET = typer.Option(min=0.0, metavar="USD", help="At this cost, start no further batch of traces.")
 _EMIT = typer.Option("--emit", help="Also send the results to the configured exporters, with the run ID.")
 
 

@@ -43,9 +43,7 @@ _MEASURES = Listing(
 def compare(
     where: Annotated[
         list[str],
-        typer.Option(
-            metavar="KEY=VALUE,..", help="Filter of a group, such as time=7d.. or agent=desk. Give two filters."
-        ),
+        typer.Option(metavar="KEY=VALUE,..", help="Filter of a group, such as time=7d.. or agent=desk. Give two."),
     ],
     metric: Annotated[str | None, typer.Option(help="Show only the rate of this metric.")] = None,
     format_: given.Format = "table",

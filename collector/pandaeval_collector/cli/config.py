@@ -45,8 +45,7 @@ def check(
 def show(
     config: ConfigFile = None,
     output: Annotated[
-        Literal["yaml", "json"],
-        typer.Option("--format", help="Output format. yaml also shows the source of each value."),
+        Literal["yaml", "json"], typer.Option("--format", help="Output format. yaml shows the source of each value.")
     ] = "yaml",
 ) -> None:
     """Print the effective configuration, without secrets."""

@@ -17,9 +17,7 @@ from pandaeval_collector.cli._run_place import ApiClient, at_collector
 def delete(
     user: Annotated[str, typer.Option(metavar="ID", help="Delete the traces and sessions of this user.")] = "",
     session: Annotated[str, typer.Option(metavar="ID", help="Delete this session and its traces.")] = "",
-    trace: Annotated[
-        str, typer.Option(metavar="ID", help="Delete the trace with this ID (32 hexadecimal digits).")
-    ] = "",
+    trace: Annotated[str, typer.Option(metavar="ID", help="Delete this trace (32 hexadecimal digits).")] = "",
     before: Annotated[str, typer.Option(metavar="DAY", help="Delete runs that began before this day (UTC).")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before deleting.")] = False,
     *,
