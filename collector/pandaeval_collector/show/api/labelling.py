@@ -157,9 +157,7 @@ def dismissing(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     if (dismiss := work.dismiss) is None:
         return
 
-    @app.post(
-        "/dismissals", status_code=204, responses=WRITES, summary="Dismiss a finding of code, or undo the dismissal"
-    )
+    @app.post("/dismissals", status_code=204, responses=WRITES, summary="Dismiss a finding of code, or undo this")
     async def add(said: NewDismissal) -> None:
         unit, metric = await reads.run(lambda: _stored(said, names))
         body = await reads.run(lambda: reads.finder.standing(unit, metric))

@@ -35,11 +35,7 @@ from pandaeval_collector.store.rates import read_rates
 from pandaeval_collector.store.reader import PAUSED
 
 AttributeKey = Annotated[
-    str,
-    Query(
-        max_length=MOST_TEXT,
-        description="Name of the attribute, such as service.version. The name user returns IDs of users.",
-    ),
+    str, Query(max_length=MOST_TEXT, description="Name of the attribute, such as service.version, or user.")
 ]
 
 _NAMES = re.compile(r"(?<![\w.])(?:[\w.]+(?:Error|Exception)(?:: | - )){2,}")

@@ -22,9 +22,7 @@ from pandaeval_collector.show.view.rates import handled_line, rate_lines
 from pandaeval_collector.show.view.rows import Order
 from pandaeval_collector.store.triage import Standing
 
-Hours = Annotated[
-    float | None, Field(gt=0, le=1e6, description="Show only the last hours of this number. If null, show all.")
-]
+Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Number of last hours to show. If null, show all.")]
 Limit = Annotated[int, Field(ge=1, le=50, description="Maximum number of rows.")]
 TraceId = Annotated[str, Field(max_length=64, description="32 hexadecimal digits, or a unique prefix.")]
 Severity = Annotated[
