@@ -89,7 +89,7 @@ def _problems_apart(config: Config) -> list[Problem]:
 
 
 @contextmanager
-def opened_store(config: Path | None, folder: Path | None = None) -> Iterator[sqlite3.Connection]:
+def opened_store(config: Path | None, folder: Path | None) -> Iterator[sqlite3.Connection]:
     """Open the given or configured store. Raises ``UserError``."""
     settings = resolve_config(config, given(folder)).config.store
     with opened_folder(Path(settings.path), settings.durability) as connection:

@@ -25,7 +25,7 @@ _NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"
 @dataclass(frozen=True, slots=True)
 class TrialVerdict:
     finding: Finding
-    model: str = ""
+    model: str
     cost_usd: float = 0.0
     tokens: int = 0
     seconds: float = 0.0
