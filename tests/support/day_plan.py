@@ -78,7 +78,7 @@ class Plan:
         sink, back = self.at(SINK)
         wave, over = self.at(CRASHES)
         return {
-            "PandaEvalJudgeDown": Shown(judge + 300, judge + 960, up, up + 900),
+            "PandaEvalJudgeDown": Shown(judge + 300, judge + 600, up, up + 900),
             "PandaEvalExporterDown": Shown(sink + 600, sink + 600 + SEEN_S, back, back + SEEN_S),
             "PandaEvalFailureBurst": Shown(wave, over + SETTLED_S, over + 300, over + 1200),
         }

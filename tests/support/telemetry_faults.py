@@ -8,8 +8,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_lab.drill.edits import CustomEdit, text_change
-from pandaeval_lab.drill.fault import NotApplicableError, Subject, family, spelled
+from pandaeval_lab.drill.fault import NotApplicableError, Subject, family
 from pandaeval_lab.drill.raw import RawTrace, as_json
 from pandaeval_otel.model import Kind, Trace
 
@@ -23,11 +24,11 @@ def content_off(subject: Subject, rng: Random) -> CustomEdit:
         raise NotApplicableError("no content was captured")
     texts = [message.text for span in trace.spans for message in (*(span.input or ()), *(span.output or ()))]
     texts += [span.system or "" for span in trace.spans]
-    texts += [spelled(held) for call in trace.tool_calls for held in (call.arguments, call.result)]
+    texts += [as_text(held) for call in trace.tool_calls for held in (call.arguments, call.result)]
     texts = [text for text in {*texts} if len(text) > _LEAST]
 
     def is_content(held: object) -> bool:
-        text = spelled(held)
+        text = as_text(held)
         return as_json(text) is not None or (len(text) > _LEAST and any(text in each or each in text for each in texts))
 
     def change(raw: RawTrace, before: Trace) -> None:
@@ -73,7 +74,7 @@ def _repeats(trace: Trace) -> bool:
 
 def results_truncated(subject: Subject, rng: Random) -> CustomEdit:
     results = [
-        call.result for call in subject.trace.tool_calls if call.has_result and len(spelled(call.result)) > 2 * _KEPT
+        call.result for call in subject.trace.tool_calls if call.has_result and len(as_text(call.result)) > 2 * _KEPT
     ]
     if not results:
         raise NotApplicableError("no result is long enough to be cut")
@@ -90,13 +91,13 @@ def results_truncated(subject: Subject, rng: Random) -> CustomEdit:
         raw.rewrite(cut)
 
     def test(before: Trace, after: Trace) -> bool:
-        return all(len(spelled(call.result)) <= 2 * _KEPT for call in after.tool_calls)
+        return all(len(as_text(call.result)) <= 2 * _KEPT for call in after.tool_calls)
 
     return CustomEdit(change, test, f"results cut to {_KEPT} characters")
 
 
 def _cut(result: Any) -> str:
-    return f"{spelled(result)[:_KEPT]}..."
+    return f"{as_text(result)[:_KEPT]}..."
 
 
 def spans_lost(subject: Subject, rng: Random) -> CustomEdit:

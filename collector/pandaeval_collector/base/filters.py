@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -79,12 +80,16 @@ def of_runs() -> list[Filter]:
 def in_place_of(
     name: str, options: Mapping[str, tuple[Any, Any]], make: Callable[..., Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that replaces parameter ``name`` by ``options``. ``make`` computes it from their values."""
+    """Return a decorator that replaces parameter ``name`` by ``options``. ``make`` computes it from their values.
+
+    If ``make`` returns a context manager, the command runs within it, and gets the value that it yields.
+    """
 
     def made(command: Callable[..., Any]) -> Callable[..., Any]:
         def called(*own: Any, **given: Any) -> Any:
             said = make(**{each: given.pop(each) for each in options if each in given})
-            return command(*own, **given, **{name: said})
+            with said if isinstance(said, AbstractContextManager) else nullcontext(said) as value:
+                return command(*own, **given, **{name: value})
 
         called.__doc__, called.__name__ = command.__doc__, command.__name__
         keyword, parameters = inspect.Parameter.KEYWORD_ONLY, []

@@ -30,7 +30,7 @@ def main() -> None:
         found, needed = (".".join(map(str, version[:2])) for version in (sys.version_info, _PYTHON))
         print(f"pandaeval needs Python {needed} or newer, and this is {found}: {sys.executable}", file=sys.stderr)
         sys.exit(2)
-    for number in (signal.SIGHUP, signal.SIGTERM):
+    for number in {getattr(signal, "SIGHUP", signal.SIGTERM), signal.SIGTERM}:  # Windows has no SIGHUP
         if signal.getsignal(number) is signal.SIG_DFL:  # else nohup ignores it
             signal.signal(number, _end_as_interrupted)
     expect_imports()

@@ -206,7 +206,7 @@ def _print_version(wanted: bool) -> None:
 def _build() -> typer.Typer:
     built = typer.Typer(
         cls=Commands,
-        help="Find out whether your AI agents did the job, inside the OpenTelemetry you already run.",
+        help="Check from OpenTelemetry traces whether your AI agents did their job.",
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,  # its tracebacks show local variables, secrets among them

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.errors import UserError, installation
+from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.cli._extras import EXTRAS
 from pandaeval_collector.cli._options import config_option
@@ -30,10 +31,14 @@ from pandaeval_collector.store.connection import FILE_NAME, Durability, connect
 
 _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
 """The option with which people set the override of a key."""
+ConfigFile = Annotated[Path | None, config_option("Configuration file (YAML).")]
+MetricsConfigFile = Annotated[Path | None, config_option("Configuration file (YAML), for custom metrics.")]
 StoreConfig = Annotated[Path | None, config_option("Configuration file (YAML), for store.path.")]
 StoreFolder = Annotated[
     Path | None, typer.Option("--store", metavar="FOLDER", help="Data directory; default: store.path.")
 ]
+STORE = {"config": (StoreConfig, None), "store": (StoreFolder, None)}
+"""The options that choose a store."""
 
 
 def resolve_config(
@@ -88,20 +93,17 @@ def _problems_apart(config: Config) -> list[Problem]:
     return asyncio.run(ask())
 
 
-@contextmanager
-def opened_store(config: Path | None, folder: Path | None) -> Iterator[sqlite3.Connection]:
-    """Open the given or configured store. Raises ``UserError``."""
-    settings = resolve_config(config, given(folder)).config.store
-    with opened_folder(Path(settings.path), settings.durability) as connection:
-        yield connection
-
-
-def folder_of(config: Path | None, folder: Path | None) -> Path:
-    return Path(resolve_config(config, given(folder)).config.store.path)
-
-
 def given(folder: Path | None) -> dict[str, str]:
     return {} if folder is None else {"store.path": str(folder)}
+
+
+of_store = in_place_of("settings", STORE, lambda config=None, store=None: resolve_config(config, given(store)).config)
+"""Gives a command the configuration of a store, in place of its parameter ``settings``."""
+
+
+def opened_store(settings: Config) -> AbstractContextManager[sqlite3.Connection]:
+    """Open the configured store. Raises ``UserError``."""
+    return opened_folder(Path(settings.store.path), settings.store.durability)
 
 
 @contextmanager

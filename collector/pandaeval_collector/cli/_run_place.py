@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -15,7 +14,6 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.untrusted.printable import one_printable_line
-from pandaeval_collector.cli._options import declared
 from pandaeval_collector.show.api.client import Asker
 from pandaeval_collector.store.connection import FILE_NAME
 
@@ -68,8 +66,31 @@ class ApiClient:
                 return
 
 
-def over_http(url: str) -> ApiClient:
+def over_http(url: str = URL) -> ApiClient:
     return ApiClient(Asker.over_http(url))
+
+
+@contextmanager
+def looking(url: str = URL, store: Path | None = None) -> Iterator[ApiClient]:
+    """Yield a client of a running collector, or of a data directory (``store``)."""
+    if store is None:
+        with over_http(url) as api:
+            yield api
+        return
+    from pandaeval_collector.show.api.app import alone  # who asks a collector needs no API of its own
+
+    with alone(store) as app, ApiClient(Asker.within(app)) as api:
+        yield api
+
+
+def at_collector(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command a client of a running collector, in place of its parameter ``api``."""
+    return in_place_of("api", {"url": (Url, URL)}, over_http)(command)
+
+
+def at_place(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command a client of a running collector or of a data directory, in place of its parameter ``api``."""
+    return in_place_of("api", {"url": (Url, URL), "store": (LookedAt, None)}, looking)(command)
 
 
 def data_directory(url: str = "") -> Path:
@@ -80,32 +101,3 @@ def data_directory(url: str = "") -> Path:
     if data is None or not (Path(data) / FILE_NAME).is_file():
         raise UserError(f"--url {url}: its data directory {one_printable_line(str(data))} is not on this machine")
     return Path(data)
-
-
-def at_collector(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Replace a command's parameter ``api`` by ``--url``."""
-    return in_place_of("api", {"url": (Url, URL)}, over_http)(command)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A running collector, or a data directory (``store``)."""
-
-    url: Url = URL
-    store: LookedAt = None
-
-    @contextmanager
-    def looking(self) -> Iterator[ApiClient]:
-        if self.store is None:
-            with over_http(self.url) as api:
-                yield api
-            return
-        from pandaeval_collector.show.api.app import alone  # who asks a collector needs no API of its own
-
-        with alone(self.store) as app, ApiClient(Asker.within(app)) as stored:
-            yield stored
-
-
-def placed(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Replace a command's parameter ``place`` by the options of :class:`Place`."""
-    return in_place_of("place", declared(Place), Place)(command)

@@ -13,7 +13,7 @@ from pandaeval_collector.base.filters import FILTERS, of_runs
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, show, show_one
 from pandaeval_collector.cli._output import safe
-from pandaeval_collector.cli._run_place import Place, placed
+from pandaeval_collector.cli._run_place import ApiClient, at_place
 from pandaeval_collector.cli._where_text import api_filters
 from pandaeval_collector.show.view import compared as words
 
@@ -39,7 +39,7 @@ _MEASURES = Listing(
 )
 
 
-@placed
+@at_place
 def compare(
     where: Annotated[
         list[str],
@@ -48,7 +48,7 @@ def compare(
     metric: Annotated[str | None, typer.Option(help="Show only the rate of this metric.")] = None,
     format_: given.Format = "table",
     *,
-    place: Place,
+    api: ApiClient,
 ) -> None:
     """Compare the runs of two filters.
 
@@ -58,8 +58,7 @@ def compare(
         raise UserError("give --where twice, such as --where time=14d..7d --where time=7d..")
     groups = [api_filters(text, of_runs()) for text in where]
     asked = {f"{side}.{key}": value for side, group in zip("ab", groups, strict=True) for key, value in group.items()}
-    with place.looking() as api:
-        found = api.get("/compare", metric=metric, **asked)
+    found = api.get("/compare", metric=metric, **asked)
     show_one(found, _tell, format_)
     if format_ == "table":
         for side, group in zip("ab", groups, strict=True):

@@ -31,21 +31,20 @@ def delete(
     chosen = {name: value for name, value in given.items() if value}
     if len(chosen) != 1:
         raise UserError("give exactly one of --user, --session, --trace and --before")
-    with api:
-        found = api.post("/delete", {**chosen, "dry_run": True})
-        for name, number in found["rows"].items():
-            if number:
-                typer.echo(f"{number:>8} {name.replace('_', ' ')}")
-        if not any(found["rows"].values()):
-            typer.echo("no stored data match")
-            return
-        if found["sinks"]:
-            names = one_printable_line(", ".join(found["sinks"]))
-            typer.echo(f"these destinations keep their copies: {names}", err=True)
-        if not yes and not _confirmed():
-            typer.echo("nothing is deleted", err=True)
-            return
-        done = api.post("/delete", {**chosen, "by": getpass.getuser()})
+    found = api.post("/delete", {**chosen, "dry_run": True})
+    for name, number in found["rows"].items():
+        if number:
+            typer.echo(f"{number:>8} {name.replace('_', ' ')}")
+    if not any(found["rows"].values()):
+        typer.echo("no stored data match")
+        return
+    if found["sinks"]:
+        names = one_printable_line(", ".join(found["sinks"]))
+        typer.echo(f"these destinations keep their copies: {names}", err=True)
+    if not yes and not _confirmed():
+        typer.echo("nothing is deleted", err=True)
+        return
+    done = api.post("/delete", {**chosen, "by": getpass.getuser()})
     typer.echo("deleted" if done["complete"] else "deletion has begun; the collector completes it", err=True)
 
 

@@ -15,7 +15,7 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._list_group import ListGroup
 from pandaeval_collector.cli._listings import ID, Listing, Row, show, show_one
 from pandaeval_collector.cli._output import many, reason_room, safe
-from pandaeval_collector.cli._run_place import ApiClient, Place, at_collector, placed
+from pandaeval_collector.cli._run_place import ApiClient, at_collector, at_place
 from pandaeval_collector.show.view.lines import (
     headline,
     incident_line,
@@ -54,7 +54,7 @@ SESSIONS = Listing(
         ),
         ("agent", lambda row: _of_worst(row, "agent")),
         "traces",
-        ("failed", lambda row: row["failed_traces"]),
+        ("failed", "failed_traces"),
         ("last", lambda row: moment(row["last_at"])),
         ("worst trace", lambda row: _of_worst(row, "trace_id")[:ID]),
         ("finding", lambda row: session_headline(row, reason_room())),
@@ -82,34 +82,34 @@ failures = typer.Typer(help="List or show incidents, or set their state.", cls=L
 
 @traces.command("list")
 @given.filtered()
-@placed
+@at_place
 def list_traces(
     filters: dict[str, Any],
     limit: _Most = 50,
     newest: Annotated[bool, typer.Option("--newest", help="Sort by time, newest first; default: worst first.")] = False,
     format_: given.Format = "table",
     *,
-    place: Place,
+    api: ApiClient,
 ) -> None:
     """List traces, worst first."""
     asked = {**filters, **given.api_times(filters), "order": "newest" if newest else "worst"}
-    with place.looking() as api:
-        show([*api.pages("/traces", limit, **asked)], TRACES, format_)
+    show([*api.pages("/traces", limit, **asked)], TRACES, format_)
 
 
 @sessions.command("list")
 @given.filtered()
-@placed
-def list_sessions(filters: dict[str, Any], limit: _Most = 50, format_: given.Format = "table", *, place: Place) -> None:
-    """List sessions and single traces, worst first."""
+@at_place
+def list_sessions(
+    filters: dict[str, Any], limit: _Most = 50, format_: given.Format = "table", *, api: ApiClient
+) -> None:
+    """List sessions and single runs, worst first."""
     asked = {**filters, **given.api_times(filters)}
-    with place.looking() as api:
-        show([*api.pages("/sessions", limit, **asked)], SESSIONS, format_)
+    show([*api.pages("/sessions", limit, **asked)], SESSIONS, format_)
 
 
 @failures.command("list")
 @given.filtered()
-@placed
+@at_place
 def list_failures(
     filters: dict[str, Any],
     severity: Annotated[_Level | None, typer.Option(help="Minimum severity.")] = None,
@@ -117,12 +117,11 @@ def list_failures(
     limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of incidents.")] = 50,
     format_: given.Format = "table",
     *,
-    place: Place,
+    api: ApiClient,
 ) -> None:
     """List incidents by root cause."""
     asked = {**filters, **given.api_times(filters), "severity": severity, "state": state, "limit": limit}
-    with place.looking() as api:
-        show(api.get("/incidents", **asked)["incidents"], INCIDENTS, format_)
+    show(api.get("/incidents", **asked)["incidents"], INCIDENTS, format_)
 
 
 @failures.command("set")
@@ -139,13 +138,12 @@ def set_state(
     The command works at a running collector. Give --state, --note or both."""
     if state is None and note is None:
         raise UserError("give --state, --note or both")
-    with api:
-        row = api.get(f"/incidents/{quote(id_, safe='')}")
-        held = row["triage"]
-        if note is None:
-            note = held["note"] if held["back_at"] is None else ""  # a returned incident has the note of its resolution
-        new = {"ids": row["ids"], "state": state or held["state"], "note": note, "by": getpass.getuser()}
-        done = api.post("/incidents/state", new)
+    row = api.get(f"/incidents/{quote(id_, safe='')}")
+    held = row["triage"]
+    if note is None:
+        note = held["note"] if held["back_at"] is None else ""  # a returned incident has the note of its resolution
+    new = {"ids": row["ids"], "state": state or held["state"], "note": note, "by": getpass.getuser()}
+    done = api.post("/incidents/state", new)
     typer.echo(safe(f"{row['id']} is {done['state']}"), err=True)
 
 
@@ -179,10 +177,9 @@ def _lines(lines: Iterable[str]) -> None:
 
 def _add_show(group: typer.Typer, kind: str, tell: Callable[[Row], None], text: str) -> None:
     @group.command("show", help=text)
-    @placed
-    def show(id_: _Id, format_: given.Format = "table", *, place: Place) -> None:
-        with place.looking() as api:
-            row = api.get(f"/{kind}/{quote(id_, safe='')}")
+    @at_place
+    def show(id_: _Id, format_: given.Format = "table", *, api: ApiClient) -> None:
+        row = api.get(f"/{kind}/{quote(id_, safe='')}")
         show_one(row, tell, format_)
 
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 
-from pandaeval_collector.cli._run_place import Place, placed
+from pandaeval_collector.cli._run_place import URL, LookedAt, Url
 from pandaeval_collector.show.api.app import alone
 from pandaeval_collector.show.api.client import Asker
 
 
-@placed
-def mcp(place: Place) -> None:
+def mcp(url: Url = URL, store: LookedAt = None) -> None:
     """Serve results to a coding agent over MCP (stdio).
 
     See docs/guides/coding-agents.md."""
-    if place.store is None:
-        asyncio.run(_serve(Asker.over_http(place.url), place.url))
+    if store is None:
+        asyncio.run(_serve(Asker.over_http(url), url))
         return
-    with alone(place.store) as api:
+    with alone(store) as api:
         asyncio.run(_serve(Asker.within(api), None))
 
 

@@ -18,7 +18,7 @@ _Id = Annotated[str, typer.Argument(metavar="ID", help="ID of a schedule.")]
 _SCHEDULES = Listing(
     (
         "id",
-        ("cron (UTC)", lambda row: row["cron"]),
+        ("cron (UTC)", "cron"),
         ("next", lambda row: "never" if row["next_at"] is None else moment(row["next_at"])),
         ("last run", lambda row: row["last_run"] or ""),
         ("metrics", lambda row: ", ".join(row["run"]["metrics"])),
@@ -45,8 +45,7 @@ def add(
     """Add a schedule.
 
     Its first run covers traces that complete from now on."""
-    with api:
-        found = api.post("/schedules", {"cron": cron, "run": run.body(filters)})
+    found = api.post("/schedules", {"cron": cron, "run": run.body(filters)})
     show([found], _SCHEDULES, format_)
 
 
@@ -54,8 +53,7 @@ def add(
 @at_collector
 def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
     """List schedules."""
-    with api:
-        found = api.get("/schedules")["items"]
+    found = api.get("/schedules")["items"]
     show(found, _SCHEDULES, format_)
 
 
@@ -63,6 +61,5 @@ def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
 @at_collector
 def remove(schedule_id: _Id, *, api: ApiClient) -> None:
     """Remove a schedule, but keep its runs."""
-    with api:
-        api.delete(f"/schedules/{schedule_id}")
+    api.delete(f"/schedules/{schedule_id}")
     typer.echo(f"schedule {schedule_id} is removed")

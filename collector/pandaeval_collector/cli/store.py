@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -13,26 +12,28 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import StoreConfig, StoreFolder, folder_of, opened_folder
+from pandaeval_collector.cli._config import of_store, opened_folder
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import output_option
 from pandaeval_collector.cli._output import binary_file, console, many, progress
+from pandaeval_collector.config import Config
 from pandaeval_collector.store.checking import CURES, Damage, damages
 from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
 from pandaeval_collector.store.connection import FILE_NAME
 
-_DAMAGES = Listing(("where", "row", "about", ("problem", itemgetter("what"))), "no damage found")
+_DAMAGES = Listing(("where", "row", "about", ("problem", "what")), "no damage found")
 
 store = typer.Typer(help="Check a data directory, and export its spans.", no_args_is_help=True)
 
 
 @store.command("verify")
-def verify(format_: given.Format = "table", config: StoreConfig = None, store: StoreFolder = None) -> None:
+@of_store
+def verify(format_: given.Format = "table", *, settings: Config) -> None:
     """Check every page and row of a data directory.
 
     The check changes nothing and works while a collector runs. Exit code 1: damage was found.
     """
-    with _read(config, store) as (connection, _):
+    with _read(settings) as connection:
         found = list(damages(connection))
     _tell(found, format_)
     if found:
@@ -40,13 +41,14 @@ def verify(format_: given.Format = "table", config: StoreConfig = None, store: S
 
 
 @store.command("export")
+@of_store
 def export(
     output: Annotated[Path, output_option("Write to this file; - for standard output.")],
     trace: Annotated[
         str, typer.Option(metavar="ID", help="Export only traces whose ID starts with these digits.")
     ] = "",
-    config: StoreConfig = None,
-    store: StoreFolder = None,
+    *,
+    settings: Config,
 ) -> None:
     """Export spans and log records as length-delimited OTLP.
 
@@ -57,7 +59,7 @@ def export(
     traces = requests = 0
     damaged: list[StoredTrace] = []
     with (
-        _read(config, store) as (connection, _),
+        _read(settings) as connection,
         binary_file(output) as file,
         progress(console(stderr=True), "exporting") as on_progress,
     ):
@@ -84,12 +86,12 @@ def export(
 
 
 @contextmanager
-def _read(config: Path | None, store: Path | None) -> Iterator[tuple[sqlite3.Connection, Path]]:
-    """Open the store for reading, with its folder. Raises ``UserError`` if damaged or of another version."""
-    folder = folder_of(config, store)
+def _read(settings: Config) -> Iterator[sqlite3.Connection]:
+    """Open the store for reading. Raises ``UserError`` if damaged or of another version."""
+    folder = Path(settings.store.path)
     try:
         with opened_folder(folder, read_only=True) as connection:
-            yield connection, folder
+            yield connection
     except sqlite3.DatabaseError as error:
         raise UserError(f"{folder / FILE_NAME} cannot be read ({error}): the next start quarantines it") from error
 

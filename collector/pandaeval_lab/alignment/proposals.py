@@ -58,11 +58,9 @@ def disagreements(errors: Sequence[tuple[LabelledRun, JudgedUnit]]) -> Pack:
 
 def _line(run: LabelledRun, judged: JudgedUnit) -> str:
     comment = f' ("{elided(run.comment, _MOST_SAID)}")' if run.comment else ""
-    said = "no verdict" if judged.passed is None else "pass" if judged.passed else "fail"
-    about = (
-        f"people: {'pass' if run.passed else 'fail'}{comment}; the judge: {said}, {elided(judged.reason, _MOST_SAID)}"
-    )
-    return one_line(neutral(about))
+    words = {None: "no verdict", True: "pass", False: "fail"}
+    judge = f"{words[judged.passed]}, {elided(judged.reason, _MOST_SAID)}"
+    return one_line(neutral(f"people: {words[run.passed]}{comment}; the judge: {judge}"))
 
 
 def plain(text: str) -> str:

@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, groupby, permutations, product
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pandaeval_collector.analysis.stats.tools import common_order, tool_selection_f1
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_lab.cases.model import ExpectedCall
@@ -16,6 +19,7 @@ from pandaeval_otel.model import ToolCall
 _MOST_SHOWN = 60
 _LOOSE = re.compile(r"[\s,./_*^'\"()-]+")
 _MOST_ORDERS = 720
+Values = NDArray[np.float64]
 Worth = Callable[[ExpectedCall, ToolCall], float]
 
 
@@ -29,39 +33,29 @@ def best_matching(worth: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
     if len(worth) > len(worth[0]):
         turned = best_matching([*zip(*worth, strict=True)])
         return sorted((row, column) for column, row in turned)
-    columns = len(worth[0])
-    row_price, column_price = [0.0] * (len(worth) + 1), [0.0] * (columns + 1)
-    taken_by = [0] * (columns + 1)
-    """The row, from 1, that has a column, from 1; 0: nobody."""
-    for row in range(1, len(worth) + 1):
-        _place(row, worth, row_price, column_price, taken_by)
-    return sorted((row - 1, column - 1) for column, row in enumerate(taken_by) if column and row)
+    costs = np.pad(-np.asarray(worth, np.float64), ((1, 0), (1, 0)))  # rows and columns from 1; 0: nobody
+    row_price, column_price = np.zeros(len(costs)), np.zeros(len(costs[0]))
+    taken_by = np.zeros(len(costs[0]), np.int64)
+    for row in range(1, len(costs)):
+        _place(row, costs, row_price, column_price, taken_by)
+    return sorted((int(row) - 1, column - 1) for column, row in enumerate(taken_by) if column and row)
 
 
-def _place(
-    row: int, worth: Sequence[Sequence[float]], row_price: list[float], column_price: list[float], taken_by: list[int]
-) -> None:
-    size = len(column_price)
-    slack, came_from, seen = [float("inf")] * size, [0] * size, [False] * size
+def _place(row: int, costs: Values, row_price: Values, column_price: Values, taken_by: NDArray[np.int64]) -> None:
+    slack, came_from = np.full(len(column_price), np.inf), np.zeros(len(column_price), np.int64)
+    is_seen = np.zeros(len(column_price), np.bool_)
     taken_by[0], column = row, 0
     while taken_by[column]:
-        seen[column] = True
-        current, step, following = taken_by[column], float("inf"), 0
-        for other in range(1, size):
-            if seen[other]:
-                continue
-            cost = -worth[current - 1][other - 1] - row_price[current] - column_price[other]
-            if cost < slack[other]:
-                slack[other], came_from[other] = cost, column
-            if slack[other] < step:
-                step, following = slack[other], other
-        for other in range(size):
-            if seen[other]:
-                row_price[taken_by[other]] += step
-                column_price[other] -= step
-            else:
-                slack[other] -= step
-        column = following
+        is_seen[column] = True
+        current = taken_by[column]
+        cost = costs[current] - row_price[current] - column_price
+        is_nearer = ~is_seen & (cost < slack)
+        slack[is_nearer], came_from[is_nearer] = cost[is_nearer], column
+        column = int(np.where(is_seen, np.inf, slack).argmin())
+        step = slack[column]
+        row_price[taken_by[is_seen]] += step
+        column_price[is_seen] -= step
+        slack[~is_seen] -= step
     while column:
         taken_by[column] = taken_by[came_from[column]]
         column = came_from[column]
@@ -152,7 +146,9 @@ def _is_list(value: Any) -> bool:
 
 def _same_number(expected: Any, actual: Any) -> bool:
     one, other = _number(expected), _number(actual)
-    return same(expected, actual) if one is None or other is None else one == other
+    if one is None or other is None:
+        return same(expected, actual)
+    return one == other
 
 
 def _loose(value: Any) -> Any:
@@ -160,7 +156,9 @@ def _loose(value: Any) -> Any:
         return _LOOSE.sub("", value).casefold()
     if isinstance(value, Mapping):
         return {key: _loose(each) for key, each in value.items()}
-    return [_loose(each) for each in value] if _is_list(value) else value
+    if _is_list(value):
+        return [_loose(each) for each in value]
+    return value
 
 
 def _number(value: Any) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
@@ -11,8 +11,7 @@ from pandaeval_collector.config import Config, MetricsSection, check_metrics, cl
 from pandaeval_collector.scoring.metric import JudgedTrialMetric, TraceMetric, TrialMetric
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.cases.mocks import Mocks
-from pandaeval_lab.cases.model import AbsentFinding, Case, Suite
-from pandaeval_lab.cases.personas import personas_of, with_user
+from pandaeval_lab.cases.model import AbsentFinding, Case, Persona, Scenario, Suite
 from pandaeval_lab.cases.trial import Trial, TrialContext, finding, function, source_of
 
 CORRECT = "trial_correct"
@@ -120,7 +119,7 @@ def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFaul
     faults: list[CaseFault] = []
     cases: list[Case] = []
     positions: dict[str, int] = {}
-    personas = personas_of(suite)
+    personas = suite.personas if isinstance(suite.personas, dict) else {}
     for at, case in enumerate(suite.cases):
         first = positions.setdefault(case.id, at)
         if first != at:
@@ -133,8 +132,17 @@ def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFaul
         if case.scenario and case.scenario.persona and case.scenario.persona not in personas:
             known = f"personas has {some([*personas])}" if personas else "the file has no personas"
             faults.append((("cases", at, "scenario", "persona"), f"there is no {case.scenario.persona}; {known}"))
-        cases.append(with_user(case, suite))
+        cases.append(case if case.scenario is None else _with_user(case, case.scenario, suite.user_prompt, personas))
     return suite.model_copy(update={"cases": tuple(cases)}), faults
+
+
+def _with_user(case: Case, scenario: Scenario, prompt: str | None, personas: Mapping[str, Persona]) -> Case:
+    """Return the case with a complete scenario."""
+    fields: dict[str, Any] = {"user_prompt": scenario.user_prompt or prompt}
+    if persona := personas.get(scenario.persona or ""):
+        fields["profile"] = " ".join(filter(None, (persona.profile, scenario.profile)))
+        fields["knowledge"] = (*persona.knowledge, *scenario.knowledge)
+    return case.model_copy(update={"scenario": scenario.model_copy(update=fields)})
 
 
 def _written_out(name: str, module: str | None, known: Collection[str]) -> str:

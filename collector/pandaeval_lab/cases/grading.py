@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, now
+from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.judge.client import AnswerCost
 from pandaeval_collector.scoring.evaluator.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
@@ -25,10 +26,7 @@ _NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"
 @dataclass(frozen=True, slots=True)
 class TrialVerdict:
     finding: Finding
-    model: str
-    cost_usd: float = 0.0
-    tokens: int = 0
-    seconds: float = 0.0
+    spent: AnswerCost
 
 
 class TrialGrader:
@@ -67,11 +65,10 @@ class TrialGrader:
         judged = [metric for metric in self.judged if metric.name in given]
         results = []
         for metric in judged:  # an answer at a later try is a new result
-            verdict = given[metric.name]
-            finding, model = verdict.finding, verdict.model or self.model_of(metric)
+            finding, spent = given[metric.name].finding, given[metric.name].spent
             depends = {"why": finding.why.value} if isinstance(finding, Unscored) else {}
-            made = self._result(trial, metric, finding, depends, verdict.seconds, model)
-            results.append(replace(made, cost_usd=verdict.cost_usd, tokens=verdict.tokens))
+            made = self._result(trial, metric, finding, depends, spent.seconds, spent.model)
+            results.append(replace(made, cost_usd=spent.cost_usd, tokens=spent.tokens))
         graders = [*self._inline, *(self._custom[name] for name in trial.case.graders if name in self._custom)]
         results += [r for metric in graders if (r := self._graded(trial, metric, findings)) is not None]
         graded = tuple(self._outcomes(trial, results))
@@ -138,18 +135,10 @@ class TrialGrader:
             **({"past_mocks": trial.past_mocks} if metric is self._correct and trial.past_mocks else {}),
         }
         rests_on = {**self._preparation.depends_on(metric, threshold), **depends}
-        return Result(
-            Identity(metric.key, metric.version, model, rests_on).of(unit),
-            metric.name,
-            unit,
-            replace(finding, metadata={**finding.metadata, **about}),
-            EvaluatorInfo(metric.kind, metric.version, model),
-            threshold,
-            unit.revision,
-            True,
-            round(seconds * 1e3, 3),
-            now(),
-        )
+        identity = Identity(metric.key, metric.version, model, rests_on)
+        origin = Origin(metric.name, identity, EvaluatorInfo(metric.kind, metric.version, model), threshold)
+        whole = replace(finding, metadata={**finding.metadata, **about})
+        return conclude(unit, [(origin, whole, seconds * 1e3)])[0]
 
     def _outcomes(self, trial: Trial, results: Sequence[Result]) -> Iterator[Graded]:
         gates = {short(name) for name in declared(trial.case)}

@@ -21,10 +21,6 @@ def with_trials(config: Config) -> Config:
     return config.model_copy(update={"metrics": metrics})
 
 
-def metric_names(path: Path | None) -> MetricNames:
-    return names_of(config_with_trials(path))
-
-
 def names_of(config: Config) -> MetricNames:
     return MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
 

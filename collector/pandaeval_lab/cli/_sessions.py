@@ -24,14 +24,14 @@ def print_sessions(finder: Finder, sessions: int, out: Console) -> None:
     columns = (
         ("session", lambda row: row["session_id"] or f"trace {row['worst']['trace_id'][:ID]}"),
         ("agent", lambda row: (row["worst"] or {}).get("agent", NONE)),
-        "traces",
+        ("runs", lambda row: row["traces"]),
         ("handled correctly", _handled),
         ("worst signal", _worst_signal),
         ("reliability", _reliability),
         ("finding", lambda row: _finding(row, reason_room(out))),
     )
     rows = [_row(unit) for unit in finder.sessions(Wanted(), limit=MAX_ROWS).rows]
-    print_list(*cells(rows, Listing(columns)), "Sessions and single traces, worst first", out)
+    print_list(*cells(rows, Listing(columns)), "Sessions and single runs, worst first", out)
     if sessions > MAX_ROWS:
         out.print(f"… and {sessions - MAX_ROWS} more (--format json lists all)")
 

@@ -141,7 +141,7 @@ class Summary:
     @property
     def headline(self) -> str:
         """Summarize how much a judge found correct, else how much has findings."""
-        have = f"{'session' if self.has_sessions else 'trace'}s {'has' if self.found == 1 else 'have'}"
+        have = f"{'session' if self.has_sessions else 'run'}s {'has' if self.found == 1 else 'have'}"
         others = f"not judged: {self.found:,} of {self.units:,} {have} findings"
         return handled(self.tallies) or (others if self.units else "")
 

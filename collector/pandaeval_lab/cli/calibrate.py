@@ -9,9 +9,9 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import opened_folder
-from pandaeval_collector.cli._options import config_option, file_argument, file_option
-from pandaeval_lab.cli._names import metric_names
+from pandaeval_collector.cli._config import MetricsConfigFile, opened_folder
+from pandaeval_collector.cli._options import file_argument, file_option
+from pandaeval_lab.cli._names import config_with_trials, names_of
 from pandaeval_lab.labels.calibration import calibrate as compare, from_lines, from_store, report
 from pandaeval_lab.labels.files import read_labels
 from pandaeval_lab.labels.judge_report import show_reports
@@ -25,12 +25,12 @@ def calibrate(
         Path | None, typer.Option(metavar="FOLDER", help="Read the scores from this data directory.")
     ] = None,
     format_: given.Format = "table",
-    config: Annotated[Path | None, config_option("Configuration file (YAML), for custom metrics.")] = None,
+    config: MetricsConfigFile = None,
 ) -> None:
     """Compare the judge's scores with human labels."""
     if (results is None) == (store is None):
         raise UserError("name the scores with --results FILE or --store FOLDER")
-    verdicts = read_labels(labels, metric_names(config)).labels
+    verdicts = read_labels(labels, names_of(config_with_trials(config))).labels
     if results is not None:
         scores = from_lines(result_lines(results))
     else:

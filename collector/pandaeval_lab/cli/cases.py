@@ -98,8 +98,7 @@ def from_trace(
             raise UserError(f"{id_}: no trace or session in the files has this ID; `pandaeval inspect` lists them")
     else:
         is_trace = len(id_) == 32 and all(sign in "0123456789abcdef" for sign in id_.lower())
-        with api:
-            runs = kept(api, [id_.lower()] if is_trace else members(api, id_))
+        runs = kept(api, [id_.lower()] if is_trace else members(api, id_))
         if runs is None:
             raise UserError(f"{id_}: its spans are no longer stored (store.keep_content, store.retention)")
     write_case(runs, id_, case or f"frozen-{id_[:32]}", description, config, output)
@@ -123,8 +122,7 @@ def from_failure(
 
     The case fails each trial that has the finding of the incident again.
     """
-    with api:
-        absent, runs = failure_at_collector(group, api)
+    absent, runs = failure_at_collector(group, api)
     write_case(runs, group, case or f"failure-{group[:32]}", absent["reason"], config, output, absent)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,7 +11,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._options import config_option, output_option
 from pandaeval_collector.cli._output import binary_file, many
-from pandaeval_collector.cli._run_place import ApiClient, Place, placed
+from pandaeval_collector.cli._run_place import ApiClient, at_place
 from pandaeval_collector.cli._where_text import api_filters
 from pandaeval_collector.show.report.export import WRITERS, Subject
 from pandaeval_lab.cases.files import case_file, freeze
@@ -22,7 +22,7 @@ _OF = "Subject of each row; incidents are failures by cause."
 _Config = Annotated[Path | None, config_option("Configuration file (YAML), for redact in cases.")]
 
 
-@placed
+@at_place
 def export(
     where: Annotated[str, typer.Option(metavar="KEY=VALUE,..", show_default=False, help=_WHERE)] = "",
     of: Annotated[Subject, typer.Option(help=_OF)] = "traces",
@@ -33,7 +33,7 @@ def export(
     output: Annotated[Path, output_option("Write to this file; default: standard output.")] = Path("-"),
     config: _Config = None,
     *,
-    place: Place,
+    api: ApiClient,
 ) -> None:
     """Export traces, sessions, results or incidents of a filter.
 
@@ -42,22 +42,18 @@ def export(
     if format_ in ("otlp", "case") and of not in ("traces", "sessions"):
         raise UserError(f"--format {format_} exports runs: use --of traces or --of sessions")
     asked = api_filters(where)
-    write: dict[str, Callable[[ApiClient], Iterable[bytes]]] = {
-        "otlp": lambda api: _spans(api, of, asked),
-        "case": lambda api: _cases(api, of, asked, config),
-    }
-    with place.looking() as api, binary_file(output) as file:
-        pieces = write[format_](api) if format_ in write else WRITERS[format_](of, _rows(api, of, asked))
-        for piece in pieces:
-            file.write(piece)
+    with binary_file(output) as file:
+        if format_ == "otlp":
+            file.writelines(_spans(api, of, asked))
+        elif format_ == "case":
+            file.writelines(_cases(api, of, asked, config))
+        else:
+            file.writelines(WRITERS[format_](of, _rows(api, of, asked)))
 
 
 def _rows(api: ApiClient, of: Subject, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if of == "incidents":
-        return api.pages("/incidents", rows="incidents", **asked, limit=200)
-    order = {"order": "newest"} if of == "traces" else {}
-    query: dict[str, Any] = {**asked, **order, "limit": 200}
-    return api.pages(f"/{of}", **query)
+    order = "newest" if of == "traces" else None
+    return api.pages(f"/{of}", rows="incidents" if of == "incidents" else "items", order=order, limit=200, **asked)
 
 
 def _runs(api: ApiClient, of: Subject, asked: dict[str, Any]) -> Iterator[list[str]]:

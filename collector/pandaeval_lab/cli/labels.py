@@ -5,9 +5,7 @@ from __future__ import annotations
 import getpass
 import sqlite3
 import time
-from collections.abc import Iterable
 from dataclasses import asdict
-from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -15,16 +13,17 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import StoreConfig, opened_store
+from pandaeval_collector.cli._config import opened_store
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import file_argument, output_option
 from pandaeval_collector.cli._output import print_table
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
+from pandaeval_collector.config import Config
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label, unclear_first
 from pandaeval_collector.labels.rates import pass_rates
 from pandaeval_collector.show.view.texts import NONE, interval, number
 from pandaeval_collector.store import people
-from pandaeval_lab.cli._names import metric_names
+from pandaeval_lab.cli._names import names_of
 from pandaeval_lab.cli._stored import stored
 from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.labels.files import read_labels, row_of, written
@@ -34,7 +33,7 @@ _RATES = Listing(
     (
         "metric",
         ("agent", lambda row: row["agent"] or NONE),
-        ("drawn labels", itemgetter("n")),
+        ("drawn labels", "n"),
         ("judge's pass rate", lambda row: number(row["judge"], ".3f")),
         ("undecided", lambda row: number(row["undecided"], ".3f")),
         ("corrected", lambda row: number(row["rate"]["value"], ".3f") if row["rate"] else "unknown"),
@@ -60,15 +59,15 @@ def import_(
     skip_unknown: Annotated[
         bool, typer.Option("--skip-unknown", help="Skip labels of runs that are not in this store.")
     ] = False,
-    config: StoreConfig = None,
-    store: Path | None = None,
+    *,
+    settings: Config,
 ) -> None:
     """Import human labels; if a line is invalid, import none.
 
     Columns: trace_id or session_id, metric, and label (pass or fail) or score (0 to 1). Optional: annotator, time,
     comment, probability. You can import the same file again."""
-    found = read_labels(file, metric_names(config))
-    with opened_store(config, store) as connection:
+    found = read_labels(file, names_of(settings))
+    with opened_store(settings) as connection:
         labels = _of_known_runs(connection, found.labels, skip_unknown)
         connection.execute("BEGIN IMMEDIATE")
         fates = people.put(connection, labels, time.time())
@@ -82,7 +81,7 @@ def import_(
 
 
 def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], skip: bool) -> list[HumanLabel]:
-    unknown = unheard_of(connection, labels)
+    unknown = [each for each in labels if not people.is_known(connection, each)]
     if not unknown:
         return labels
     said = f"{len(unknown)} of {len(labels)} labels refer to runs that are not in this store: "
@@ -92,10 +91,6 @@ def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], ski
     typer.echo(said, err=True)
     strange = {id(each) for each in unknown}
     return [each for each in labels if id(each) not in strange]
-
-
-def unheard_of(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -> list[HumanLabel]:
-    return [each for each in labels if not people.is_known(connection, each)]
 
 
 @labels.command("next")
@@ -108,15 +103,15 @@ def next_(
         bool, typer.Option("--unclear", help="Draw unclear and disputed runs first; rates ignore their labels.")
     ] = False,
     out: Annotated[Path | None, output_option("Write a CSV or .jsonl file to fill in and import.", "--out")] = None,
-    config: StoreConfig = None,
-    store: Path | None = None,
+    *,
+    settings: Config,
 ) -> None:
     """Draw judged runs for people to label.
 
     Half are random, half are close to the judge's threshold. The judge's verdict is hidden, so that it does not
     influence you."""
-    with opened_store(config, store) as connection:
-        key = metric_to_label(connection, metric, metric_names(config))
+    with opened_store(settings) as connection:
+        key = metric_to_label(connection, metric, names_of(settings))
         connection.execute("BEGIN IMMEDIATE")
         if unclear:
             queue = unclear_first(connection, key, agent, number)
@@ -141,12 +136,12 @@ def export(
         Path | None, output_option("Write to this CSV or .jsonl file; default: CSV to standard output.", "--out")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Include labels of unknown metrics.")] = False,
-    config: StoreConfig = None,
-    store: Path | None = None,
+    *,
+    settings: Config,
 ) -> None:
     """Export all labels, in the format of import."""
-    known = metric_names(config).keys
-    with opened_store(config, store) as connection:
+    known = names_of(settings).keys
+    with opened_store(settings) as connection:
         labels = list(people.labels(connection))
     kept = [each for each in labels if all_ or each.metric in known]
     if len(kept) < len(labels):
@@ -173,16 +168,15 @@ def dismiss(
 
     The command works at a running collector. Give --trace or --session."""
     about = {"trace_id": trace or None, "session_id": session or None, "metric": metric}
-    with api:
-        api.post("/dismissals", {**about, "annotator": getpass.getuser(), "comment": comment, "undone": undo})
+    api.post("/dismissals", {**about, "annotator": getpass.getuser(), "comment": comment, "undone": undo})
     typer.echo("counted again" if undo else "dismissed", err=True)
 
 
 @labels.command("rates")
 @stored
-def rates(format_: given.Format = "table", config: StoreConfig = None, store: Path | None = None) -> None:
+def rates(format_: given.Format = "table", *, settings: Config) -> None:
     """Show corrected pass rates by metric and agent."""
-    with opened_store(config, store) as connection:
+    with opened_store(settings) as connection:
         _print_rates(connection, format_)
 
 

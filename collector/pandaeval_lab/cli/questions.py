@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, show
-from pandaeval_collector.cli._run_place import Place, placed
+from pandaeval_collector.cli._run_place import ApiClient, at_place
 
 _QUESTIONS = Listing(
     ("id", "runs", ("agents", lambda row: ", ".join(row["agents"])), "question"), "no open question", says_why=True
 )
 
 
-@placed
-def questions(format_: given.Format = "table", *, place: Place) -> None:
+@at_place
+def questions(format_: given.Format = "table", *, api: ApiClient) -> None:
     """List open questions to the agent's owner."""
-    with place.looking() as api:
-        show(api.get("/questions")["items"], _QUESTIONS, format_)
+    show(api.get("/questions")["items"], _QUESTIONS, format_)

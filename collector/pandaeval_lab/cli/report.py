@@ -12,10 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.result import now
-from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import StoreConfig, given as given_store, no_store
+from pandaeval_collector.cli._config import no_store
 from pandaeval_collector.cli._options import output_option
 from pandaeval_collector.cli._output import console, progress
 from pandaeval_collector.config import Config
@@ -27,7 +25,6 @@ from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli._formats import default_file
 from pandaeval_lab.cli._inputs import READ_LIMIT_S
-from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._stored import stored
 from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.report.page import ReportOrigin, write_report
@@ -43,8 +40,8 @@ _NO_TRACE = (
 def report(
     filters: dict[str, Any],
     output: Annotated[Path | None, output_option("Write the report to this file; default: see above.")] = None,
-    config: StoreConfig = None,
-    store: Path | None = None,
+    *,
+    settings: Config,
 ) -> None:
     """Write the stored results of a collector as an HTML report.
 
@@ -54,7 +51,6 @@ def report(
     --where keys: agent, service, environment, user, session, label, status=error|ok, time=FROM..TO (RFC 3339 or a day
     in UTC) and attribute=KEY=VALUE, if the store lists it. All keys must match; of a repeated key, any value.
     """
-    settings = config_with_trials(config, given_store(store))
     times = {name: datetime.fromisoformat(time) for name, time in given.api_times(filters).items()}
     folder = Path(settings.store.path)
     if not (folder / FILE_NAME).is_file():
@@ -87,8 +83,6 @@ def origin_of(finder: Finder, settings: Config, wanted: Wanted, where: str) -> R
         raise UserError(_nothing(finder, settings, stored))
     return ReportOrigin(
         sources=[f"store {Path(settings.store.path).resolve().name}"],
-        made_at=now().isoformat(timespec="seconds"),
-        version=installed_version(),
         judge=settings.judge.model,
         where=where,
         left_out=stored - total,

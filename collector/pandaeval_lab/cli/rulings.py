@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row, show, show_one
-from pandaeval_collector.cli._options import declared
+from pandaeval_collector.cli._options import given_by
 from pandaeval_collector.cli._output import many
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.show.view.texts import dollars
@@ -48,8 +47,7 @@ rulings = typer.Typer(help="Answer the judge's questions, and manage the answers
 @at_collector
 def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
     """List the rulings."""
-    with api:
-        found = api.get("/rulings")
+    found = api.get("/rulings")
     show(found["items"], _RULINGS, format_)
     if format_ == "table":
         typer.echo(f"file: {found['path']}")
@@ -57,23 +55,21 @@ def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
 
 @rulings.command("try")
 @at_collector
-@in_place_of("options", declared(TrialOptions), TrialOptions)
+@given_by("options", TrialOptions)
 def try_(options: TrialOptions, *, api: ApiClient) -> None:
     """Show the effect of a ruling without keeping it."""
-    with api:
-        _tried(api, options)
+    _tried(api, options)
 
 
 @rulings.command("answer")
 @at_collector
-@in_place_of("options", declared(TrialOptions), TrialOptions)
+@given_by("options", TrialOptions)
 def answer(options: TrialOptions, *, api: ApiClient) -> None:
     """Show the effect of a ruling, keep it, and judge again."""
-    with api:
-        run = _tried(api, options)
-        if not options.yes:
-            typer.confirm("Keep the ruling?", abort=True)
-        kept = api.post("/rulings", {"run": run})
+    run = _tried(api, options)
+    if not options.yes:
+        typer.confirm("Keep the ruling?", abort=True)
+    kept = api.post("/rulings", {"run": run})
     typer.echo(f"ruling {kept['ruling']['id']} is kept; the judge repeats {many(kept['again'], 'verdict')}", err=True)
 
 
@@ -81,8 +77,7 @@ def answer(options: TrialOptions, *, api: ApiClient) -> None:
 @at_collector
 def remove(ruling_id: Annotated[str, typer.Argument(metavar="ID", help="ID of a ruling.")], *, api: ApiClient) -> None:
     """Remove a ruling. Earlier verdicts stay."""
-    with api:
-        api.delete(f"/rulings/{ruling_id}")
+    api.delete(f"/rulings/{ruling_id}")
     typer.echo(f"ruling {ruling_id} is removed")
 
 

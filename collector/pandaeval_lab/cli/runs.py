@@ -10,7 +10,7 @@ import typer
 from pandaeval_collector.cli import _listings as listings, _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row
 from pandaeval_collector.cli._output import console, many, print_json, progress
-from pandaeval_collector.cli._run_place import ApiClient, Place, at_collector, placed
+from pandaeval_collector.cli._run_place import ApiClient, at_collector, at_place
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import dollars, interval, moment, number
 
@@ -36,12 +36,12 @@ _RESULTS = Listing(
     "no results",
 )
 _OUTCOMES = Listing(("metric", "scored", "assumed", "unscored"))
-_FAILED = Listing((("failed trace", lambda row: row["trace_id"]), "why"))
+_FAILED = Listing((("failed trace", "trace_id"), "why"))
 _COMPARED = Listing(
     (
         "metric",
-        ("pairs", lambda row: row["both_scored"]),
-        ("differ", lambda row: row["differing"]),
+        ("pairs", "both_scored"),
+        ("differ", "differing"),
         ("mean (b - a)", lambda row: number(row["difference"] and row["difference"]["mean"], "+.4f")),
         ("95 % interval", lambda row: (at := row["difference"]) and interval(at["low"], at["high"], "+.4f")),
         ("agreement", lambda row: number(row["agreement"], ".3f")),
@@ -54,14 +54,13 @@ _COMPARED = Listing(
 )
 _CHANGED = Listing(
     (
-        ("changed most", lambda row: row["metric"]),
+        ("changed most", "metric"),
         ("trace or session", lambda row: row["trace_id"] or row["session_id"]),
         ("a", lambda row: number(row["before"])),
         ("b", lambda row: number(row["after"])),
     )
 )
 _Id = Annotated[str, typer.Argument(metavar="ID", help="ID of a run.")]
-_INTERRUPTED = 130
 _LOOK_S = 1.0
 
 
@@ -87,36 +86,33 @@ def start(
 
     Ctrl-C stops waiting; the run continues."""
     body = run.body(filters)
-    with api:
-        if dry_run:
-            dry = api.post("/runs", {**body, "dry_run": True})
-            return listings.show_one(dry, _tell_dry, format_)
-        begun = api.post("/runs", body)
-        if detach:
-            return listings.show_one(begun, lambda run: typer.echo(run["id"]), format_)
-        _wait(api, begun["id"], format_)
+    if dry_run:
+        dry = api.post("/runs", {**body, "dry_run": True})
+        return listings.show_one(dry, _tell_dry, format_)
+    begun = api.post("/runs", body)
+    if detach:
+        return listings.show_one(begun, lambda run: typer.echo(run["id"]), format_)
+    _wait(api, begun["id"], format_)
 
 
 @runs.command("list")
-@placed
+@at_place
 def list_(
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of rows, newest first.")] = 20,
     format_: given.Format = "table",
     *,
-    place: Place,
+    api: ApiClient,
 ) -> None:
     """List runs, newest first."""
-    with place.looking() as api:
-        runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
+    runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
     listings.show(runs, _RUNS, format_)
 
 
 @runs.command("show")
-@placed
-def show(run_id: _Id, format_: given.Format = "table", *, place: Place) -> None:
+@at_place
+def show(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> None:
     """Show a run: progress, results and failed traces."""
-    with place.looking() as api:
-        run = api.get(f"/runs/{run_id}")
+    run = api.get(f"/runs/{run_id}")
     listings.show_one(run, _tell_run, format_)
 
 
@@ -126,8 +122,7 @@ def watch(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> No
     """Wait for the end of a run.
 
     Ctrl-C stops waiting; the run continues."""
-    with api:
-        _wait(api, run_id, format_)
+    _wait(api, run_id, format_)
 
 
 def ended(api: ApiClient, run_id: str) -> Row:
@@ -136,10 +131,10 @@ def ended(api: ApiClient, run_id: str) -> Row:
             while (run := api.get(f"/runs/{run_id}"))["ended_at"] is None:
                 tell(run["done"] + run["failed"], run["traces"])
                 time.sleep(_LOOK_S)
-    except KeyboardInterrupt as error:
+    except KeyboardInterrupt:
         told = f"continues; `pandaeval runs watch {run_id}` waits for it, `pandaeval runs cancel {run_id}` cancels it"
         typer.echo(f"run {run_id} {told}", err=True)
-        raise typer.Exit(_INTERRUPTED) from error
+        raise
     return dict(run)
 
 
@@ -151,41 +146,38 @@ def _wait(api: ApiClient, run_id: str, format_: given.RunFormat) -> None:
 @at_collector
 def cancel(run_id: _Id, *, api: ApiClient) -> None:
     """Cancel a run, and keep its results."""
-    with api:
-        run = api.post(f"/runs/{run_id}/cancel")
+    run = api.post(f"/runs/{run_id}/cancel")
     typer.echo(f"run {run['id']} is cancelled after {run['done']} of {many(run['traces'], 'trace')}")
 
 
 @runs.command("results")
-@placed
+@at_place
 def results(
     run_id: _Id,
     metric: Annotated[str | None, typer.Option(help="Show only this metric, such as trace.tool_loop.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of rows.")] = None,
     format_: given.Format = "table",
     *,
-    place: Place,
+    api: ApiClient,
 ) -> None:
     """Print the results of a run, in order of arrival."""
-    with place.looking() as api:
-        found = api.pages(f"/runs/{run_id}/results", limit, metric=metric, limit=500)
-        if format_ == "json":
-            return print_json(found)
-        listings.show([*found], _RESULTS)
+    found = api.pages(f"/runs/{run_id}/results", limit, metric=metric, limit=500)
+    if format_ == "json":
+        return print_json(found)
+    listings.show([*found], _RESULTS)
 
 
 @runs.command("compare")
-@placed
+@at_place
 def compare(
     a: Annotated[str, typer.Argument(help="ID of a run.")],
     b: Annotated[str, typer.Argument(help="ID of another run, or live.")] = "live",
     format_: given.Format = "table",
     *,
-    place: Place,
+    api: ApiClient,
 ) -> None:
     """Compare two runs, or a run with the live results."""
-    with place.looking() as api:
-        found = api.get("/runs/compare", a=a, b=b)
+    found = api.get("/runs/compare", a=a, b=b)
     listings.show_one(found, _tell_comparison, format_)
 
 

@@ -37,6 +37,10 @@ class FaultyCopy:
     subject: Subject
     planted: Planted
 
+    @property
+    def trace_id(self) -> str:
+        return self.subject.trace.trace_id
+
 
 class Drill:
     """A drill over the traces of ``files``, which stay open."""
@@ -48,17 +52,11 @@ class Drill:
         faults: Mapping[str, Fault],
         most: int = 200,
         seed: int = 0,
-        good: Callable[[str, str], bool] = lambda trace_id, session_id: True,
         keep: int = 0,
     ) -> None:
-        """``most``: copies of each fault.
-
-        ``good``: whether a run, by trace and session id, may be used. ``keep``: copies of each fault to keep for
-        :meth:`scored_again`.
-        """
-        self._files, self._score = files, score
-        self.faults, self._most, self._seed = faults, most, seed
-        self._is_good, self._keep = good, keep
+        """``most``: copies of each fault. ``keep``: those of them to keep for :meth:`scored_again`."""
+        self._files, self._score, self.faults = files, score, faults
+        self._most, self._seed, self._keep = most, seed, keep
         self.kept: defaultdict[str, list[FaultyCopy]] = defaultdict(list)
         """Copies by fault, after :meth:`run`."""
         self._session_of: dict[str, str] = {}
@@ -76,20 +74,17 @@ class Drill:
                     session = self._session_of[unit.trace_id] = unit.session_id or unit.trace_id
                     self._sessions[session].append(unit.trace_id)
                 self._said[unit.trace_id].append(result)
-        good = {id_: said for id_, said in self._said.items() if self._is_good(id_, self._session_of[id_])}
-        chosen = sorted(id_ for id_, said in good.items() if not any(each.success is False for each in said))
+        chosen = sorted(id_ for id_, said in self._said.items() if not any(each.success is False for each in said))
         Random(self._seed).shuffle(chosen)
         tally = Tally(self.faults, len(self._said), len(chosen))
-        for said in good.values():
+        for said in self._said.values():
             tally.untouched(said)
         total = len(chosen) * len(self.faults)
         done = 0
         for copies, refused in self._rounds(chosen, tally):
             found = self._scored(copies, self._score)
             for copy in copies:
-                trace_id = copy.subject.trace.trace_id
-                results = found[trace_id]
-                tally.faults[copy.fault].add(self._said[trace_id], results, copy.planted)
+                tally.faults[copy.fault].add(self._said[copy.trace_id], found[copy.trace_id], copy.planted)
                 kept = self.kept[copy.fault]
                 if len(kept) < self._keep:
                     kept.append(copy)
@@ -160,26 +155,20 @@ class Drill:
         self, copies: Sequence[FaultyCopy], score: Score
     ) -> Iterator[tuple[FaultyCopy, list[Result], list[Result]]]:
         """Yield each copy with another scorer's results for its original and itself."""
-        originals = {copy.subject.trace.trace_id for copy in copies}
-        sessions = {self._session_of[each] for each in originals}
-        parts = [
-            part for each in sessions for trace_id in self._sessions[each] for part in self._files.contents(trace_id)
-        ]
-        before = self._results(originals, parts, score)
+        originals = {copy.trace_id for copy in copies}
+        runs = [each for session in {self._session_of[each] for each in originals} for each in self._sessions[session]]
+        before = self._results(originals, (part for each in runs for part in self._files.contents(each)), score)
         waiting = [*copies]
         while waiting:
-            first: dict[str, FaultyCopy] = {}
-            for copy in waiting:
-                first.setdefault(self._session_of[copy.subject.trace.trace_id], copy)
-            waiting = [copy for copy in waiting if copy not in first.values()]
-            found = self._scored(first.values(), score)
-            for copy in first.values():
-                trace_id = copy.subject.trace.trace_id
-                yield copy, before[trace_id], found[trace_id]
+            of_sessions = {self._session_of[copy.trace_id]: copy for copy in reversed(waiting)}
+            together = [copy for copy in waiting if copy in of_sessions.values()]
+            waiting = [copy for copy in waiting if copy not in together]
+            found = self._scored(together, score)
+            yield from ((copy, before[copy.trace_id], found[copy.trace_id]) for copy in together)
 
     def _scored(self, copies: Collection[FaultyCopy], score: Score) -> dict[str, list[Result]]:
         parts = (part for copy in copies for part in (*copy.subject.earlier_parts, *copy.planted.parts))
-        return self._results({copy.subject.trace.trace_id for copy in copies}, parts, score)
+        return self._results({copy.trace_id for copy in copies}, parts, score)
 
     def _results(self, wanted: Collection[str], parts: Iterable[Part], score: Score) -> dict[str, list[Result]]:
         found: dict[str, list[Result]] = {each: [] for each in wanted}

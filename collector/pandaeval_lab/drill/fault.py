@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.pipeline.line.stored_traces import Part
 from pandaeval_lab.drill.raw import RawTrace
 from pandaeval_otel.base.plugins import NotUsableError, Plugin, find, installed
@@ -73,10 +73,6 @@ class Subject:
         return value.casefold() in self.known.casefold() or value.casefold() in self.written.casefold()
 
 
-def spelled(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
 def _before(trace: Trace) -> Iterator[str]:
     for span in trace.spans:
         if span.system:
@@ -84,10 +80,10 @@ def _before(trace: Trace) -> Iterator[str]:
         if span.kind in (Kind.LLM, Kind.AGENT, Kind.WORKFLOW):
             for message in span.input or ():
                 yield message.text
-                yield from (spelled(each.result) for each in message.tool_responses)
-        yield from (spelled(document) for document in span.documents)
+                yield from (as_text(each.result) for each in message.tool_responses)
+        yield from (as_text(document) for document in span.documents)
     for call in trace.tool_calls:
-        yield f"{spelled(call.arguments)}\n{spelled(call.result)}"
+        yield f"{as_text(call.arguments)}\n{as_text(call.result)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ A failed call gives no verdict: the copy counts only if another metric fails it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, zip_longest
 from typing import Any
@@ -14,10 +14,9 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.call import JudgeConfig
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_lab.drill.drill import Drill, FaultyCopy
+from pandaeval_lab.drill.drill import Drill, FaultyCopy, OnDone, Where
 from pandaeval_lab.drill.tally import Tally
 from pandaeval_lab.replay.judge import ReplayJudge, capped
 from pandaeval_lab.replay.replay import replay
@@ -39,29 +38,29 @@ def judge_alone(scorer: Evaluator) -> Evaluator:
     )
 
 
-class JudgedDrill:
-    """Judges copies of a drill for at most ``budget`` US dollars."""
+def judged_copies(
+    drill: Drill,
+    copies: Sequence[FaultyCopy],
+    scorer: Evaluator,
+    judge: JudgeConfig,
+    environ: Mapping[str, str],
+    budget: float,
+    on_done: OnDone,
+) -> dict[str, Any]:
+    """Judge copies of a drill for at most ``budget`` US dollars, and return the counts."""
+    alone, cost = judge_alone(scorer), 0.0
 
-    def __init__(
-        self, drill: Drill, scorer: Evaluator, judge: JudgeConfig, environ: Mapping[str, str], budget: float
-    ) -> None:
-        self._drill, self._scorer, self._left = drill, judge_alone(scorer), budget
-        self._judge, self._environ = judge, environ
+    def score(files: TraceFiles, where: Where | None) -> Iterator[Result]:
+        nonlocal cost
+        with ReplayJudge(files.store, alone, capped(judge, budget - cost), environ) as asked:
+            yield from replay(files, alone, asked, where=where)
+            cost += asked.cost_usd
 
-    def figures(self, copies: Sequence[FaultyCopy], on_done: Callable[[int, int], None]) -> dict[str, Any]:
-        faults = {copy.fault: self._drill.faults[copy.fault] for copy in copies}
-        tally, before = Tally(faults, len(copies), len(copies)), self._left
-        for done, (copy, was, now) in enumerate(self._drill.scored_again(copies, self._score), 1):
-            count(tally, copy, was, now)
-            on_done(done, len(copies))
-        cost = round(before - self._left, 6)
-        return {"models": [*self._judge.models], "cost_usd": cost, **tally.to_dict()}
-
-    def _score(self, files: TraceFiles, where: Callable[[ScoredTrace], bool] | None) -> Iterator[Result]:
-        config = capped(self._judge, self._left)
-        with ReplayJudge(files.store, self._scorer, config, self._environ) as judge:
-            yield from replay(files, self._scorer, judge, where=where)
-            self._left -= judge.cost_usd
+    tally = Tally({copy.fault: drill.faults[copy.fault] for copy in copies}, len(copies), len(copies))
+    for done, (copy, was, now) in enumerate(drill.scored_again(copies, score), 1):
+        count(tally, copy, was, now)
+        on_done(done, len(copies))
+    return {"models": [*judge.models], "cost_usd": round(cost, 6), **tally.to_dict()}
 
 
 def count(tally: Tally, copy: FaultyCopy, before: Sequence[Result], after: Sequence[Result]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +16,16 @@ LEVEL = 0.05
 """How often all comparisons with an earlier drill together may report a drop where nothing has changed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NoticedShare:
     """A share of copies: ``hits`` of ``n``, with Wilson's 95 % interval."""
 
-    hits: int
-    n: int
+    hits: int = 0
+    n: int = 0
+
+    def count(self, is_hit: bool) -> None:
+        self.hits += is_hit
+        self.n += 1
 
     @property
     def value(self) -> float | None:
@@ -37,15 +41,22 @@ class NoticedShare:
 
 
 class FaultTally:
-    """Counts a fault's copies. ``refused``: reasons of inapplicable runs, counted."""
+    """Counts a fault's copies. ``refused``: reasons of inapplicable runs, counted.
+
+    ``blamed``: of noticed copies, those in which a metric blames a touched span. ``could_not_tell``: copies that no
+    metric fails, and that a metric which scored the original does not score.
+    """
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
-        self.n = 0
+        self.noticed, self.blamed, self.could_not_tell = NoticedShare(), NoticedShare(), NoticedShare()
         self.refused: Counter[str] = Counter()
         self.by_metric: Counter[str] = Counter()
         self.silent: Counter[str] = Counter()
-        self._noticed = self._blamed = self._could_not_tell = 0
+
+    @property
+    def n(self) -> int:
+        return self.noticed.n
 
     def add(self, before: Iterable[Result], after: Iterable[Result], planted: Planted) -> None:
         noticed: dict[str, bool] = {}
@@ -56,26 +67,12 @@ class FaultTally:
                 noticed[result.metric] = noticed.get(result.metric, False) or bool(named & planted.span_ids)
         scored, sure = ({each.metric for each in results if each.outcome == "scored"} for results in (after, before))
         silent = sorted(sure - scored)
-        self.n += 1
-        self._noticed += bool(noticed)
-        self._blamed += any(noticed.values())
-        self._could_not_tell += not noticed and bool(silent)
+        self.noticed.count(bool(noticed))
+        self.could_not_tell.count(not noticed and bool(silent))
+        if noticed:
+            self.blamed.count(any(noticed.values()))
         self.by_metric.update(noticed.keys())
         self.silent.update(silent)
-
-    @property
-    def noticed(self) -> NoticedShare:
-        return NoticedShare(self._noticed, self.n)
-
-    @property
-    def blamed(self) -> NoticedShare:
-        """The share of noticed copies in which a metric blames a touched span."""
-        return NoticedShare(self._blamed, self._noticed)
-
-    @property
-    def could_not_tell(self) -> NoticedShare:
-        """The share of copies that no metric fails, and that a metric which scored the original does not score."""
-        return NoticedShare(self._could_not_tell, self.n)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -94,28 +91,25 @@ class FaultTally:
 
 
 class Tally:
-    """Counts faults, and results of untouched runs. ``runs``: number read. ``good``: number that looked good."""
+    """Counts faults, and results of untouched runs. ``runs``: number read. ``good``: number that looked good.
+
+    ``flagged``: by metric, the share of scored untouched runs that it fails.
+    """
 
     def __init__(self, faults: Mapping[str, Fault], runs: int, good: int) -> None:
         self.faults = {name: FaultTally(fault) for name, fault in faults.items()}
         self.runs, self.good = runs, good
         self.judge: Mapping[str, Any] | None = None
-        """A judge's verdicts on some of the copies: :meth:`pandaeval_lab.drill.judged.JudgedDrill.figures`."""
-        self._flagged: Counter[str] = Counter()
-        self._scored: Counter[str] = Counter()
+        """A judge's verdicts on some of the copies: :func:`pandaeval_lab.drill.judged.judged_copies`."""
+        self.flagged: defaultdict[str, NoticedShare] = defaultdict(NoticedShare)
 
     def untouched(self, results: Iterable[Result]) -> None:
         failed: dict[str, bool] = {}
         for result in results:
             if result.outcome == "scored":
                 failed[result.metric] = failed.get(result.metric, False) or result.success is False
-        self._scored.update(failed.keys())
-        self._flagged.update(metric for metric, is_failed in failed.items() if is_failed)
-
-    @property
-    def flagged(self) -> dict[str, NoticedShare]:
-        """By metric, the share of scored untouched runs that it fails."""
-        return {metric: NoticedShare(self._flagged[metric], n) for metric, n in sorted(self._scored.items())}
+        for metric, is_failed in failed.items():
+            self.flagged[metric].count(is_failed)
 
     def worst_first(self) -> list[tuple[str, FaultTally]]:
         return sorted(self.faults.items(), key=lambda pair: (not pair[1].n, pair[1].noticed.value or 0.0, pair[0]))
@@ -125,7 +119,7 @@ class Tally:
             "runs": self.runs,
             "good": self.good,
             "faults": {name: each.to_dict() for name, each in self.worst_first()},
-            "untouched": {metric: share.to_dict() for metric, share in self.flagged.items()},
+            "untouched": {metric: share.to_dict() for metric, share in sorted(self.flagged.items())},
             **({} if self.judge is None else {"judge": self.judge}),
         }
 

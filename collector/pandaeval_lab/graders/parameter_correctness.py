@@ -71,7 +71,9 @@ def _judged(trial: Trial, expected: ExpectedCall, call: ToolCall | None) -> dict
 def _worth(told: dict[str, Any]) -> float:
     if told["schema_valid"] is False:
         return 0.0
-    return 1.0 if told["semantic_score"] is None else float(told["semantic_score"])
+    if told["semantic_score"] is None:
+        return 1.0
+    return float(told["semantic_score"])
 
 
 def _reason(known: list[dict[str, Any]]) -> str:

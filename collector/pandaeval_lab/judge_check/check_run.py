@@ -108,4 +108,6 @@ class CheckRun:
 def own_score(finding: Score) -> float:
     """Return the judge's own score, before facts counted by code lowered it."""
     judged = finding.metadata.get("judged")
-    return float(judged) if isinstance(judged, int | float) and 0.0 <= judged <= 1.0 else finding.value
+    if isinstance(judged, int | float) and 0.0 <= judged <= 1.0:
+        return float(judged)
+    return finding.value

@@ -42,8 +42,6 @@ MOST_FAILED = 0.1
 """With a larger share of questions that could not be put, nothing is concluded."""
 _FAR = 0.3
 """An attack that raises a verdict by so much succeeds, even below the threshold."""
-_MOST_NAMED = 4
-"""Replies that a note names."""
 
 
 def probes(replies: Sequence[Reply]) -> list[Figure]:
@@ -51,17 +49,21 @@ def probes(replies: Sequence[Reply]) -> list[Figure]:
     return [measure(replace(base, passed=False), asked) for base, measure in _PROBES]
 
 
-def verdicts(replies: Iterable[Reply]) -> Mapping[str, list[float]]:
+def verdicts(replies: Iterable[Reply], kind: str = PLAIN) -> Mapping[str, list[float]]:
     found: dict[str, list[float]] = {}
     for reply in replies:
-        if reply.item.kind == PLAIN and reply.value is not None:
+        if reply.item.kind == kind and reply.value is not None:
             found.setdefault(reply.item.case, []).append(reply.value)
     return found
 
 
 def _canaries(base: Figure, asked: Sequence[Reply]) -> Figure:
     plain, wrong = _against_bands(asked, PLAIN)
-    return replace(_right(base, len(plain) - len(wrong), len(plain)), note=_named(wrong))
+    if not plain:
+        return base
+    right = len(plain) - len(wrong)
+    part = share(right, len(plain))
+    return _measured(base, len(plain), part, f"{right} of {len(plain)}", part.value >= LEAST_RIGHT, _named(wrong))
 
 
 def _sessions(base: Figure, asked: Sequence[Reply]) -> Figure:
@@ -161,16 +163,9 @@ def _against_plain(asked: Sequence[Reply], kind: str) -> tuple[list[tuple[float,
     return pairs, crossed
 
 
-def _named(replies: Sequence[Reply]) -> str:
-    shown = [f"{reply.item.case}, {reply.item.form}" for reply in replies[:_MOST_NAMED]]
-    return "; ".join(shown) + (f"; … and {len(replies) - _MOST_NAMED} more" if len(replies) > _MOST_NAMED else "")
-
-
-def _right(base: Figure, hits: int, n: int) -> Figure:
-    if not n:
-        return base
-    part = share(hits, n)
-    return _measured(base, n, part, f"{hits} of {n}", part.value >= LEAST_RIGHT)
+def _named(replies: Sequence[Reply], most: int = 4) -> str:
+    shown = [f"{reply.item.case}, {reply.item.form}" for reply in replies[:most]]
+    return "; ".join(shown) + (f"; … and {len(replies) - most} more" if len(replies) > most else "")
 
 
 def _measured(base: Figure, n: int, value: PairedEstimate, figure: str, passed: bool, note: str = "") -> Figure:

@@ -113,11 +113,15 @@ def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
 
 
 def passes(label: HumanLabel, threshold: float | None) -> bool:
-    return label.passed if label.passed is not None else _grade(label) >= (threshold or _MIDDLE) - 1e-9
+    if label.passed is not None:
+        return label.passed
+    return _grade(label) >= (threshold or _MIDDLE) - 1e-9
 
 
 def _grade(label: HumanLabel) -> float:
-    return label.score if label.score is not None else float(bool(label.passed))
+    if label.score is not None:
+        return label.score
+    return float(bool(label.passed))
 
 
 def report(calibration: Calibration) -> JudgeReport:

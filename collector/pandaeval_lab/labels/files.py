@@ -25,7 +25,6 @@ from pandaeval_otel.wire.labels import MOST_COMMENT, HumanLabel, LabelError, ver
 COLUMNS = ("trace_id", "session_id", "metric", "label", "score", "annotator", "time", "comment", "probability")
 _ALIASES = {"passed": "label", "verdict": "label", "explanation": "comment", "reason": "comment", "timestamp": "time"}
 _NEEDED = (("metric",), ("trace_id", "session_id"), ("label", "score"))
-_TRACE = re.compile(r"[0-9a-f]{32}")
 _MOST_TOLD = 20
 _FORMULA = re.compile(r"'(?=[=+\-@\t\r])")
 Row = Mapping[str, Any]
@@ -185,7 +184,7 @@ def row_of(label: HumanLabel) -> dict[str, Any]:
         "trace_id": label.unit if level in ("trace", "turn") else None,
         "session_id": label.unit if level == "session" else None,
         "metric": label.metric,
-        "label": None if label.passed is None else "pass" if label.passed else "fail",
+        "label": {None: None, True: "pass", False: "fail"}[label.passed],
         "score": label.score,
         "annotator": label.annotator or None,
         "time": datetime.fromtimestamp(label.at, UTC).isoformat() if label.at else None,

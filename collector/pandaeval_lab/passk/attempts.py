@@ -170,7 +170,9 @@ def _passed(results: Iterable[Mapping[str, Any]]) -> bool | None:
     said = [each.get("success") if each["outcome"] == "scored" else each["outcome"] for each in results]
     if False in said:
         return False
-    return True if True in said and "unscored" not in said and None not in said else None
+    if True not in said or "unscored" in said or None in said:
+        return None
+    return True
 
 
 def _about(result: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -207,4 +207,6 @@ def _classified(data: bytes, place: str) -> Request | BadLine:
         logs = split_logs(data)
     except MalformedOtlpError:
         return BadLine(place, problem)
-    return Request(True, data) if logs.decoded > logs.rejected else BadLine(place, problem)
+    if logs.decoded > logs.rejected:
+        return Request(True, data)
+    return BadLine(place, problem)

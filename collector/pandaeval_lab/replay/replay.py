@@ -65,7 +65,9 @@ def replay(
 
     def file(pairs: Sequence[tuple[DueTrace, Understood]]) -> Conclusion:
         due, understood = [each for each, _ in pairs], [one for _, one in pairs]
-        return line.file(due, understood) if where is None else _chosen(line, due, understood, where, left_out)
+        if where is None:
+            return line.file(due, understood)
+        return _chosen(line, due, understood, where, left_out)
 
     def set_aside(pair: tuple[DueTrace, Understood], error: Exception) -> Conclusion:
         return line.set_aside(pair[0], type(error).__name__, str(error))

@@ -14,7 +14,7 @@ from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import explained, told
 from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
+from pandaeval_collector.judge.client import AnswerCost, Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.context import lines_of
 from pandaeval_collector.judge.known_models import USUAL_RECORD
 from pandaeval_collector.judge.pack import pack
@@ -63,16 +63,16 @@ class TrialJudge:
             return None
         known = self._grader.before_asking(metric, trial)
         if known is not None:
-            return TrialVerdict(known, model)
+            return TrialVerdict(known, AnswerCost(model=model))
         earlier = [line for trace in shown.traces[:-1] for line in lines_of(trace)]
         packed = pack(shown.last, self._secret, USUAL_RECORD, earlier)
         judge = Judge(self._client, packed, model)
         finding = await self._asked(metric, shown, judge)
         if finding is None:
             return None
-        spent = judge.spent
+        spent = replace(judge.spent, model=judge.spent.model or model)
         whole = replace(finding, metadata={**finding.metadata, **provenance(finding, spent, model)})
-        return TrialVerdict(whole, spent.model or model, spent.cost_usd, spent.tokens, spent.seconds)
+        return TrialVerdict(whole, spent)
 
     async def _asked(self, metric: JudgedTrialMetric, shown: Trial, judge: Judge) -> Finding | None:
         for left in range(_TRIES - 1, -1, -1):

@@ -7,7 +7,6 @@ count as action.
 from __future__ import annotations
 
 import json
-import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,30 +25,6 @@ _SPOILT = "simulator_failed"
 _KEYS = ("metric", "outcome", "score", "threshold", "success", "why", "reason")
 Row = Mapping[str, Any]
 """A trial's JSON object, as :class:`LayerReport` makes it, or a result's."""
-
-
-class Spool:
-    """Keeps compressed JSON values in an unnamed temporary file. Single-threaded."""
-
-    def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-        self._end = 0
-
-    def put(self, value: Any) -> tuple[int, int]:
-        """Store a value, and return its place for :meth:`get`."""
-        packed = zlib.compress(orjson.dumps(value), 1)
-        self._file.seek(self._end)
-        self._file.write(packed)
-        place = self._end, len(packed)
-        self._end += len(packed)
-        return place
-
-    def get(self, place: tuple[int, int]) -> Any:
-        self._file.seek(place[0])
-        return orjson.loads(zlib.decompress(self._file.read(place[1])))
-
-    def close(self) -> None:
-        self._file.close()
 
 
 @dataclass(slots=True)
@@ -97,9 +72,12 @@ class TrialCount:
     def brief(self, name: str) -> dict[str, Any]:
         def state(layer: str) -> str:
             found = self.states[layer]
-            if found["fail"]:
-                return f"fail {found['fail']}/{self.trials}" if self.trials > 1 else "fail"
-            return "pass" if found["pass"] else found.most_common(1)[0][0]
+            if found["fail"] and self.trials > 1:
+                return f"fail {found['fail']}/{self.trials}"
+            for decided in ("fail", "pass"):
+                if found[decided]:
+                    return decided
+            return found.most_common(1)[0][0]
 
         broke = max(LAYERS, key=lambda layer: self.broke[layer])
         return {
@@ -115,32 +93,23 @@ class TrialCount:
 
 
 class LayerReport:
-    """Counts trials by case, with grader results on disk. A context manager."""
+    """Counts trials by case, and keeps their grader results compressed."""
 
     def __init__(self) -> None:
         self._cases: dict[str, TrialCount] = {}
         self._kinds: dict[str, TrialCount] = {}
-        self._spool = Spool()
-        self._places: dict[str, list[tuple[int, int]]] = {}
+        self._rows: dict[str, list[bytes]] = {}
         self.refused, self.past_mocks = Counter[str](), Counter[str]()
         """Calls of each tool that no mock fitted, and that asked no mock in an attempt at a case with mocks."""
 
-    def __enter__(self) -> LayerReport:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._spool.close()
-
     def add(self, results: Sequence[Row]) -> None:
-        if not results:
-            return
         row, about = _row(results), results[0]["metadata"]
         case, kind = about["case"], about["case_kind"]
         self._cases.setdefault(case, TrialCount(kind)).add(row)
         self._kinds.setdefault(kind, TrialCount(kind)).add(row)
         self.refused.update(call["tool"] for call in row["mock_calls"] if call["kind"] == "refused")
         self.past_mocks.update(row["past_mocks"])
-        self._places.setdefault(case, []).append(self._spool.put(row))
+        self._rows.setdefault(case, []).append(zlib.compress(orjson.dumps(row), 1))
 
     @property
     def kinds(self) -> dict[str, TrialCount]:
@@ -150,7 +119,7 @@ class LayerReport:
         return dict(sorted(self._cases.items(), key=lambda item: -item[1].correct[False] / item[1].trials))
 
     def trials(self, case: str) -> Iterator[dict[str, Any]]:
-        yield from map(self._spool.get, self._places.get(case, ()))
+        yield from (orjson.loads(zlib.decompress(row)) for row in self._rows.get(case, ()))
 
     def brief(self, most: int = 500) -> list[dict[str, Any]]:
         return [count.brief(case) for case, count in [*self.cases().items()][:most]]
@@ -160,8 +129,8 @@ class LayerReport:
 
 
 def _row(results: Sequence[Row]) -> dict[str, Any]:
-    verdict = next((each for each in results if each["metric"] == CORRECT), None)
-    correct = None if verdict is None else verdict["success"]
+    verdict = next(each for each in results if each["metric"] == CORRECT)
+    correct = verdict["success"]
     graders = []
     for each in results:
         if each is not verdict:
@@ -174,10 +143,10 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
         "correct": correct,
         "broke": next((layer for layer in LAYERS if layers[layer] == "fail"), None) if correct is False else None,
         "layers": layers,
-        "reason": "" if verdict is None or correct else str(verdict["reason"]),
+        "reason": "" if correct else str(verdict["reason"]),
         "graders": graders,
         "trace_ids": results[0]["metadata"]["traces"],
-        **{key: (verdict or results[0])["metadata"].get(key, ()) for key in ("mock_calls", "past_mocks")},
+        **{key: verdict["metadata"].get(key, ()) for key in ("mock_calls", "past_mocks")},
     }
 
 
@@ -196,7 +165,9 @@ def _state(graders: Sequence[Row]) -> str:
     ]
     if not compared:
         return "-"
-    return "fail" if False in compared else "unscored" if None in compared else "pass"
+    if False in compared:
+        return "fail"
+    return "unscored" if None in compared else "pass"
 
 
 def junit_suites(report: LayerReport, no_fail: bool = False, with_unscored: bool = False) -> dict[str, list[Element]]:

@@ -15,11 +15,13 @@ import json
 import lzma
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import Config
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_lab.drill.drill import Drill, chosen_faults
@@ -78,13 +80,12 @@ def drilled(name: str, most: int, history_off: bool, named: list[str] | None) ->
     with TraceFiles(close_rules(settings)) as files:
         for request in requests(name):
             files.add(without_history(request) if history_off else request)
-        return Drill(
-            files,
-            lambda some, where: replay(some, scorer, where=where),
-            chosen,
-            most,
-            good=lambda trace_id, session: good is None or session in good,
-        ).run()
+
+        def score(some: TraceFiles, where: Callable[[ScoredTrace], bool] | None) -> Iterator[Result]:
+            results = replay(some, scorer, where=where)
+            return (each for each in results if good is None or each.unit.session_id in good)
+
+        return Drill(files, score, chosen, most).run()
 
 
 def successful(name: str) -> set[str] | None:

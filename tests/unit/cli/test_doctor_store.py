@@ -1,4 +1,4 @@
-"""``pandaeval doctor`` without a store, and with a full store."""
+"""``pandaeval doctor`` without a store, and with a full or damaged store."""
 
 from __future__ import annotations
 
@@ -49,3 +49,14 @@ def test_a_full_store_refuses_spans(tmp_path: Path, full: bool) -> None:
     told = "wrong  store: full, and refuses spans: the store holds 2."
     assert (told in outcome.output) == full
     assert ("and store.max_bytes is 2.0 MiB\n       raise it, or shorten late.window" in outcome.output) == full
+
+
+@pytest.mark.parametrize("logs", [False, True])
+def test_a_chunk_that_is_no_protobuf_is_reported_and_the_rest_is_checked(tmp_path: Path, logs: bool) -> None:
+    with closing(Store(tmp_path, "off", 1 << 30)) as store:
+        store.append([Chunk(store.next_chunk_id(), b"\x01" * 16, logs, 1, 1, b"\xff\xff\xff")]).result()
+    outcome = CliRunner().invoke(app, ["doctor", "--store", str(tmp_path)])
+    assert outcome.exit_code == 1, outcome.output
+    assert f"wrong  store: the spans of trace {'01' * 16} cannot be read: " in outcome.output
+    assert f"restore a backup, or delete the trace: `pandaeval delete --trace {'01' * 16}`" in outcome.output
+    assert outcome.output.endswith("ok     configuration: valid\n1 thing is wrong\n")

@@ -1,4 +1,4 @@
-"""Modules imported at command start."""
+"""The start of a command: what it imports, and what it needs."""
 
 from __future__ import annotations
 
@@ -42,3 +42,9 @@ def test_evaluate_imports_what_scores_and_nothing_that_asks_models_or_listens() 
     assert not {"litellm", "grpc", "starlette", "uvicorn", "pandaeval_collector.jobs.attempts"}.intersection(found)
     assert not [name for name in found if name.startswith(("pandaeval_collector.app", "pandaeval_lab.drill"))]
     assert len([name for name in found if name.startswith("pandaeval")]) <= 442
+
+
+def test_it_starts_where_the_signal_sighup_does_not_exist() -> None:
+    program = "import signal; del signal.SIGHUP; from pandaeval_collector.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program, "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout[:10]) == (0, "pandaeval "), done.stderr

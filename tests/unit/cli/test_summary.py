@@ -45,7 +45,9 @@ def test_traces_without_a_session_have_rows_and_more_rows_are_counted() -> None:
     rows = [line.split() for line in told.splitlines() if line.startswith("trace ")]
     assert len(rows) == 40
     assert [row[4] for row in rows[:3]] == ["0.50", "0.51", "0.52"]
-    assert "not judged: 0 of 50 traces have findings" in told
+    assert "not judged: 0 of 50 runs have findings" in told
+    assert "Sessions and single runs" in told
+    assert "traces" not in told, "the page counts runs"
     assert "… and 10 more" in told
 
 

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli._run_place import Place
+from pandaeval_collector.cli._run_place import looking
 from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.api.incidents import IncidentReads
 from pandaeval_collector.show.api.names import Names
@@ -171,7 +171,7 @@ def test_an_export_holds_no_more_than_two_pages_of_rows(broken: Path, of: str) -
 
 def test_pages_that_the_command_has_written_are_freed_at_once(broken: Path) -> None:
     """Without the garbage collector, which comes late."""
-    with Place(store=broken).looking() as api:
+    with looking(store=broken) as api:
         gc.collect()
         gc.disable()
         try:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from random import Random
 
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_lab.drill.edits import AnswerEdit
 from pandaeval_lab.drill.fault import NotApplicableError, Subject
 from pandaeval_otel.model import ToolCall
@@ -33,6 +34,7 @@ DATE = re.compile(rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:{_MONTHS}) \d{{1,2}}\b(?!:)")
 TIME = re.compile(r"\b\d{1,2}:\d\d\b(?!:)")
 NAME = re.compile(r"\b[A-Z][a-z]{2,} [A-Z][a-z]{2,}\b")
 URL = re.compile(r"https?://[^\s)\]>\"'*]+[\w/]|\b[\w.]{1,64}@[\w-]+(?:\.\w+)+\b")
+VALUES = (AMOUNT, DATE, IDENTIFIER, TIME)
 _TRIES = 40
 Make = Callable[[str, Random], str]
 
@@ -100,9 +102,12 @@ def unknown(subject: Subject, rng: Random, old: str, make: Make) -> str:
     raise NotApplicableError(f"every other value like {old} is known, too")
 
 
-def specific(text: str) -> set[str]:
-    """Return all identifiers, amounts, dates and times in a text."""
-    return {found for pattern in (AMOUNT, DATE, IDENTIFIER, TIME) for found in pattern.findall(text)}
+def told_alone(subject: Subject, call: ToolCall) -> list[str]:
+    """Return the identifiers, amounts, dates and times of the answer that only this call's result has."""
+    own = as_text(call.result)
+    elsewhere = subject.known.replace(own, "")
+    named = {found for pattern in VALUES for found in pattern.findall(subject.answer)}
+    return sorted(each for each in named if each in own and each not in elsewhere)
 
 
 def swapped(answer: str, old: str, new: str, what: str) -> AnswerEdit:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 
 from pandaeval_lab.drill.edits import ArgumentsEdit, CustomEdit, repeated, without_call
-from pandaeval_lab.drill.fault import Subject, family, spelled
+from pandaeval_lab.drill.fault import Subject, family
 from pandaeval_lab.drill.faults._places import (
     changes,
     chosen,
     chosen_argument,
     scrambled,
-    specific,
+    told_alone,
     unknown,
     with_arguments,
 )
@@ -22,14 +22,8 @@ _MADE_UP = ("override_policy", "priority_level", "internal_mode", "skip_checks")
 
 def call_left_out(subject: Subject, rng: Random) -> CustomEdit:
     """A call that alone told what the answer says was never made."""
-    named = specific(subject.answer)
-
-    def needed(call: ToolCall) -> bool:
-        own = spelled(call.result)
-        elsewhere = subject.known.replace(own, "")
-        return any(each in own and each not in elsewhere for each in named)
-
-    return without_call(subject.trace, chosen(subject, rng, "result that the answer alone rests on", needed))
+    what = "result that the answer alone rests on"
+    return without_call(subject.trace, chosen(subject, rng, what, lambda call: bool(told_alone(subject, call))))
 
 
 def invented_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
@@ -45,15 +39,10 @@ def missing_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
     """A call lacks an argument that its tool requires."""
     schemas = {tool.name: tool.parameters for tool in subject.trace.tools if isinstance(tool.parameters, dict)}
 
-    def required(call: ToolCall) -> list[str]:
-        return [key for key in schemas.get(call.name, {}).get("required") or () if key in call.arguments]
+    def fits(call: ToolCall, key: str) -> bool:
+        return len(call.arguments) > 1 and key in (schemas.get(call.name, {}).get("required") or ())
 
-    def fits(call: ToolCall) -> bool:
-        return with_arguments(call) and len(call.arguments) > 1 and bool(required(call))
-
-    index = chosen(subject, rng, "call with a required argument beside others", fits)
-    call = subject.trace.tool_calls[index]
-    key = rng.choice(required(call))
+    index, call, key = chosen_argument(subject, rng, "call with a required argument beside others", fits)
     kept = {name: held for name, held in call.arguments.items() if name != key}
     return ArgumentsEdit(index, kept, f"{call.name} without {key}")
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_lab.drill.edits import ArgumentsEdit, CustomEdit, ToolResultEdit, without_call
-from pandaeval_lab.drill.fault import Subject, family, spelled
+from pandaeval_lab.drill.fault import Subject, family
 from pandaeval_lab.drill.faults._places import (
     changes,
     chosen,
     chosen_argument,
     last_change,
     scrambled,
-    specific,
+    told_alone,
     unknown,
 )
 from pandaeval_lab.drill.raw import rewritten
@@ -45,27 +46,21 @@ def contradicted_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
 
     def fits(call: ToolCall, key: str) -> bool:
         held = call.arguments[key]
-        named = isinstance(held, str | int) and any(map(str.isdigit, spelled(held))) and spelled(held) in answer
+        named = isinstance(held, str | int) and any(map(str.isdigit, as_text(held))) and as_text(held) in answer
         return named and changing(call)
 
     index, call, key = chosen_argument(subject, rng, "changing call with a value that the answer names", fits)
     old = call.arguments[key]
-    new = unknown(subject, rng, spelled(old), scrambled)
+    new = unknown(subject, rng, as_text(old), scrambled)
     made = {**call.arguments, key: new if isinstance(old, str) else int(new)}
     return ArgumentsEdit(index, made, f"{call.name} was called with {key} {new}, the answer has {old}")
 
 
 def dropped_result(subject: Subject, rng: Random) -> ToolResultEdit:
     """The answer names a value where the only result that held it says another."""
-    named = specific(subject.answer)
-
-    def told(call: ToolCall) -> list[str]:
-        own = spelled(call.result)
-        elsewhere = subject.known.replace(own, "")
-        return sorted(each for each in named if each in own and each not in elsewhere)
-
-    index = chosen(subject, rng, "result that alone holds a value of the answer", lambda call: bool(told(call)))
-    old = rng.choice(told(subject.trace.tool_calls[index]))
+    what = "result that alone holds a value of the answer"
+    index = chosen(subject, rng, what, lambda call: bool(told_alone(subject, call)))
+    old = rng.choice(told_alone(subject, subject.trace.tool_calls[index]))
     new = unknown(subject, rng, old, scrambled)
 
     def other(held: Any) -> Any:
@@ -79,16 +74,17 @@ def dropped_result(subject: Subject, rng: Random) -> ToolResultEdit:
 
 def false_success(subject: Subject, rng: Random) -> ToolResultEdit:
     """The last change failed, and the answer says that it was done."""
-    error = rng.choice(_ERRORS)
-    index = last_change(subject)
-    return ToolResultEdit(index, error, f"{subject.trace.tool_calls[index].name} failed: {error}", failed=True)
+    return _without_effect(subject, "failed", rng.choice(_ERRORS))
 
 
 def success_after_refusal(subject: Subject, rng: Random) -> ToolResultEdit:
     """A person declined the last change, and the answer claims that it was done."""
-    denial = rng.choice(_DENIALS)
+    return _without_effect(subject, "was declined", rng.choice(_DENIALS))
+
+
+def _without_effect(subject: Subject, what: str, result: str) -> ToolResultEdit:
     index = last_change(subject)
-    return ToolResultEdit(index, denial, f"{subject.trace.tool_calls[index].name} was declined: {denial}", failed=True)
+    return ToolResultEdit(index, result, f"{subject.trace.tool_calls[index].name} {what}: {result}", failed=True)
 
 
 FAULTS = family(

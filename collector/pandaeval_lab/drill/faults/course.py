@@ -98,7 +98,9 @@ def failing_code(subject: Subject, rng: Random) -> CustomEdit:
 
     def again(number: int, held: Any) -> Any:
         made = text_change(seen, error)(held)
-        return made if number == times else text_change(code, _edited(code, number))(made)
+        if number == times:
+            return made
+        return text_change(code, _edited(code, number))(made)
 
     def change(raw: RawTrace, trace: Trace) -> None:
         raw.repeat({span.span_id}, times, again)

@@ -15,6 +15,7 @@ from pandaeval_lab.drill.faults._places import (
     NAME,
     TIME,
     URL,
+    VALUES,
     replaced,
     scrambled,
     swapped,
@@ -79,7 +80,7 @@ def next_day(old: str, rng: Random) -> str:
 def stale_value(subject: Subject, rng: Random) -> AnswerEdit:
     """The answer names a value of an earlier turn instead of this one's."""
     before = "\n".join(trace.output or "" for trace in subject.earlier)
-    for pattern in rng.sample((AMOUNT, DATE, IDENTIFIER, TIME), 4):
+    for pattern in rng.sample(VALUES, len(VALUES)):
         here, there = ({*pattern.findall(text)} for text in (subject.answer, before))
         if here and there - here:
             old, new = rng.choice(sorted(here)), rng.choice(sorted(there - here))
@@ -89,7 +90,7 @@ def stale_value(subject: Subject, rng: Random) -> AnswerEdit:
 
 def swapped_values(subject: Subject, rng: Random) -> AnswerEdit:
     """Two values in the answer stand in each other's place."""
-    for pattern in rng.sample((AMOUNT, DATE, IDENTIFIER, TIME), 4):
+    for pattern in rng.sample(VALUES, len(VALUES)):
         found = sorted({each for each in pattern.findall(subject.answer) if each in subject.known})
         if len(found) > 1:
             one, other = rng.sample(found, 2)

@@ -37,7 +37,7 @@ MOST_BYTES = 64 << 20
 """Most bytes of one answer, before as well as after decompression."""
 _MOST_PARSED = 512 << 20
 """Most bytes that an answer may be estimated to take as objects, as usual traces of some 32 MiB do."""
-TOO_LARGE = "more than 64 MiB, or than 512 MiB once it is read"
+_TOO_LARGE = "more than 64 MiB, or than 512 MiB once it is read"
 _DEADLINE_S = 120.0
 """Seconds for all of an answer."""
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
@@ -71,8 +71,8 @@ class StoreAddress:
     tenant: str
     query: str
 
-    def told(self, text: str) -> UnusableInputError:
-        return UnusableInputError(f"{one_printable_line(self.written)}: {text}")
+    def told(self, text: str, kind: type[UnusableInputError] = UnusableInputError) -> UnusableInputError:
+        return kind(f"{one_printable_line(self.written)}: {text}")
 
     def other_api(self, why: str) -> UnusableInputError:
         kind, port = self.kind.capitalize(), PORTS[self.kind]
@@ -167,23 +167,33 @@ def _moment(time_ns: int) -> str:
     return datetime.fromtimestamp(time_ns // 10**9, UTC).isoformat().replace("+00:00", "Z")
 
 
+class AnswerTooLargeError(UnusableInputError):
+    """An answer that exceeds :data:`MOST_BYTES`, or whose objects would take too much memory."""
+
+
 def newest_first(
     since: int, until: int, least: int, ask: Callable[[int, int], tuple[T, bool]]
 ) -> Iterator[tuple[T, bool]]:
     """Yield everything between ``since`` and ``until``, in windows from the end.
 
-    ``ask`` returns content and whether it is complete. If not, the later half is queried, down to ``least``. Border
-    items may repeat.
+    ``ask`` returns content and whether it is complete. If it is incomplete or too large, the later half is queried,
+    down to ``least``. Border items may repeat.
     """
     end, width = until, until - since
     while end > since:
         begin = max(since, end - width)
-        found, whole = ask(begin, end)
-        if not whole and end - begin > least:
+        is_least = end - begin <= least
+        try:
+            found, whole = ask(begin, end)
+        except AnswerTooLargeError:
+            if is_least:
+                raise
+            whole = False
+        if whole or is_least:
+            yield found, whole
+            end, width = begin, width * 2
+        else:
             width = max(least, (end - begin) // 2)
-            continue
-        yield found, whole
-        end, width = begin, width * 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +232,6 @@ def by_trace(document: Mapping[str, Any]) -> dict[str, OneTrace]:
         except BadOtlp as error:
             traces[id_] = OneTrace(starts[id_], b"", str(error))
     return traces
-
-
-class AnswerTooLargeError(Exception):
-    """An answer that exceeds :data:`MOST_BYTES`, or whose objects would take too much memory."""
 
 
 class StoreClient:
@@ -269,14 +275,14 @@ class StoreClient:
             self._loop.run(self._client.aclose())
 
     def get(
-        self, path: str, parameters: Mapping[str, str | int] | None, read: Callable[[dict[str, Any]], T]
+        self, what: str, path: str, parameters: Mapping[str, str | int], read: Callable[[dict[str, Any]], T]
     ) -> T | None:
         """Return the result of ``read`` on the answer's JSON; ``None`` if the path has no content.
 
-        Raises :class:`AnswerTooLargeError` and :class:`UnusableInputError`.
+        ``what``: name of the content. Raises :class:`UnusableInputError`, also :class:`AnswerTooLargeError`.
         """
         for attempt in range(_TRIES):
-            status, body, wait = self._loop.run(self._once(path, parameters or {}))
+            status, body, wait = self._loop.run(self._once(what, path, parameters))
             if status not in _AGAIN or attempt == _TRIES - 1:
                 break
             time.sleep(min(_LONGEST_WAIT_S, wait or 0.5 * 2**attempt))
@@ -303,14 +309,14 @@ class StoreClient:
             kind, text = self._place.kind.capitalize(), f"{type(error).__name__}: {error}"
             raise self._place.told(f"what {self._place.url} answered is not as {kind} writes it: {text}") from error
 
-    async def _once(self, path: str, parameters: Mapping[str, str | int]) -> tuple[int, bytes, float | None]:
+    async def _once(self, what: str, path: str, parameters: Mapping[str, str | int]) -> tuple[int, bytes, float | None]:
         url = self._place.url
         try:
             async with (
                 asyncio.timeout(_DEADLINE_S),  # httpx's timeouts count from byte to byte
                 self._client.stream("GET", path, params=dict(parameters)) as answer,
             ):
-                body = await self._body(answer)
+                body = await self._body(what, answer)
             after = answer.headers.get("retry-after", "")
             return answer.status_code, body, float(after) if after.isdecimal() else None
         except Refusal as error:
@@ -327,7 +333,7 @@ class StoreClient:
             )
             raise self._place.told(f"{url} cannot be asked; {one_printable_line(cure)}") from error
 
-    async def _body(self, answer: httpx.Response) -> bytes:
+    async def _body(self, what: str, answer: httpx.Response) -> bytes:
         inflater = inflater_for(answer.headers.get("content-encoding", ""))
         body = bytearray()
         arrived, weight = 0, 0
@@ -337,6 +343,7 @@ class StoreClient:
                 body += piece
                 weight += parsed_size(piece)
                 if max(arrived, len(body)) > MOST_BYTES or weight > _MOST_PARSED:
-                    raise AnswerTooLargeError
+                    why = f"is too large ({_TOO_LARGE}); leave it out with since=, until= or service="
+                    raise self._place.told(f"{what} {why}", AnswerTooLargeError)
         inflater.finish()
         return bytes(body)

@@ -8,7 +8,6 @@ from typing import Any
 
 from pandaeval_lab.replay.query_answers import from_envelope
 from pandaeval_lab.replay.sources.client import (
-    TOO_LARGE,
     AnswerTooLargeError,
     OneTrace,
     StoreAddress,
@@ -18,13 +17,11 @@ from pandaeval_lab.replay.sources.client import (
 )
 
 _PAGE = 100
-_MOST_AT_ONCE = 400
-"""Most traces of several services that are held at a time."""
 _LEAST_NS = 1_000_000
 _OURS = frozenset({"jaeger", "jaeger-all-in-one", "pandaeval-collector"})
 """Services that trace themselves, in Jaeger as it comes and in the collector's output."""
 _MOST_HELD = 128 << 20
-"""Most bytes of such traces that are held at a time."""
+"""Most bytes of traces of several services that are held at a time."""
 _MOST_SERVICES = 10_000
 Found = dict[str, OneTrace]
 
@@ -41,10 +38,7 @@ class Jaeger:
         there = self._services()
         if self._place.traces:
             for id_ in self._place.traces:
-                try:
-                    yield self._ask(f"/api/v3/traces/{id_}", {"raw_traces": "true"}), True
-                except AnswerTooLargeError as error:
-                    raise self._place.told(f"trace {id_} is too large ({TOO_LARGE})") from error
+                yield self._ask(f"trace {id_}", f"/api/v3/traces/{id_}", {"raw_traces": "true"}), True
             return
         if self._place.service and self._place.service not in there:
             shown = ", ".join(sorted(there)[:20])
@@ -58,28 +52,30 @@ class Jaeger:
 
     def _of_all(self, services: Sequence[str], since_ns: int, until_ns: int) -> tuple[Found, bool]:
         found: Found = {}
-        whole, may_be_smaller = True, until_ns - since_ns > _LEAST_NS
+        whole, is_least = True, until_ns - since_ns <= _LEAST_NS
         for service in services:
-            page, all_of_it = self._page(service, since_ns, until_ns)
+            page = self._page(service, since_ns, until_ns)
             found |= page
-            whole = whole and all_of_it
-            held = sum(len(each.data) for each in found.values())
-            if may_be_smaller and (not whole or len(found) > _MOST_AT_ONCE or held > _MOST_HELD):
-                return {}, False
-            if held > _MOST_HELD:
-                raise self._place.told(f"more than {_MOST_HELD >> 20} MiB at one moment: name a service with service=")
+            whole = whole and len(page) < _PAGE
+            if not whole and not is_least:
+                break
+            if sum(len(each.data) for each in found.values()) > _MOST_HELD:
+                why = f"more than {_MOST_HELD >> 20} MiB at one moment: name a service with service="
+                raise self._place.told(why, AnswerTooLargeError)
         return {id_: found[id_] for id_ in sorted(found, key=lambda id_: -found[id_].start_ns)}, whole
 
     def _services(self) -> list[str]:
-        try:
-            names = self._asking.get("/api/v3/services", None, lambda answer: [*map(str, answer.get("services") or ())])
-        except AnswerTooLargeError as error:
-            raise self._place.told(f"the list of its services is too large ({TOO_LARGE})") from error
+        names = self._asking.get(
+            "the list of its services",
+            "/api/v3/services",
+            {},
+            lambda answer: [*map(str, answer.get("services") or ())],
+        )
         if names is None:
             raise self._place.other_api("it has no services; Jaeger has had v3 since late versions of 1")
         return names
 
-    def _page(self, service: str, since_ns: int, until_ns: int) -> tuple[Found, bool]:
+    def _page(self, service: str, since_ns: int, until_ns: int) -> Found:
         asked: dict[str, str | int] = {
             "query.service_name": service,
             "query.num_traces": _PAGE,
@@ -87,18 +83,10 @@ class Jaeger:
             "query.start_time_min": _rfc3339(since_ns),
             "query.start_time_max": _rfc3339(until_ns),
         }
-        try:
-            found = self._ask("/api/v3/traces", asked)
-        except AnswerTooLargeError as error:
-            if until_ns - since_ns <= _LEAST_NS:
-                raise self._place.told(
-                    f"a trace is too large ({TOO_LARGE}): leave it out with since= or until="
-                ) from error
-            return {}, False
-        return found, len(found) < _PAGE
+        return self._ask("a trace", "/api/v3/traces", asked)
 
-    def _ask(self, path: str, parameters: dict[str, str | int]) -> Found:
-        return self._asking.get(path, parameters, self._read) or {}
+    def _ask(self, what: str, path: str, parameters: dict[str, str | int]) -> Found:
+        return self._asking.get(what, path, parameters, self._read) or {}
 
     def _read(self, answer: dict[str, Any]) -> Found:
         document = from_envelope(answer)

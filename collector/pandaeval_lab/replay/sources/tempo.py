@@ -7,15 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pandaeval_lab.replay.query_answers import from_envelope
-from pandaeval_lab.replay.sources.client import (
-    TOO_LARGE,
-    AnswerTooLargeError,
-    OneTrace,
-    StoreAddress,
-    StoreClient,
-    by_trace,
-    newest_first,
-)
+from pandaeval_lab.replay.sources.client import OneTrace, StoreAddress, StoreClient, by_trace, newest_first
 
 _PAGE = 200
 _SECOND_NS = 10**9
@@ -53,12 +45,7 @@ class Tempo:
             newest = sorted(answer.get("traces") or [], key=lambda hit: -int(hit.get("startTimeUnixNano") or 0))
             return [str(hit["traceID"]).lower().zfill(32) for hit in newest]  # Tempo leaves out zeros in front
 
-        try:
-            ids = self._asking.get("/api/search", asked, hits)
-        except AnswerTooLargeError as error:
-            if until - since <= 1:
-                raise self._place.told(f"its answer for one second is too large ({TOO_LARGE})") from error
-            return [], False
+        ids = self._asking.get("its answer for one second", "/api/search", asked, hits)
         if ids is None:
             raise self._place.other_api("it has no search")
         return ids, len(ids) < _PAGE
@@ -68,7 +55,4 @@ class Tempo:
             document = from_envelope(answer)
             return {} if document is None else by_trace(document)
 
-        try:
-            return self._asking.get(f"/api/v2/traces/{id_}", None, spans) or {}
-        except AnswerTooLargeError as error:
-            raise self._place.told(f"trace {id_} is too large ({TOO_LARGE}): leave it out by another q=") from error
+        return self._asking.get(f"trace {id_}", f"/api/v2/traces/{id_}", {}, spans) or {}

@@ -117,10 +117,10 @@ def test_all_of_a_long_time_come_a_page_at_a_time(monkeypatch: pytest.MonkeyPatc
         assert ["limit=4" in note for note in few.notes] == [True]
 
 
-@pytest.mark.parametrize("most", [400, 3])
+@pytest.mark.parametrize("most", [1 << 20, 300])
 def test_the_newest_are_the_newest_of_any_service(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
-    monkeypatch.setattr(asks_jaeger, "_MOST_AT_ONCE", most)
+    monkeypatch.setattr(asks_jaeger, "_MOST_HELD", most)
     made = _many(12, 3_600_000_000_000)
     for at, request in enumerate(made):
         request["resourceSpans"][0]["resource"]["attributes"][0]["value"]["stringValue"] = f"service {at % 3}"

@@ -12,6 +12,7 @@ import pytest
 from pandaeval_collector.analysis.stats.tools import tool_band
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
+from pandaeval_collector.judge.client import AnswerCost
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cases import Case, Suite, Trial, read_suite
 from pandaeval_lab.cases.files import CaseFileError
@@ -51,7 +52,7 @@ def trace(*calls: ToolCall, number: int = 1, said: str = "", **fields: Any) -> T
 def results(case: dict[str, Any], *traces: Trace, **verdicts: Any) -> dict[str, Result]:
     made = Case.model_validate({"id": "c", **case})
     grader = TrialGrader(EVALUATOR, Suite(cases=(made,)))
-    given = {name: TrialVerdict(finding, "m") for name, finding in verdicts.items()}
+    given = {name: TrialVerdict(finding, AnswerCost(model="m")) for name, finding in verdicts.items()}
     return {each.metric: each for each in grader.results(Trial(made, "1", traces), given)}
 
 
@@ -367,8 +368,8 @@ class TestToolsOfConversations:
 
     def test_a_wrong_one_in_the_third_turn_breaks_the_action(self) -> None:
         made = trace(self.RIGHT), trace(number=2), trace(call("b"), number=3)
-        with LayerReport() as report:
-            report.add([each.to_dict() for each in results(self.CASE, *made).values()])
+        report = LayerReport()
+        report.add([each.to_dict() for each in results(self.CASE, *made).values()])
         (row,) = report.brief()
         assert row["layers"] == ["-", "fail", "fail"]
         assert row["broke"] == "action"

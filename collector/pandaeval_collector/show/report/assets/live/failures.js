@@ -25,11 +25,10 @@ function severityOf({ severity }) {
   return el("span", { class: `severity ${severity}` }, el("i", { "aria-hidden": "true" }), severity);
 }
 
-// What people say of an incident, and where it goes: nothing for one that is simply new. `to`: list of its dismissed runs.
-function tagsOf({ triage, trend, dismissed }, to = null) {
+// What people say of an incident, and where it goes: nothing for one that is simply new.
+function tagsOf({ triage, trend }) {
   const back = triage.back_at === null ? "" : `came back ${ago(triage.back_at)}`;
-  return [trend !== "begun" ? trend : back ? "" : "just begun", triage.state === "new" ? back : triage.state].filter(Boolean).map((text) => el("span", { class: "state" }, text))
-    .concat(dismissed ? el(to ? "a" : "span", { class: "state", href: to }, `${number(dismissed)} dismissed`) : []);
+  return [trend !== "begun" ? trend : back ? "" : "just begun", triage.state === "new" ? back : triage.state].filter(Boolean).map((text) => el("span", { class: "state" }, text));
 }
 
 function nameOf(incident) {
@@ -40,12 +39,13 @@ function incidentRow(incident, query) {
   const agents = incident.agents.filter(Boolean);
   const to = new URLSearchParams(query);
   to.set("group", incident.id);
-  return el("a", { class: `incident ${incident.severity}`, href: `#/failures?${to}` }, severityOf(incident),
+  const row = el("a", { class: `incident ${incident.severity}`, href: `#/failures?${to}` }, severityOf(incident),
     el("span", { class: "what" }, el("b", {}, nameOf(incident)), " ", tagsOf(incident), el("span", { class: "reason", dir: "auto" }, incident.triage.note ? el("i", {}, `${incident.triage.note} · `) : "", incident.reason)),
     el("span", { class: "agents muted" }, agents[0] || "", agents.length > 1 && ` +${agents.length - 1}`),
     spark(incident.spark, "runs over time"),
     el("span", { class: "times", title: `${percent(incident.runs / incident.among)} of the runs of its agents` }, el("b", {}, number(incident.runs)), el("small", {}, incident.runs === 1 ? "run" : "runs")),
     el("span", { class: "when" }, when(incident.last_at), el("small", {}, "since ", when(incident.first_at))));
+  return incident.dismissed ? el("div", {}, row, el("p", { class: "beneath" }, dismissedOf(incident, query))) : row;
 }
 
 function incidentList(found, query, most) {
@@ -80,10 +80,12 @@ function tracesOf(incident, query, more = {}) {
   return `#/${ofSession(incident) ? "sessions" : "traces"}?${view}`;
 }
 
+// A link to the dismissed runs of an incident, if there are any.
 function dismissedOf(incident, query) {
+  if (!incident.dismissed) return null;
   const view = new URLSearchParams(tracesOf(incident, query, { label: "dismissed" }).split("?")[1]);
   view.delete("failed");
-  return `#/traces?${view}`;
+  return el("a", { class: "state", href: `#/traces?${view}` }, `${number(incident.dismissed)} dismissed`);
 }
 
 function ofSession({ metric: key }) {
@@ -112,7 +114,7 @@ async function incidentPage(id, query) {
   const more = paged(alike(found), STEP, (held) => exampleRow(held, found), rows);
   const parts = ["agent", "version", "model"].map((kind) => partsOf(found, kind, view)).filter(Boolean);
   return [crumbs, el("div", { class: "top" }, el("h1", {}, nameOf(found)), el("span", { class: "muted" }, metricName(found.metric), " ", el("code", {}, found.metric)), windows(query)), elsewhere,
-    el("section", { class: "card about" }, el("p", { dir: "auto" }, found.reason), el("p", { class: "muted" }, severityOf(found), ` ${many(found.runs, "run")} (${percent(found.runs / found.among)}) of ${found.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(found.last_at), ", first ", when(found.first_at), " ", tagsOf(found, dismissedOf(found, view)).filter((tag) => tag.textContent !== found.triage.state),
+    el("section", { class: "card about" }, el("p", { dir: "auto" }, found.reason), el("p", { class: "muted" }, severityOf(found), ` ${many(found.runs, "run")} (${percent(found.runs / found.among)}) of ${found.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(found.last_at), ", first ", when(found.first_at), " ", tagsOf(found).filter((tag) => tag.textContent !== found.triage.state), dismissedOf(found, view),
       found.trace_id && away({ trace_id: found.trace_id, session_id: found.session_id || "", agent: found.agents[0] || "", service: "", start_ms: String(found.first_at), end_ms: String(found.last_at) })), triageOf(found), historyOf(found), found.trace_id && asCase("failure", found.id)),
     zoomable({ ...found, runs: found.all, incident: true }, query),
     parts.length ? el("div", { class: "cards three" }, parts) : null,
