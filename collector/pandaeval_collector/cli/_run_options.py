@@ -11,7 +11,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, Filter, in_place_of
 from pandaeval_collector.base.section import parse_moment
-from pandaeval_collector.cli._options import declared
+from pandaeval_collector.cli._options import given_by
 
 _METRICS = typer.Option(help="Metrics to run, comma-separated, such as tool_loop, response.", metavar="A,B")
 _SAMPLE = typer.Option(
@@ -82,7 +82,7 @@ class RunOptions:
         }
 
 
-run_options = in_place_of("run", declared(RunOptions), RunOptions)
+run_options = given_by("run", RunOptions)
 """Gives a command the options that say what a run does, in place of its parameter ``run``."""
 
 

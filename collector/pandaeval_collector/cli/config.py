@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import typer
 
 from pandaeval_collector.cli import _model_keys
-from pandaeval_collector.cli._config import resolve_config, start_problems
-from pandaeval_collector.cli._options import config_option, file_argument
+from pandaeval_collector.cli._config import ConfigFile, resolve_config, start_problems
+from pandaeval_collector.cli._options import file_argument
 from pandaeval_collector.cli._output import safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import check_machine, docs, effective, to_yaml
@@ -43,7 +43,7 @@ def check(
 
 @config.command("show")
 def show(
-    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
+    config: ConfigFile = None,
     output: Annotated[
         Literal["yaml", "json"], typer.Option("--format", help="Output format; yaml shows the source of each value.")
     ] = "yaml",

@@ -8,7 +8,7 @@ import typer
 
 from pandaeval_collector.cli._config import of_store, opened_store
 from pandaeval_collector.config import Config
-from pandaeval_collector.store.clock import last_running
+from pandaeval_collector.store.clock import stored_times
 from pandaeval_collector.store.jobs import listed, retry as make_due
 
 _MOST = 1_000_000
@@ -24,7 +24,6 @@ def retry(settings: Config) -> None:
     Their spans must still be in the store."""
     with opened_store(settings) as connection:
         dead = [job.id for job in listed(connection, "dead", _MOST)]
-        now = last_running(connection)
-        if now is None:
-            now = time.time()
+        kept = stored_times(connection)
+        now = time.time() if kept is None else kept.running
         typer.echo(f"{make_due(connection, dead, now)} jobs will run again")

@@ -54,7 +54,7 @@ SESSIONS = Listing(
         ),
         ("agent", lambda row: _of_worst(row, "agent")),
         "traces",
-        ("failed", lambda row: row["failed_traces"]),
+        ("failed", "failed_traces"),
         ("last", lambda row: moment(row["last_at"])),
         ("worst trace", lambda row: _of_worst(row, "trace_id")[:ID]),
         ("finding", lambda row: session_headline(row, reason_room())),

@@ -18,7 +18,7 @@ _Id = Annotated[str, typer.Argument(metavar="ID", help="ID of a schedule.")]
 _SCHEDULES = Listing(
     (
         "id",
-        ("cron (UTC)", lambda row: row["cron"]),
+        ("cron (UTC)", "cron"),
         ("next", lambda row: "never" if row["next_at"] is None else moment(row["next_at"])),
         ("last run", lambda row: row["last_run"] or ""),
         ("metrics", lambda row: ", ".join(row["run"]["metrics"])),

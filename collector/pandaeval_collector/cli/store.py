@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +21,7 @@ from pandaeval_collector.store.checking import CURES, Damage, damages
 from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
 from pandaeval_collector.store.connection import FILE_NAME
 
-_DAMAGES = Listing(("where", "row", "about", ("problem", itemgetter("what"))), "no damage found")
+_DAMAGES = Listing(("where", "row", "about", ("problem", "what")), "no damage found")
 
 store = typer.Typer(help="Check a data directory, and export its spans.", no_args_is_help=True)
 

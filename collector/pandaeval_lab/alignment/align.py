@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_rate
 
@@ -41,7 +41,7 @@ class JudgedUnit:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TriedRuling:
     """A ruling and its gain on the first half (``seen``) and the other (``held_out``).
 
@@ -52,7 +52,7 @@ class TriedRuling:
     source: str
     seen: VerdictChange
     held_out: VerdictChange | None = None
-    why: str = ""
+    why: str = "not the best of those that were tried"
 
 
 @dataclass(slots=True)
@@ -86,18 +86,15 @@ def align(
     proposed = [(text, "judge") for text in proposing(errors)] if errors else []
     for text, source in [*((text, "people") for text in written), *proposed]:
         if room(len(seen) + len(other)):
-            change = _change(seen, now, judging(text, seen))
-            found.tried.append(TriedRuling(text, source, change, why="not the best of those that were tried"))
-    best = max(range(len(found.tried)), key=lambda at: found.tried[at].seen.gain, default=None)
+            found.tried.append(TriedRuling(text, source, _change(seen, now, judging(text, seen))))
+    best = max(found.tried, key=lambda tried: tried.seen.gain, default=None)
     if best is None:
         return found
-    tried = found.tried[best]
-    if tried.seen.gain <= 0:
-        found.tried[best] = replace(tried, why="no gain where it was tried")
-    else:
-        change = _change(other, now, judging(tried.text, other))
-        why = "" if change.proven else "no gain is proven on the labels that it was not chosen by"
-        found.tried[best] = replace(tried, held_out=change, why=why)
+    if best.seen.gain <= 0:
+        best.why = "no gain where it was tried"
+        return found
+    best.held_out = _change(other, now, judging(best.text, other))
+    best.why = "" if best.held_out.proven else "no gain is proven on the labels that it was not chosen by"
     return found
 
 

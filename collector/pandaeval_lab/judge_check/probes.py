@@ -59,7 +59,11 @@ def verdicts(replies: Iterable[Reply], kind: str = PLAIN) -> Mapping[str, list[f
 
 def _canaries(base: Figure, asked: Sequence[Reply]) -> Figure:
     plain, wrong = _against_bands(asked, PLAIN)
-    return replace(_right(base, len(plain) - len(wrong), len(plain), LEAST_RIGHT), note=_named(wrong))
+    if not plain:
+        return base
+    right = len(plain) - len(wrong)
+    part = share(right, len(plain))
+    return _measured(base, len(plain), part, f"{right} of {len(plain)}", part.value >= LEAST_RIGHT, _named(wrong))
 
 
 def _sessions(base: Figure, asked: Sequence[Reply]) -> Figure:
@@ -162,13 +166,6 @@ def _against_plain(asked: Sequence[Reply], kind: str) -> tuple[list[tuple[float,
 def _named(replies: Sequence[Reply], most: int = 4) -> str:
     shown = [f"{reply.item.case}, {reply.item.form}" for reply in replies[:most]]
     return "; ".join(shown) + (f"; … and {len(replies) - most} more" if len(replies) > most else "")
-
-
-def _right(base: Figure, hits: int, n: int, least: float) -> Figure:
-    if not n:
-        return base
-    part = share(hits, n)
-    return _measured(base, n, part, f"{hits} of {n}", part.value >= least)
 
 
 def _measured(base: Figure, n: int, value: PairedEstimate, figure: str, passed: bool, note: str = "") -> Figure:

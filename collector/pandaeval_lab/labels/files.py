@@ -25,7 +25,6 @@ from pandaeval_otel.wire.labels import MOST_COMMENT, HumanLabel, LabelError, ver
 COLUMNS = ("trace_id", "session_id", "metric", "label", "score", "annotator", "time", "comment", "probability")
 _ALIASES = {"passed": "label", "verdict": "label", "explanation": "comment", "reason": "comment", "timestamp": "time"}
 _NEEDED = (("metric",), ("trace_id", "session_id"), ("label", "score"))
-_TRACE = re.compile(r"[0-9a-f]{32}")
 _MOST_TOLD = 20
 _FORMULA = re.compile(r"'(?=[=+\-@\t\r])")
 Row = Mapping[str, Any]

@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -31,37 +30,23 @@ _LATELY = 500
 
 Shape = frozenset[str]
 """The names of a verdict's fields."""
-
-
-@dataclass(slots=True)
-class CallCount:
-    """Counts calls and tokens. ``models``: calls, tokens in and out, by model."""
-
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    models: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-
-    def add(self, model: str, prompt: int, completion: int) -> None:
-        self.calls += 1
-        self.prompt_tokens += prompt
-        self.completion_tokens += completion
-        calls, into, out = self.models.get(model, (0, 0, 0))
-        self.models[model] = calls + 1, into + prompt, out + completion
+CallCount = tuple[float, float, float]
+"""Calls, and their tokens in and out."""
+NO_CALL: CallCount = (0, 0, 0)
 
 
 class CountingCaller:
     """Implements :class:`pandaeval_collector.judge.call.Caller`: counts calls and fabricates answers."""
 
     def __init__(self, usual: Mapping[Shape, Sequence[str]]) -> None:
-        self.counted = CallCount()
+        self.models: dict[str, CallCount] = {}
         self._usual = usual
         self._counts: dict[str, Callable[[str], int]] = {}
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
         question = next((m["content"] for m in reversed(call.messages) if _ECHO.search(m["content"])), "")
         schema = (call.response_format or {}).get("json_schema", {}).get("schema", {})
-        made, echo = made_up(schema, schema, question), _ECHO.search(question)
+        made, echo = made_up(schema, question), _ECHO.search(question)
         said = {"echo": echo[1] if echo is not None else "", "instructed": False}
         answer: dict[str, Any] = {**made, **said} if isinstance(made, dict) else said
         text = json.dumps(answer, ensure_ascii=False)
@@ -70,7 +55,8 @@ class CountingCaller:
             sent = sum(count(message["content"]) + _PER_MESSAGE for message in call.messages) + _PER_CALL
             usual = self._usual.get(frozenset(answer)) or [text]
             received = sum(map(count, usual)) / len(usual)
-            self.counted.add(call.model, sent, min(round(received), call.max_tokens))
+            calls, into, out = self.models.get(call.model, NO_CALL)
+            self.models[call.model] = calls + 1, into + sent, out + min(round(received), call.max_tokens)
         return ModelAnswer(text, model=call.model)
 
 
@@ -104,38 +90,39 @@ def counter(model: str) -> Callable[[str], int]:
     return lambda text: len(encoding.encode(text, disallowed_special=()))
 
 
-def made_up(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str = "", text: str = _TEXT) -> Any:
+def made_up(schema: Mapping[str, Any], question: str = "", text: str = _TEXT) -> Any:
     """Fabricate a value that fits ``schema``."""
-    match schema:
-        case {"$ref": str(reference)}:
-            return made_up(whole["$defs"][reference.rpartition("/")[2]], whole, question, text)
-        case {"anyOf": list(kinds)}:
-            return made_up(kinds[0], whole, question, text)
-        case {"enum": list(values)}:
-            return values[0]
-        case {"const": value}:
-            return value
-        case {"type": "object"} | {"properties": _}:
-            return {key: made_up(each, whole, question, text) for key, each in schema.get("properties", {}).items()}
-        case {"type": "array"}:
-            return _list(schema, whole, question, text)
-        case {"pattern": str(pattern)}:
-            return "turn 1" if pattern == STEP else "00000000"
-        case {"type": "string"}:
-            return text[: int(schema.get("maxLength", len(text)))]
-        case {"type": "boolean"}:
-            return False
-        case {"type": "integer" | "number"}:
-            least, most = schema.get("minimum", 0), schema.get("maximum", 1)
-            return least if schema["type"] == "integer" else most  # the first of the choices is the best one
-    return None
+
+    def made(part: Mapping[str, Any]) -> Any:
+        match part:
+            case {"$ref": str(reference)}:
+                return made(schema["$defs"][reference.rpartition("/")[2]])
+            case {"anyOf": [first, *_]}:
+                return made(first)
+            case {"enum": [first, *_]} | {"const": first}:
+                return first
+            case {"type": "object"} | {"properties": _}:
+                return {key: made(each) for key, each in part.get("properties", {}).items()}
+            case {"type": "array"}:
+                return _list(part, made(part.get("items", {})), question)
+            case {"pattern": str(pattern)}:
+                return "turn 1" if pattern == STEP else "00000000"
+            case {"type": "string"}:
+                return text[: int(part.get("maxLength", len(text)))]
+            case {"type": "boolean"}:
+                return False
+            case {"type": "integer"}:
+                return part.get("minimum", 0)  # the first of the choices is the best one
+            case {"type": "number"}:
+                return part.get("maximum", 1)
+        return None
+
+    return made(schema)
 
 
-def _list(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str, text: str) -> list[Any]:
-    items = schema.get("items", {})
-    one = made_up(items, whole, question, text)
+def _list(schema: Mapping[str, Any], one: Any, question: str) -> list[Any]:
     most = int(schema.get("maxItems", _LIST))
-    if type(one) is int or (isinstance(one, str) and "enum" not in items):
+    if type(one) is int or (isinstance(one, str) and "enum" not in schema["items"]):
         return []  # numbers and names in a list are those of things in the record, which may have none
     if isinstance(one, dict):
         fenced = question.partition("exactly these fields")[0]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.runs.manager import CostEstimate
 from pandaeval_collector.runs.spec import Chosen
 from pandaeval_collector.store import StoreReader
 from pandaeval_collector.store.verdicts import Verdicts
-from pandaeval_lab.replay.counting import CallCount
+from pandaeval_lab.replay.counting import NO_CALL, CallCount
 
 MOST = 200
 """Traces that are read and packed at most; the others are assumed to be like them."""
@@ -59,48 +60,50 @@ def sample_of(chosen: Sequence[Chosen]) -> list[Chosen]:
     return taken
 
 
-def estimate(
-    chosen: Sequence[Chosen], counted: CallCount, of: int, prices: Mapping[str, Price], remembered: int = 0
-) -> CostEstimate:
-    times = len(chosen) / of if of else 0.0
-    cost, models = 0.0, {}
-    for model, (calls, into, out) in counted.models.items():
-        price = prices.get(model)
-        cost += times * (into * price[0] + out * price[1]) if price is not None else float("nan")
-        models[model] = {"calls": round(calls * times), "tokens": round((into + out) * times)}
-    return CostEstimate(
-        traces=len(chosen),
-        sessions=len({session for _, session in chosen if session}),
-        counted=of,
-        calls=round(counted.calls * times),
-        prompt_tokens=round(counted.prompt_tokens * times),
-        completion_tokens=round(counted.completion_tokens * times),
-        remembered=round(remembered * times),
-        cost_usd=None if cost != cost else round(cost, 6),
-        models=models,
-    )
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The calls of a sample by model. ``remembered``: cached answers."""
+
+    models: Mapping[str, CallCount]
+    remembered: float = 0.0
 
 
-def by_detail(made: Mapping[str, CostEstimate], chosen: str) -> CostEstimate:
-    """Return the estimate for ``judge.detail``, with calls and cost of each setting."""
-    least, most = made["none"], made["failing"]
-    figures = {detail: {"calls": each.calls, "cost_usd": each.cost_usd} for detail, each in made.items()}
-    counts = ("calls", "prompt_tokens", "completion_tokens", "remembered")
-    parts: dict[str, Any] = {name: round(_between(getattr(least, name), getattr(most, name))) for name in counts}
-    unknown = least.cost_usd is None or most.cost_usd is None
-    usd = None if unknown else round(_between(least.cost_usd or 0.0, most.cost_usd or 0.0), 6)
-    failing = replace(most, **parts, cost_usd=usd, models=_models(least.models, most.models))
-    figures["failing"] = {"calls": failing.calls, "cost_usd": usd}
-    return replace(failing if chosen == "failing" else made[chosen], by_detail=figures)
+def with_some_wrong(counted: Mapping[str, Counted]) -> dict[str, Counted]:
+    """Return the counts by ``judge.detail``. Of ``failing``, all verdicts were wrong."""
+    least, most = counted["none"], counted["failing"]
+    models: dict[str, CallCount] = {}
+    for model, (calls, into, out) in most.models.items():
+        few = least.models.get(model, NO_CALL)
+        models[model] = _between(few[0], calls), _between(few[1], into), _between(few[2], out)
+    return {**counted, "failing": Counted(models, _between(least.remembered, most.remembered))}
 
 
 def _between(least: float, most: float) -> float:
     return least + WRONG * (most - least)
 
 
-def _models(least: Mapping[str, Any], most: Mapping[str, Any]) -> dict[str, Any]:
-    nothing = {"calls": 0, "tokens": 0}
-    return {
-        model: {name: round(_between(least.get(model, nothing)[name], held[name])) for name in held}
-        for model, held in most.items()
-    }
+def estimate(chosen: Sequence[Chosen], counted: Counted, of: int, prices: Mapping[str, Price]) -> CostEstimate:
+    times = len(chosen) / of if of else 0.0
+    cost, models = 0.0, {}
+    for model, (calls, into, out) in counted.models.items():
+        price = prices.get(model)
+        cost += times * (into * price[0] + out * price[1]) if price is not None else math.nan
+        models[model] = {"calls": round(calls * times), "tokens": round((into + out) * times)}
+    calls, into, out = (round(times * sum(column)) for column in zip(NO_CALL, *counted.models.values(), strict=True))
+    return CostEstimate(
+        traces=len(chosen),
+        sessions=len({session for _, session in chosen if session}),
+        counted=of,
+        calls=calls,
+        prompt_tokens=into,
+        completion_tokens=out,
+        remembered=round(counted.remembered * times),
+        cost_usd=None if math.isnan(cost) else round(cost, 6),
+        models=models,
+    )
+
+
+def by_detail(made: Mapping[str, CostEstimate], chosen: str) -> CostEstimate:
+    """Return the estimate for ``judge.detail``, with calls and cost of each setting."""
+    figures = {detail: {"calls": each.calls, "cost_usd": each.cost_usd} for detail, each in made.items()}
+    return replace(made[chosen], by_detail=figures)

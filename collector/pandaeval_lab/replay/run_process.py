@@ -33,7 +33,15 @@ from pandaeval_collector.store.access import FrontWrites
 from pandaeval_collector.store.runs import RunBatch, RunResult
 from pandaeval_collector.store.verdicts import Verdicts
 from pandaeval_lab.replay.counting import CountingCaller, usual_answers
-from pandaeval_lab.replay.estimates import DETAILS, NewVerdicts, by_detail, estimate, sample_of
+from pandaeval_lab.replay.estimates import (
+    DETAILS,
+    Counted,
+    NewVerdicts,
+    by_detail,
+    estimate,
+    sample_of,
+    with_some_wrong,
+)
 from pandaeval_lab.replay.judge import OwnJudge, ReplayJudge, capped
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.stored_traces import StoredTraces
@@ -193,7 +201,7 @@ class RunProcess:
     async def estimate(self, _: object, chosen: Sequence[Chosen]) -> CostEstimate:
         items, usual = sample_of(chosen), usual_answers(self._store.reads)
         prices = await self._judge().prices()
-        made: dict[str, CostEstimate] = {}
+        counted: dict[str, Counted] = {}
         for detail in DETAILS:
             counting, verdicts = CountingCaller(usual), NewVerdicts(self._store.reads)
             scorer = BatchScorer(
@@ -201,7 +209,8 @@ class RunProcess:
             )
             if items:
                 await self._threaded(scorer.score, items)
-            made[detail] = estimate(chosen, counting.counted, len(items), prices, verdicts.remembered)
+            counted[detail] = Counted(counting.models, verdicts.remembered)
+        made = {detail: estimate(chosen, each, len(items), prices) for detail, each in with_some_wrong(counted).items()}
         return by_detail(made, self._setup.config.judge.detail)
 
     def _with(self, detail: Literal["failing", "all", "none"]) -> Evaluator:

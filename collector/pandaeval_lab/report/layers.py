@@ -103,8 +103,6 @@ class LayerReport:
         """Calls of each tool that no mock fitted, and that asked no mock in an attempt at a case with mocks."""
 
     def add(self, results: Sequence[Row]) -> None:
-        if not results:
-            return
         row, about = _row(results), results[0]["metadata"]
         case, kind = about["case"], about["case_kind"]
         self._cases.setdefault(case, TrialCount(kind)).add(row)
@@ -131,8 +129,8 @@ class LayerReport:
 
 
 def _row(results: Sequence[Row]) -> dict[str, Any]:
-    verdict = next((each for each in results if each["metric"] == CORRECT), None)
-    correct = None if verdict is None else verdict["success"]
+    verdict = next(each for each in results if each["metric"] == CORRECT)
+    correct = verdict["success"]
     graders = []
     for each in results:
         if each is not verdict:
@@ -145,10 +143,10 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
         "correct": correct,
         "broke": next((layer for layer in LAYERS if layers[layer] == "fail"), None) if correct is False else None,
         "layers": layers,
-        "reason": "" if verdict is None or correct else str(verdict["reason"]),
+        "reason": "" if correct else str(verdict["reason"]),
         "graders": graders,
         "trace_ids": results[0]["metadata"]["traces"],
-        **{key: (verdict or results[0])["metadata"].get(key, ()) for key in ("mock_calls", "past_mocks")},
+        **{key: verdict["metadata"].get(key, ()) for key in ("mock_calls", "past_mocks")},
     }
 
 

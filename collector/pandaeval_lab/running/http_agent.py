@@ -1,4 +1,4 @@
-"""An agent at an HTTP address, with an own body and headers if it needs them."""
+"""An agent at an HTTP address, or a model at an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_lab.cases.agent_entry import AgentEntry
+from pandaeval_lab.cases.mocks import offered
 from pandaeval_lab.running.agent import Agent, AgentError, RunContext
 from pandaeval_lab.running.agent_replies import AgentReply, read_reply
 from pandaeval_lab.running.mock_replies import MockReplies
 from pandaeval_lab.running.templates import filled
 from pandaeval_lab.running.tool_loop import Message, ToolRounds
 
-COMPLETIONS = "/chat/completions"
+_COMPLETIONS = "/chat/completions"
 MOST_BYTES = 4 << 20
 """The longest response."""
 _DONE = b"data: [DONE]"
@@ -31,33 +32,35 @@ def http_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) ->
 
     Without ``body``, an address ending in ``/chat/completions`` gets OpenAI's request; others get ``{"message",
     "messages", "session", "case", "trial", "turn", "inputs"}``. The reply is ``{"answer": text}`` or OpenAI's, as JSON
-    or as server-sent events, or asks for tools (``tool_calls``).
+    or as server-sent events, or asks for tools (``tool_calls``). A model at ``entry.openai`` gets the case's tools.
     """
-    url = entry.url or ""
-    client = client_for(url, held)
-    own: Any = entry.body or {name: f"{{{name}}}" for name in ("message", *_ABOUT, "messages")}
-    if not entry.body and urlsplit(url).path.endswith(COMPLETIONS):
-        own = {"model": "agent", "messages": "{messages}"}
+    url = entry.url or (entry.openai or "").rstrip("/").removesuffix(_COMPLETIONS) + _COMPLETIONS
+    # A proxy for the internet knows no agent on this machine. The caller has a time limit.
+    trusts = urlsplit(url).hostname not in ("localhost", "127.0.0.1")
+    client = httpx.AsyncClient(timeout=None, trust_env=trusts)  # noqa: S113
+    held.push_async_callback(client.aclose)
 
     async def ask(message: str, messages: Sequence[Message], context: RunContext) -> AgentReply:
         about = {name: getattr(context, name) for name in _ABOUT}
-        return await posted(
-            client, url, filled(own, {**about, "message": message, "messages": messages}), entry, context
-        )
+        body = filled(_template(entry, url), {**about, "message": message, "messages": messages})
+        if entry.openai and (tools := offered(replies.case(context.case))):
+            body = {"tools": [{"type": "function", "function": tool.model_dump()} for tool in tools], **body}
+        return await _posted(client, url, body, entry, context)
 
     return lambda: ToolRounds(ask, replies)
 
 
-def client_for(url: str, held: AsyncExitStack) -> httpx.AsyncClient:
-    """Return a client without a time limit, which is the caller's, while ``held`` is open."""
-    # A proxy for the internet knows no agent on this machine.
-    trusts = urlsplit(url).hostname not in ("localhost", "127.0.0.1")
-    client = httpx.AsyncClient(timeout=None, trust_env=trusts)  # noqa: S113
-    held.push_async_callback(client.aclose)
-    return client
+def _template(entry: AgentEntry, url: str) -> Any:
+    if entry.openai:
+        return {"model": entry.model, "messages": "{messages}", **entry.body}
+    if entry.body:
+        return entry.body
+    if urlsplit(url).path.endswith(_COMPLETIONS):
+        return {"model": "agent", "messages": "{messages}"}
+    return {name: f"{{{name}}}" for name in ("message", *_ABOUT, "messages")}
 
 
-async def posted(client: httpx.AsyncClient, url: str, body: Any, entry: AgentEntry, context: RunContext) -> AgentReply:
+async def _posted(client: httpx.AsyncClient, url: str, body: Any, entry: AgentEntry, context: RunContext) -> AgentReply:
     """Post a request and read the reply. Raises :class:`AgentError`."""
     place = httpx.URL(url).copy_with(userinfo=b"", query=None)  # without secrets
     headers: dict[str, str] = {}

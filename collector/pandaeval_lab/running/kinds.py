@@ -1,10 +1,9 @@
-"""The kinds of agents, each in its module."""
+"""Makes the agent that a case file or option names."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -17,15 +16,8 @@ from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.running.agent import Agent
 from pandaeval_lab.running.http_agent import http_agent
 from pandaeval_lab.running.mock_replies import MockReplies
-from pandaeval_lab.running.openai_agent import openai_agent
 from pandaeval_lab.running.python_agent import python_agent
 
-KINDS: Mapping[str, Callable[[AgentEntry, AsyncExitStack, MockReplies], Agent]] = {
-    "python": python_agent,
-    "url": http_agent,
-    "openai": openai_agent,
-}
-"""By the key of :class:`AgentEntry` that is set."""
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -45,7 +37,8 @@ def entry_of(name: str, suite: Suite) -> AgentEntry:
 
 def start(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) -> Agent:
     """Return the agent, which lives while ``held`` is open. Raises ``UserError``."""
-    return KINDS[entry.kind](entry, held, replies)
+    make = python_agent if entry.python else http_agent
+    return make(entry, held, replies)
 
 
 def _with_variables(value: Any, place: str) -> Any:

@@ -37,7 +37,7 @@ def test_its_answer_to_every_question_is_a_verdict() -> None:
             "conversation",
         ):  # no question follows theirs, and a repair is not counted
             assert rubric.check is None or rubric.check(verdict, _GIVEN) is None
-    assert caller.counted.calls == len(rubrics)
+    assert caller.models["m"][0] == len(rubrics)
 
 
 def test_a_question_that_is_put_again_counts_once_and_answers_are_as_long_as_lately() -> None:
@@ -49,6 +49,6 @@ def test_a_question_that_is_put_again_counts_once_and_answers_are_as_long_as_lat
     for said in (asked, [*asked, {"role": "user", "content": "An answer to this question was invalid."}]):
         asyncio.run(caller.complete(ModelCall("m", said, rubric.max_tokens, response_format(rubric))))
     count = counter("m")
-    assert (caller.counted.calls, caller.counted.completion_tokens) == (1, count(short))
-    assert caller.counted.prompt_tokens >= sum(count(message["content"]) for message in asked)
-    assert caller.counted.models["m"][0] == 1
+    calls, into, out = caller.models["m"]
+    assert (calls, out) == (1, count(short))
+    assert into >= sum(count(message["content"]) for message in asked)

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import pytest
 
+from pandaeval_collector.judge.known_models import Price
 from pandaeval_collector.runs.manager import CostEstimate
-from pandaeval_lab.replay.estimates import by_detail
+from pandaeval_lab.replay.estimates import Counted, by_detail, estimate, with_some_wrong
+
+COUNTED = {
+    "none": Counted({"m": (10, 100, 0)}, 2),
+    "failing": Counted({"m": (20, 200, 0), "other": (2, 10, 0)}, 4),
+    "all": Counted({"m": (100, 900, 0)}),
+}
 
 
-def estimate(calls: int, usd: float | None) -> CostEstimate:
-    return CostEstimate(10, 10, 10, calls, cost_usd=usd, models={"m": {"calls": calls, "tokens": 100 * calls}})
+def estimated(chosen: str, prices: dict[str, Price]) -> CostEstimate:
+    counted = with_some_wrong(COUNTED)
+    return by_detail({name: estimate([(1, 0)], each, 1, prices) for name, each in counted.items()}, chosen)
 
 
-@pytest.mark.parametrize(("chosen", "calls", "usd"), [("none", 10, 1.0), ("failing", 15, 1.5), ("all", 100, 9.0)])
+@pytest.mark.parametrize(("chosen", "calls", "usd"), [("none", 10, 1.0), ("failing", 16, 1.55), ("all", 100, 9.0)])
 def test_each_setting_has_calls_and_cost(chosen: str, calls: int, usd: float) -> None:
-    made = {"none": estimate(10, 1.0), "failing": estimate(20, 2.0), "all": estimate(100, 9.0)}
-    found = by_detail(made, chosen)
-    assert (found.calls, found.cost_usd, found.models["m"]["calls"]) == (calls, usd, calls)
+    found = estimated(chosen, {"m": Price(0.01, 0.0), "other": Price(0.01, 0.0)})
+    assert (found.calls, found.cost_usd) == (calls, usd)
     figures = {name: (each["calls"], each["cost_usd"]) for name, each in found.by_detail.items()}
-    assert figures == {"none": (10, 1.0), "failing": (15, 1.5), "all": (100, 9.0)}
+    assert figures == {"none": (10, 1.0), "failing": (16, 1.55), "all": (100, 9.0)}
+
+
+def test_half_of_the_verdicts_of_each_model_are_taken_to_be_wrong() -> None:
+    found = estimated("failing", {})
+    assert (found.models["m"], found.models["other"]) == ({"calls": 15, "tokens": 150}, {"calls": 1, "tokens": 5})
+    assert found.remembered == 3
 
 
 def test_an_unknown_price_stays_unknown() -> None:
-    made = {"none": estimate(10, None), "failing": estimate(20, None), "all": estimate(100, None)}
-    assert by_detail(made, "failing").cost_usd is None
+    assert estimated("failing", {}).cost_usd is None

@@ -14,8 +14,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.runs import RunBatch
-from pandaeval_lab.replay.counting import CallCount
-from pandaeval_lab.replay.estimates import estimate, sample_of
+from pandaeval_lab.replay.estimates import Counted, estimate, sample_of
 from pandaeval_lab.replay.run_process import BatchScorer
 from support.line import RunningLine, Standing, ids_and_scores
 from support.made_traces import Composer
@@ -76,9 +75,7 @@ def test_a_part_stands_for_the_whole() -> None:
     assert taken == sample_of(chosen)
     sessions = {session for _, session in taken if session}
     assert sorted(taken) == sorted((no, s) for no, s in chosen if s in sessions or (no, s) in taken)
-    counted = CallCount()
-    for _ in taken:
-        counted.add("m", 1000, 100)
+    counted = Counted({"m": (len(taken), 1000 * len(taken), 100 * len(taken))})
     known = estimate(chosen, counted, len(taken), {"m": (1e-6, 1e-5)})
     assert (known.traces, known.calls, known.prompt_tokens) == (1000, 1000, 1_000_000)
     assert known.cost_usd == 2.0
