@@ -14,8 +14,6 @@ run has at most 0.49.
 Source: ours, measured on conversations that people and checkers judged.
 """
 
-from __future__ import annotations
-
 from pandaeval_collector.scoring.metrics.session._correctness import finding_of, of_conversation
 
 METRIC = of_conversation("correctness", "5", "Did the agent do its job?", __doc__, finding_of)

@@ -7,8 +7,6 @@ Scale: 0..1, 1 means that the plan was complete and coherent, without a needless
 Source: PandaProbe, trace metrics, *Plan Quality*.
 """
 
-from __future__ import annotations
-
 from pandaeval_collector.scoring.metrics.trace._plan import of_plan
 
 LEVELS = {"excellent": 1.0, "good": 0.75, "usable": 0.5, "weak": 0.25, "none": 0.0}

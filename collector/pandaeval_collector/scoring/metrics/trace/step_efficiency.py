@@ -8,8 +8,6 @@ Scale: 0..1, 1 means that no step was needless.
 Source: PandaProbe, trace metrics, *Step Efficiency*.
 """
 
-from __future__ import annotations
-
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
 from pandaeval_collector.scoring.metrics.trace._facts import TASK, levelled, of_trace
 from pandaeval_collector.scoring.metrics.trace._limits import efficiency_limit

@@ -9,8 +9,6 @@ Scale: 1 without a failure, else 0.
 Source: Agentest, evaluation metrics, *Agent Behavior Failure*.
 """
 
-from __future__ import annotations
-
 from pandaeval_collector.scoring.metrics.turn._rating import failures, labels_shape
 
 LABELS = (
