@@ -17,7 +17,7 @@ from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
 
 
-def print_summary(summary: Summary, finder: Finder, out: Console, judge: str | None = None) -> None:
+def print_summary(summary: Summary, finder: Finder, out: Console, judge: str | None) -> None:
     if summary.headline:
         out.print(summary.headline, style="bold")
     if summary.units:
