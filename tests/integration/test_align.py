@@ -50,3 +50,13 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["judge", "align", "labels.csv"])
     assert (done.exit_code, "name a model with --model" in done.stderr) == (2, True), done.output
+
+
+def test_labels_of_a_custom_metric_are_known_by_the_configuration(tmp_path: Path) -> None:
+    metric, config, labels = (tmp_path / name for name in ("own.yaml", "pandaeval.yaml", "labels.csv"))
+    metric.write_text("{name: depth, criteria: It goes into depth.}")
+    config.write_text(f"metrics: {{modules: ['{metric}']}}")
+    labels.write_text(f"trace_id,metric,label\n{'a' * 32},depth,pass\n")
+    named = ["--model", "openai/gpt-4o-mini", "--config", str(config)]
+    done = CliRunner().invoke(app, ["judge", "align", str(labels), *named], env={"OPENAI_API_KEY": "sk-test"})
+    assert (done.exit_code, "name files or the address" in done.stderr) == (2, True), done.output

@@ -31,6 +31,8 @@ from pandaeval_collector.store.connection import FILE_NAME, Durability, connect
 
 _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
 """The option with which people set the override of a key."""
+ConfigFile = Annotated[Path | None, config_option("Configuration file (YAML).")]
+MetricsConfigFile = Annotated[Path | None, config_option("Configuration file (YAML), for custom metrics.")]
 StoreConfig = Annotated[Path | None, config_option("Configuration file (YAML), for store.path.")]
 StoreFolder = Annotated[
     Path | None, typer.Option("--store", metavar="FOLDER", help="Data directory; default: store.path.")

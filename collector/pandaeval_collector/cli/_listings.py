@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 import typer
@@ -21,11 +20,11 @@ ID = 12
 class Listing:
     """Format of a list.
 
-    ``columns``: headings with optional cell functions. ``empty``: text without rows. ``says_why``: the last column is a
-    sentence.
+    ``columns``: keys, or headings with a key or a cell function. ``empty``: text without rows. ``says_why``: the last
+    column is a sentence.
     """
 
-    columns: Sequence[str | tuple[str, Callable[[Row], object]]]
+    columns: Sequence[str | tuple[str, str | Callable[[Row], object]]]
     empty: str = ""
     title: str | None = None
     says_why: bool = False
@@ -41,8 +40,9 @@ def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") ->
 
 
 def cells(rows: Iterable[Row], listing: Listing) -> tuple[list[str], list[list[object]]]:
-    columns = [(column, itemgetter(column)) if isinstance(column, str) else column for column in listing.columns]
-    return [name for name, _ in columns], [[of(row) for _, of in columns] for row in rows]
+    columns = [(column, column) if isinstance(column, str) else column for column in listing.columns]
+    shown = [[row[of] if isinstance(of, str) else of(row) for _, of in columns] for row in rows]
+    return [name for name, _ in columns], shown
 
 
 def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:

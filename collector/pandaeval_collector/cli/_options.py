@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 import typing
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import Any
 
 import typer
+
+from pandaeval_collector.base.filters import in_place_of
 
 
 def file_argument(help_: str) -> Any:
@@ -26,7 +29,11 @@ def output_option(help_: str, *others: str) -> Any:
     return file_option(help_, "--output", "-o", *others)
 
 
-def declared(kind: type) -> dict[str, tuple[Any, Any]]:
+def given_by(name: str, kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that replaces parameter ``name`` by an option per field of the dataclass ``kind``."""
     hints = typing.get_type_hints(kind, include_extras=True)
     empty = inspect.Parameter.empty
-    return {each.name: (hints[each.name], empty if each.default is MISSING else each.default) for each in fields(kind)}
+    options = {
+        each.name: (hints[each.name], empty if each.default is MISSING else each.default) for each in fields(kind)
+    }
+    return in_place_of(name, options, kind)

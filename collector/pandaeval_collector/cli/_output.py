@@ -39,10 +39,13 @@ def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
     return made
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Console, title: str | None = None) -> Table:
-    """Return a table for the console ``on``. Cells: rich ``Text`` or ``safe`` text. Omits empty columns."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Console, **given: Any) -> Table:
+    """Return a table for the console ``on``. Omits empty columns. Cells: rich ``Text``, or texts.
+
+    ``given``: title and caption.
+    """
     look = box.SIMPLE_HEAD if on.is_terminal else None
-    made = Table(title=title, title_justify="left", box=look, pad_edge=False, header_style="bold")
+    made = Table(title_justify="left", caption_justify="left", box=look, pad_edge=False, header_style="bold", **given)
     held = [[cell if isinstance(cell, Text) else Text(safe(str(cell))) for cell in row] for row in rows]
     kept = [at for at in range(len(columns)) if not held or any(row[at].plain not in ("", NONE) for row in held)]
     for at in kept:
@@ -54,10 +57,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Conso
 
 
 def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None, on: Console | None = None
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    title: str | None = None,
+    on: Console | None = None,
+    caption: str | None = None,
 ) -> None:
     out = console() if on is None else on
-    out.print(table(columns, rows, on=out, title=title))
+    out.print(table(columns, rows, on=out, title=title, caption=caption))
 
 
 def print_list(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -20,7 +20,7 @@ from pandaeval_collector.store.connection import FILE_NAME
 _ADDRESS = "Address of the collector; default: port 4328 of this machine."
 Url = Annotated[str, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", show_default=False, help=_ADDRESS)]
 URL = "http://127.0.0.1:4328"
-_LOOK = "Read this data directory, with or without a running collector."
+_LOOK = "Data directory to read, whether or not a collector uses it."
 LookedAt = Annotated[Path | None, typer.Option("--store", metavar="FOLDER", help=_LOOK)]
 
 
@@ -83,10 +83,14 @@ def looking(url: str = URL, store: Path | None = None) -> Iterator[ApiClient]:
         yield api
 
 
-at_collector = in_place_of("api", {"url": (Url, URL)}, over_http)
-"""Gives a command a client of a running collector, in place of its parameter ``api``."""
-at_place = in_place_of("api", {"url": (Url, URL), "store": (LookedAt, None)}, looking)
-"""Gives a command a client of a running collector or of a data directory, in place of its parameter ``api``."""
+def at_collector(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command a client of a running collector, in place of its parameter ``api``."""
+    return in_place_of("api", {"url": (Url, URL)}, over_http)(command)
+
+
+def at_place(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command a client of a running collector or of a data directory, in place of its parameter ``api``."""
+    return in_place_of("api", {"url": (Url, URL), "store": (LookedAt, None)}, looking)(command)
 
 
 def data_directory(url: str = "") -> Path:

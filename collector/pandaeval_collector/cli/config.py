@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import typer
 
 from pandaeval_collector.cli import _model_keys
-from pandaeval_collector.cli._config import resolve_config, start_problems
-from pandaeval_collector.cli._options import config_option, file_argument
+from pandaeval_collector.cli._config import ConfigFile, resolve_config, start_problems
+from pandaeval_collector.cli._options import file_argument
 from pandaeval_collector.cli._output import safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import check_machine, docs, effective, to_yaml
@@ -29,9 +29,9 @@ def check(
 ) -> None:
     """Find all problems in the configuration.
 
-    Exit code 2: a problem was found.
+    Exit code 2: the command found a problem.
 
-    Missing variables, files and packages are notes, because the collector may run on another machine.
+    Missing variables, files and packages are only notes, because the collector can run on another machine.
     """
     resolved = resolve_config(file, on_this_machine=strict)
     held = resolved.config
@@ -43,9 +43,9 @@ def check(
 
 @config.command("show")
 def show(
-    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
+    config: ConfigFile = None,
     output: Annotated[
-        Literal["yaml", "json"], typer.Option("--format", help="Output format; yaml shows the source of each value.")
+        Literal["yaml", "json"], typer.Option("--format", help="Output format. yaml shows the source of each value.")
     ] = "yaml",
 ) -> None:
     """Print the effective configuration, without secrets."""
@@ -59,7 +59,7 @@ def show(
 @config.command("schema")
 def schema(
     example: Annotated[
-        bool, typer.Option("--example", help="Print a YAML file with every key at its default.")
+        bool, typer.Option("--example", help="Print a YAML file that has every key with its default.")
     ] = False,
 ) -> None:
     """Print the JSON schema or an example of the configuration."""

@@ -8,23 +8,22 @@ import typer
 
 from pandaeval_collector.cli._config import of_store, opened_store
 from pandaeval_collector.config import Config
-from pandaeval_collector.store.clock import last_running
+from pandaeval_collector.store.clock import stored_times
 from pandaeval_collector.store.jobs import listed, retry as make_due
 
 _MOST = 1_000_000
 
-jobs = typer.Typer(help="Retry dead judge jobs.", no_args_is_help=True)
+jobs = typer.Typer(help="Retry judge jobs that failed for good.", no_args_is_help=True)
 
 
 @jobs.command("retry")
 @of_store
 def retry(settings: Config) -> None:
-    """Retry dead judge jobs with all attempts.
+    """Retry judge jobs that failed for good.
 
-    Their spans must still be in the store."""
+    Each job gets the full number of attempts again. Its spans must still be in the store."""
     with opened_store(settings) as connection:
         dead = [job.id for job in listed(connection, "dead", _MOST)]
-        now = last_running(connection)
-        if now is None:
-            now = time.time()
+        kept = stored_times(connection)
+        now = time.time() if kept is None else kept.running
         typer.echo(f"{make_due(connection, dead, now)} jobs will run again")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +21,7 @@ from pandaeval_collector.store.checking import CURES, Damage, damages
 from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
 from pandaeval_collector.store.connection import FILE_NAME
 
-_DAMAGES = Listing(("where", "row", "about", ("problem", itemgetter("what"))), "no damage found")
+_DAMAGES = Listing(("where", "row", "about", ("problem", "what")), "no damage found")
 
 store = typer.Typer(help="Check a data directory, and export its spans.", no_args_is_help=True)
 
@@ -32,7 +31,7 @@ store = typer.Typer(help="Check a data directory, and export its spans.", no_arg
 def verify(format_: given.Format = "table", *, settings: Config) -> None:
     """Check every page and row of a data directory.
 
-    The check changes nothing and works while a collector runs. Exit code 1: damage was found.
+    The check changes nothing, and you can run it while a collector runs. Exit code 1: the check found damage.
     """
     with _read(settings) as connection:
         found = list(damages(connection))
@@ -53,7 +52,8 @@ def export(
 ) -> None:
     """Export spans and log records as length-delimited OTLP.
 
-    The export works while a collector runs. Damaged traces are left out and listed, with exit code 1.
+    You can run the export while a collector runs. If traces are damaged, the export skips and lists them, and the exit
+    code is 1.
     """
     if trace.lower().strip("0123456789abcdef") or len(trace) > 32:
         raise UserError(f"--trace {trace}: a trace ID has 32 hexadecimal digits; a unique prefix is enough")

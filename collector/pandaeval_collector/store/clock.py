@@ -36,14 +36,13 @@ class StoreClock:
 
     def resume(self, connection: sqlite3.Connection) -> bool:
         """Continue the stored clock. Returns ``False`` for a new store, which uses the system clock."""
-        row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
-        if row is not None:
-            kept = orjson.loads(row[0])
+        kept = stored_times(connection)
+        if kept is not None:
             self._began = self._steady()
-            self._running = float(kept["running"])
-            passed = min(max(0.0, self._wall() - float(kept["wall"])), _CREDIT_S)
-            self._calendar = float(kept["calendar"]) + passed
-        return row is not None
+            self._running = kept.running
+            passed = min(max(0.0, self._wall() - kept.wall), _CREDIT_S)
+            self._calendar = kept.calendar + passed
+        return kept is not None
 
     def running(self) -> float:
         """The creation time plus the seconds that collectors have run."""
@@ -64,6 +63,7 @@ class StoreClock:
         return max(0.0, self._steady() - self._began)
 
 
-def last_running(connection: sqlite3.Connection) -> float | None:
+def stored_times(connection: sqlite3.Connection) -> Times | None:
+    """Return the times of the last write, or ``None`` for a new store."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
-    return None if row is None else float(orjson.loads(row[0])["running"])
+    return None if row is None else Times(**orjson.loads(row[0]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,9 +12,8 @@ from typing import Any
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._output import print_table
+from pandaeval_collector.cli._output import print_json, print_table
 from pandaeval_collector.cli._run_options import RunFormat
-from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
@@ -75,7 +73,8 @@ def tried(
     entries: Sequence[Ruling],
     propose: int,
     drill: int,
-) -> tuple[Alignment, str]:
+) -> tuple[Alignment, list[Ruling]]:
+    """Return the alignment, and its tried rulings with their fates. Raises ``UserError``."""
     written = [each.text for each in entries if each.state == "candidate" and _concerns(each, judging)]
     now = {run.unit: said for run, said in runs.items()}
     try:
@@ -88,10 +87,8 @@ def tried(
         )
     except ValueError as error:
         raise UserError(f"{judging.metric}: {error}") from error
-    proven = found.proven
-    if proven is None:
-        return found, ""
-    return found, _drill_guard(judging, proven.text, drill) if drill else ""
+    drilled = _drill_guard(judging, found.proven.text, drill) if drill and found.proven else ""
+    return found, [_entry(each, judging, drilled) for each in found.tried]
 
 
 def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUnit]], most: int) -> list[str]:
@@ -125,13 +122,13 @@ def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
     return f"it detects {after} of the faults of the drill, {before} without it" if after < before else ""
 
 
-def write(path: Path, entries: Sequence[Ruling], judging: FileJudging, found: Alignment, drilled: str) -> None:
-    by_text = {each.text: each for each in found.tried}
+def write(path: Path, entries: Sequence[Ruling], judging: FileJudging, fates: Sequence[Ruling]) -> None:
+    tried = {each.text for each in fates}
     told = {each.text for each in entries if _concerns(each, judging)}
-    kept = [each for each in entries if each.text not in by_text or each.state != "candidate"]
-    fates = [_entry(each, judging, drilled) for each in found.tried if each.source == "people" or each.text not in told]
-    fates.sort(key=lambda entry: entry.state == "adopted")  # the one that was adopted last stands last
-    write_rulings([*kept, *fates], path)
+    kept = [each for each in entries if each.text not in tried or each.state != "candidate"]
+    new = [each for each in fates if each.author == "people" or each.text not in told]
+    new.sort(key=lambda entry: entry.state == "adopted")  # the ruling that was adopted last comes last
+    write_rulings([*kept, *new], path)
 
 
 def _concerns(entry: Ruling, judging: FileJudging) -> bool:
@@ -162,13 +159,13 @@ def _figures(change: VerdictChange) -> dict[str, float]:
     return {name: round(float(value), 4) for name, value in found.items() if value is not None}
 
 
-def print_alignment(found: Alignment, drilled: str, judging: FileJudging, path: Path, format_: RunFormat) -> None:
-    entries = [_entry(each, judging, drilled) for each in found.tried]
+def print_alignment(
+    found: Alignment, entries: Sequence[Ruling], judging: FileJudging, path: Path, format_: RunFormat
+) -> None:
     if format_ == "json":
         told = {"metric": judging.metric, "agent": judging.agent, "labelled": found.runs, "cost_usd": judging.spent}
         tried = [each.model_dump(mode="json") for each in entries]
-        write_json(json.dumps({**told, "seen": found.seen, "errors": found.errors, "tried": tried}).encode())
-        return
+        return print_json([{**told, "seen": found.seen, "errors": found.errors, "tried": tried}])
     rows = [
         (each.text, entry.author, _told(each.seen), _told(each.held_out), entry.state, entry.why)
         for each, entry in zip(found.tried, entries, strict=True)

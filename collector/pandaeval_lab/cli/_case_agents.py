@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._output import console, table
+from pandaeval_collector.cli._output import print_table
 from pandaeval_collector.show.view.compared import change_text
 from pandaeval_collector.show.view.texts import NONE, number
 from pandaeval_lab.cli._case_results import by_case
@@ -49,13 +49,12 @@ def compare_agents(results: Mapping[str, Sequence[Document]], folder: Path) -> N
     columns = ["metric", "case", first]
     for name in others:
         columns += [name, "difference (95 %)", "p"]
-    out = console()
-    made = table(columns, map(_cells, shown[:_ROWS]), on=out, title=f"Agents, compared with {first}")
     caption = "passed trials (mean score); cases without a difference are left out"
     if len(shown) > _ROWS:
         caption += f"; … and {len(shown) - _ROWS} more rows"
-    made.caption, made.caption_justify = f"{caption}; {path} has all", "left"
-    out.print(made)
+    print_table(
+        columns, map(_cells, shown[:_ROWS]), f"Agents, compared with {first}", None, f"{caption}; {path} has all"
+    )
 
 
 def compared(key: str, results: Mapping[str, Sequence[Document]]) -> Iterator[dict[str, Any]]:

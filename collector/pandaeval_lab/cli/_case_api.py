@@ -110,7 +110,7 @@ def run_cases(cases: Cases, agent: Any = None, output: str | Path | None = None,
         if not run.is_whole:
             raise KeyboardInterrupt
         try:
-            run.grade()
+            run.evaluation.exit_code()
         except typer.Exit as error:
             raise UserError("the traces of the run cannot be read") from error
     return _results(run, None if output is None else folder)

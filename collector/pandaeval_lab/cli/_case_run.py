@@ -17,9 +17,9 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.section import parse_duration
-from pandaeval_collector.cli._options import config_option, declared, file_option
+from pandaeval_collector.cli._config import ConfigFile
+from pandaeval_collector.cli._options import file_option, given_by
 from pandaeval_collector.cli._output import console, many, notice, progress
 from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import case_files, read_suites
@@ -30,7 +30,7 @@ from pandaeval_lab.cli._case_gates import CaseGates
 from pandaeval_lab.cli._case_results import CollectedResults, Transcripts
 from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.cli._formats import HtmlReport, JUnit, SavedResults
-from pandaeval_lab.cli._judges import judge_of, settings_of
+from pandaeval_lab.cli._judges import JudgeModel, judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._reachable import unreachable
 from pandaeval_lab.cli._watch import watch
@@ -55,7 +55,6 @@ _WATCH = "Run again when a file below the working directory changes."
 _NO_FAIL = "Report failing cases and scenarios, but do not fail for them."
 _TEMPERATURE = 0.7
 """Of the simulated user, unless judge.parameters sets another."""
-_INTERRUPTED = 130
 _ENDPOINT = "PANDAEVAL_ENDPOINT"
 _OBJECT = "the given object"
 """Name of an agent that is a Python object."""
@@ -75,9 +74,9 @@ class CaseRunOptions:
     only: Annotated[
         list[str] | None, typer.Option(metavar="CASE", help="Run only these cases; * matches any text.")
     ] = None
-    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None
+    config: ConfigFile = None
     metrics: Annotated[str | None, typer.Option(help="Metrics to run, comma-separated; default: all.")] = None
-    model: Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")] = None
+    model: JudgeModel = None
     baseline: Annotated[Path | None, file_option(_BASELINE)] = None
     no_fail: Annotated[bool, typer.Option("--no-fail", help=_NO_FAIL)] = False
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help=_VERBOSE)] = False
@@ -93,7 +92,7 @@ class CaseRunOptions:
             raise UserError(f"--{option.replace('_', '-')} {text}: {error}") from None
 
 
-@in_place_of("options", declared(CaseRunOptions), CaseRunOptions)
+@given_by("options", CaseRunOptions)
 def run(options: CaseRunOptions) -> None:
     """Run the agent under test on every case, and grade it.
 
@@ -124,9 +123,9 @@ def run(options: CaseRunOptions) -> None:
         if several:
             typer.echo(f"\nagent {name}")
         if each.attempt():
-            code = max(code, each.grade())
+            code = max(code, each.evaluation.exit_code())
         if not each.is_whole:
-            raise typer.Exit(_INTERRUPTED)
+            raise KeyboardInterrupt
     if several:
         compare_agents({name: each.results.documents for name, each in runs.items()}, options.output)
     if code:
@@ -165,7 +164,7 @@ class CaseRun:
         graded = {each: getattr(options, each) for each in ("config", "metrics", "model", "baseline")}
         graded |= {"cases": Path(options.files[0]), "output": summary}
         saved = SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html"), JUnit(folder / "cases.xml")
-        self._evaluation = Evaluation(
+        self.evaluation = Evaluation(
             EvaluateOptions([str(folder / "traces.pb")], **graded),
             suite,
             outputs=(*saved, self.transcripts, self.results),
@@ -192,10 +191,6 @@ class CaseRun:
         _tell("the agent failed in", [(each, each.error) for each in ended if each.error])
         _tell("the simulated user broke (no score; spoilt.pb)", [(each, each.spoilt) for each in ended if each.spoilt])
         return bool(ended)
-
-    def grade(self) -> int:
-        """Grade the attempts, and return the exit code."""
-        return self._evaluation.exit_code()
 
 
 def _tell(what: str, attempts: Sequence[tuple[Attempted, str]]) -> None:
@@ -282,10 +277,12 @@ def chosen(suite: Suite, options: CaseRunOptions) -> Suite:
     wanted = _only([case.id for case in suite.cases], options)
     cases = tuple(case for case in suite.cases if case.id in wanted)
     for case in cases:
-        if case.scenario and options.simulate is None:
-            raise _mute(options, case, "name a model for its user with --simulate")
-        if not case.scenario and not messages_of(case):
-            raise _mute(options, case, "give it inputs.task or interactions")
+        if case.scenario:
+            can_talk, cure = options.simulate is not None, "name a model for its user with --simulate"
+        else:
+            can_talk, cure = bool(messages_of(case)), "give it inputs.task or interactions"
+        if not can_talk:
+            raise UserError(f"{' '.join(options.files)}: case {case.id} has no user messages: {cure}")
     return suite.model_copy(update={"cases": cases})
 
 
@@ -308,7 +305,3 @@ def _agent(given: str | None, suite: Suite, case: Case) -> str:
     if name is None:
         raise UserError("no agent is named: use --agent, as in --agent app:answer, or write agents in the case file")
     return name
-
-
-def _mute(options: CaseRunOptions, case: Case, cure: str) -> UserError:
-    return UserError(f"{' '.join(options.files)}: case {case.id} has no user messages: {cure}")

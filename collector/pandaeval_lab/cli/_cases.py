@@ -12,7 +12,7 @@ from rich.console import Console
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.untrusted.printable import excerpt
-from pandaeval_collector.cli._output import notice, table
+from pandaeval_collector.cli._output import notice, print_table
 from pandaeval_collector.config import closest
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
@@ -86,17 +86,14 @@ class CaseStage(Stage):
         if not cases:
             return
         rows = self._report.brief(_MAX_ROWS)
-        made = table(_COLUMNS, map(_row, rows), on=out, title="Cases, broken ones first")
         notes = []
         if cases > _MAX_ROWS:
             notes.append(f"… and {cases - _MAX_ROWS} more (--format junit has all)")
         if any(_NOTHING in row["layers"] for row in rows):
             notes.append(_EMPTY)
-        if notes:
-            made.caption, made.caption_justify = "\n".join(notes), "left"
-        out.print(made)
+        print_table(_COLUMNS, map(_row, rows), "Cases, broken ones first", out, "\n".join(notes))
         totals = [_row(kind)[:-1] for kind in self._report.by_kind()]
-        out.print(table(_COLUMNS[:-1], totals, on=out, title="Cases by kind"))
+        print_table(_COLUMNS[:-1], totals, "Cases by kind", out)
 
     def finish(self, outcome: EvaluationOutcome) -> None:
         for text in (*self._mock_notices(), *doubts(self._suite), *self._matching_notices()):

@@ -5,7 +5,7 @@ Missing content (``no_content``) and results that were not sampled count in no s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -38,30 +38,12 @@ class GateOutcome:
     examples: tuple[str, ...] = ()
 
 
-def gates(
-    thresholds: Mapping[str, float],
-    max_unscored: float,
-    tallies: Mapping[str, OutcomeCounts],
-    means: Mapping[str, float],
-    silent: Callable[[str], tuple[bool, str]] = lambda key: (True, "applies to nothing in the input"),
-    examples: Callable[[str], Iterable[str]] = lambda key: (),
-) -> list[GateOutcome]:
-    """Return the outcome of each of the ``thresholds``, by metric key in the metric's own scale.
+def outcome_of(threshold: float, max_unscored: float, tally: OutcomeCounts, mean: float) -> tuple[bool, str]:
+    """Return whether a metric passes its threshold, in its own scale, and why.
 
-    A gate fails below the threshold, without any score (unless all are assumed), or above ``max_unscored`` (0..1).
-    ``silent(key)``: whether a metric without results passes, and why. Unclear and disputed verdicts fail no gate.
+    It fails below the threshold, without any score (unless all are assumed), or above ``max_unscored`` (0..1). Unclear
+    and disputed verdicts fail no threshold.
     """
-    found = []
-    for key, threshold in thresholds.items():
-        tally = tallies.get(key)
-        passed, text = silent(key) if tally is None else _held(threshold, max_unscored, tally, means.get(key, 0.0))
-        lead = f"{key} (threshold {threshold:g})"
-        shown = () if passed else tuple(examples(key))
-        found.append(GateOutcome(key, passed, f"{lead}: {text}" if text else "", shown))
-    return found
-
-
-def _held(threshold: float, max_unscored: float, tally: OutcomeCounts, mean: float) -> tuple[bool, str]:
     scored, whys = tally.scored, tally.unscored
     # What should have a score goes before what is not expected to.
     worst = max(whys, key=lambda why: (why not in _NOT_EXPECTED, whys[why]), default="")
@@ -106,14 +88,17 @@ def with_groups(failed: Iterable[Result], groups: Sequence[RootCause]) -> Iterat
 
 
 def checked(config: Config, summary: Summary) -> list[GateOutcome]:
-    found = gates(
-        scoring(config).thresholds,
-        config.gates.max_unscored,
-        summary.tallies,
-        summary.values(),
-        lambda key: _silent(config, summary, key),
-        lambda key: (f"{each.value:g} in {each.where}: {cut(each.reason, _REASON)}" for each in summary.worst(key)),
-    )
+    """Return the outcome of each threshold, and of the severity of failures."""
+    found, means = [], summary.values()
+    for key, threshold in scoring(config).thresholds.items():
+        tally = summary.tallies.get(key)
+        if tally is None:
+            passed, text = _silent(config, summary, key)
+        else:
+            passed, text = outcome_of(threshold, config.gates.max_unscored, tally, means.get(key, 0.0))
+        worst = () if passed else summary.worst(key)
+        examples = tuple(f"{each.value:g} in {each.where}: {cut(each.reason, _REASON)}" for each in worst)
+        found.append(GateOutcome(key, passed, f"{key} (threshold {threshold:g}): {text}" if text else "", examples))
     return [*found, severity_gate(summary.groups, config.gates.fail_on_error_severity)]
 
 

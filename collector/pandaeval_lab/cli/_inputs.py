@@ -13,8 +13,8 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.filters import in_place_of
-from pandaeval_collector.cli._options import declared
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.cli._options import given_by
 from pandaeval_collector.cli._output import console, notice, safe
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.store.connection import FILE_NAME
@@ -22,6 +22,8 @@ from pandaeval_collector.store.finding import Finder, every
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.replay.files import BadLine, Input, Request, UnusableInputError
 from pandaeval_lab.replay.sources import TraceSource
+from pandaeval_lab.replay.trace_files import Read
+from pandaeval_otel.base.component_errors import raised_text
 
 _EXPECTED = (
     "Expected OTLP/JSON lines (one export request per line), length-delimited OTLP protobuf, or a response of Jaeger "
@@ -29,7 +31,7 @@ _EXPECTED = (
 )
 READ_LIMIT_S = 120.0
 """Time limit of reading one page: only the caller waits for it."""
-_FILES = "Trace files, - for standard input, or jaeger:// and tempo:// addresses."
+FILES = "Trace files, - for standard input, or jaeger:// and tempo:// addresses."
 _STORE = "Read runs and labels from this data directory of a collector."
 
 
@@ -111,9 +113,21 @@ def _opened(name: str) -> Input | TraceSource:
     return TraceSource(name) if "://" in name else Input(name)
 
 
+def print_problems(read: Read, telemetry: Telemetry | None = None) -> None:
+    """Print the unreadable parts of the input, and which components raised errors."""
+    problems = [*read.problems]
+    if read.bad > len(problems):
+        problems.append(f"… and {read.bad - len(problems)} more")
+    if telemetry and (raised := telemetry.component_errors()):
+        problems.append(f"components raised errors, so their results are missing: {raised_text(raised)}")
+    out = console(stderr=True)
+    for problem in problems:
+        out.print(f"warning: {safe(problem)}", style="yellow")
+
+
 @dataclass(frozen=True, slots=True)
 class RunSource:
-    files: Annotated[list[str] | None, typer.Argument(help=_FILES)] = None
+    files: Annotated[list[str] | None, typer.Argument(help=FILES)] = None
     store: Annotated[Path | None, typer.Option(metavar="FOLDER", help=_STORE)] = None
 
     def requests(self) -> Iterator[Request | BadLine]:
@@ -123,7 +137,7 @@ class RunSource:
         yield from requests(self.files or ()) if self.store is None else _stored(self.store)
 
 
-run_source = in_place_of("source", declared(RunSource), RunSource)
+run_source = given_by("source", RunSource)
 """Gives a command the options that say which runs it is about, in place of its parameter ``source``."""
 
 

@@ -8,6 +8,9 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import Config, secret
@@ -16,6 +19,8 @@ from pandaeval_collector.runs.settings import judge as judge_settings
 from pandaeval_collector.store import Store
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.replay.judge import OwnJudge, hasty
+
+JudgeModel = Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")]
 
 
 def settings_of(path: Path | None, model: str | None, more: Mapping[str, object] | None = None) -> Config:
@@ -28,9 +33,14 @@ def settings_of(path: Path | None, model: str | None, more: Mapping[str, object]
     given = config_with_trials(path, {**own, **(more or {})})
     if given.judge.model is None:
         raise UserError("name a model with --model, or set judge.model")
-    check_installed(given.judge.api_base)
-    secret(given.judge.api_key_env, os.environ)
+    check_judge(given)
     return given
+
+
+def check_judge(config: Config) -> None:
+    """Raise ``UserError`` if a package or the key of the judge is missing."""
+    check_installed(config.judge.api_base)
+    secret(config.judge.api_key_env, os.environ)
 
 
 @asynccontextmanager

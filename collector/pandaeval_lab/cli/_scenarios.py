@@ -10,7 +10,7 @@ from rich.console import Console
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Why
-from pandaeval_collector.cli._output import table
+from pandaeval_collector.cli._output import print_table
 from pandaeval_collector.config import Config
 from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.texts import number
@@ -79,4 +79,4 @@ class Scenarios(Stage):
         ]
         if rows:
             columns = ("scenario", "metric", "mean", "threshold", "scored", "unscored", "why unscored")
-            out.print(table(columns, rows, on=out, title="Scenarios"))
+            print_table(columns, rows, "Scenarios", out)

@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from pandaeval_collector.cli._output import safe, table
+from pandaeval_collector.cli._output import print_table
 from pandaeval_collector.show.view.texts import NONE, number
 from pandaeval_collector.show.view.unscored import unasked
 from pandaeval_collector.store.finding import Finder
@@ -19,21 +17,21 @@ from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
 
 
-def print_summary(summary: Summary, finder: Finder, out: Console, judge: str | None = None) -> None:
+def print_summary(summary: Summary, finder: Finder, out: Console, judge: str | None) -> None:
     if summary.headline:
-        out.print(Text(summary.headline, style="bold"))
+        out.print(summary.headline, style="bold")
     if summary.units:
         print_sessions(finder, summary.units, out)
-    out.print(_metric_table(summary, out))
+    _print_metrics(summary, out)
     print_costs(finder, out)
     if summary.judge_tokens:
         cost = priced(summary.judge_usd, summary.judge_unpriced)
         out.print(f"Judge: {summary.judge_tokens:,} tokens, {cost}")
     if told := as_text(summary.groups):
-        out.print(Text("\n".join(safe(line) if line.strip() else "" for line in told.splitlines())))
+        out.print(told)
     missing = unasked(summary.tallies, summary.agents_traces, judge)
     if missing:
-        out.print(Text(missing))
+        out.print(missing)
 
 
 def as_text(groups: Iterable[RootCause]) -> str:
@@ -47,10 +45,10 @@ def print_things(verdicts: Sequence[Mapping[str, Any]], out: Console) -> None:
         worst = max(wrong, key=lambda each: len(each["metadata"]["things"]))
         columns = (f"requests in {worst['session_id']}", "outcome", "evidence")
         rows = [(each["thing"], each["became"], each["shown_by"] or NONE) for each in worst["metadata"]["things"]]
-        out.print(table(columns, rows, on=out))
+        print_table(columns, rows, on=out)
 
 
-def _metric_table(summary: Summary, out: Console) -> Table:
+def _print_metrics(summary: Summary, out: Console) -> None:
     columns: tuple[str, ...] = ("metric", "scored", "mean", "assumed", "unscored", "reason unscored")
     if has_open := any(tally.open for tally in summary.tallies.values()):
         columns = (*columns, "passed")
@@ -60,4 +58,4 @@ def _metric_table(summary: Summary, out: Console) -> Table:
         + ((tally.decided if tally.open else "",) if has_open else ())
         for key, tally in sorted(summary.tallies.items())
     ]
-    return table(columns, rows, on=out, title="Metrics")
+    print_table(columns, rows, "Metrics", out)

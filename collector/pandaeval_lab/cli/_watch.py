@@ -15,21 +15,17 @@ _SUFFIXES = (".py", ".yaml", ".yml", ".toml")
 _SKIPPED = ("__pycache__", "node_modules", "venv")
 _POLL_S = 0.5
 _PROGRAM = "from pandaeval_collector.cli import main; main()"
-_INTERRUPTED = 130
 
 
 def watch(files: Sequence[str], output: Path) -> None:
-    """Run this command in a new process, and again after each change. Ends by an interrupt (``typer.Exit``)."""
+    """Run this command in a new process, and again after each change. Ends by an interrupt."""
     arguments = [each for each in sys.argv[1:] if each != "--watch"]
     program = [sys.executable, "-c", _PROGRAM, *arguments]
-    try:
-        while True:
-            before = snapshot(Path.cwd(), files, output)
-            run_again(program)
-            typer.echo("waiting for a change of a Python, YAML or TOML file; Ctrl-C ends", err=True)
-            await_change(lambda: snapshot(Path.cwd(), files, output), before)
-    except KeyboardInterrupt:
-        raise typer.Exit(_INTERRUPTED) from None
+    while True:
+        before = snapshot(Path.cwd(), files, output)
+        run_again(program)
+        typer.echo("waiting for a change of a Python, YAML or TOML file; Ctrl-C ends", err=True)
+        await_change(lambda: snapshot(Path.cwd(), files, output), before)
 
 
 def run_again(program: Sequence[str]) -> None:

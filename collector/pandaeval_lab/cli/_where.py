@@ -34,10 +34,6 @@ class Where:
     wanted: Mapping[str, frozenset[str]] = field(default_factory=dict)
     times: tuple[tuple[int, int], ...] = ()
 
-    def __call__(self, run: ScoredTrace) -> bool:
-        """Return whether the run fits; runs without spans do."""
-        return run.trace is None or self.fits(names_in(run, run.trace), run.trace.start_ns)
-
     def fits(self, names: Mapping[str, Collection[str | None]], start_ns: int) -> bool:
         named = all(not values.isdisjoint(names[key]) for key, values in self.wanted.items())
         return named and (not self.times or any(first <= start_ns < end for first, end in self.times))
@@ -73,11 +69,13 @@ class TraceFilter(Stage):
         self._known: dict[str, set[str]] = {key: set() for key in _NAMES if key != "status"}
 
     def keep(self, run: ScoredTrace) -> bool:
-        names = {} if run.trace is None else names_in(run, run.trace)
-        for key, known in self._known.items():
-            if len(known) < _MOST_NAMES:
-                known.update(filter(None, names.get(key, ())))
-        fits = self.where(run)
+        fits = True
+        if run.trace is not None:
+            names = names_in(run, run.trace)
+            for key, known in self._known.items():
+                if len(known) < _MOST_NAMES:
+                    known.update(filter(None, names[key]))
+            fits = self.where.fits(names, run.trace.start_ns)
         self.chosen, self.left_out = self.chosen + fits, self.left_out + (not fits)
         return fits
 

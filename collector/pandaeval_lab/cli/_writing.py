@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
+
+import orjson
 
 from pandaeval_collector.cli._output import binary_file
 from pandaeval_collector.cli._terminal import write_json
@@ -15,8 +17,8 @@ from pandaeval_collector.cli._terminal import write_json
 
 @contextmanager
 def output_file(path: Path | None) -> Iterator[TextIO]:
-    """Open a file, or standard output without ``path``. Raises ``UserError``."""
-    if path is None:
+    """Open a file, or standard output for ``-`` or without ``path``. Raises ``UserError``."""
+    if path is None or str(path) == "-":
         yield sys.stdout
         return
     with binary_file(path) as file, TextIOWrapper(file, encoding="utf-8") as text:
@@ -29,3 +31,8 @@ def write_json_line(target: TextIO, line: bytes) -> None:
         write_json(line)
     else:
         target.write(line.decode() + "\n")
+
+
+def write_json_lines(objects: Iterable[object], target: TextIO) -> None:
+    for each in objects:
+        write_json_line(target, orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY))

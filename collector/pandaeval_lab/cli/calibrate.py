@@ -9,8 +9,8 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import opened_folder
-from pandaeval_collector.cli._options import config_option, file_argument, file_option
+from pandaeval_collector.cli._config import MetricsConfigFile, opened_folder
+from pandaeval_collector.cli._options import file_argument, file_option
 from pandaeval_lab.cli._names import config_with_trials, names_of
 from pandaeval_lab.labels.calibration import calibrate as compare, from_lines, from_store, report
 from pandaeval_lab.labels.files import read_labels
@@ -25,7 +25,7 @@ def calibrate(
         Path | None, typer.Option(metavar="FOLDER", help="Read the scores from this data directory.")
     ] = None,
     format_: given.Format = "table",
-    config: Annotated[Path | None, config_option("Configuration file (YAML), for custom metrics.")] = None,
+    config: MetricsConfigFile = None,
 ) -> None:
     """Compare the judge's scores with human labels."""
     if (results is None) == (store is None):

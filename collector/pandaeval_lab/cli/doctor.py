@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import orjson
@@ -21,14 +21,14 @@ import typer
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._config import StoreFolder, given, opened_folder, resolve_config
-from pandaeval_collector.cli._options import config_option
+from pandaeval_collector.cli._config import ConfigFile, StoreFolder, given, opened_folder, resolve_config
 from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.format_pauses import cause
 from pandaeval_collector.show.report.detail import stored_trace
 from pandaeval_collector.store import StoreFullError, StoreVersionError
 from pandaeval_collector.store.chunks import StoredTrace, stored_traces
+from pandaeval_collector.store.clock import stored_times
 from pandaeval_collector.store.connection import FILE_NAME, used_bytes
 from pandaeval_collector.store.reader import PAUSED
 from pandaeval_otel.model import Trace
@@ -57,9 +57,7 @@ class Diagnosis:
     cure: str = ""
 
 
-def doctor(
-    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None, store: StoreFolder = None
-) -> None:
+def doctor(config: ConfigFile = None, store: StoreFolder = None) -> None:
     """Check configuration, store, clock, collector and sinks.
 
     Each problem is listed with a fix. Exit code 1: a problem was found. The command changes nothing and calls no model.
@@ -127,9 +125,8 @@ def _store(folder: Path, most: int, is_named: bool) -> Iterator[Diagnosis]:
 
 
 def _inside(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
-    row = connection.execute("SELECT value FROM meta WHERE key = 'clock'").fetchone()
-    ahead = float(orjson.loads(row[0])["wall"]) - time.time() if row else 0.0
-    if ahead > _BACK_S:
+    kept = stored_times(connection)
+    if kept and (ahead := kept.wall - time.time()) > _BACK_S:
         cure = "set it (NTP); docs/operate/guarantees.md#clocks"
         yield Diagnosis("wrong", f"clock: {ahead:.0f} s behind the last write to the store", cure)
     dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]

@@ -14,20 +14,18 @@ from rich.console import Console
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.user_files import read_given
-from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._options import config_option, file_option, output_option
-from pandaeval_collector.cli._output import console, many, progress, table
+from pandaeval_collector.cli._config import ConfigFile, resolve_config
+from pandaeval_collector.cli._options import file_option, output_option
+from pandaeval_collector.cli._output import console, many, print_table, progress
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.show.view.texts import NONE, dollars, interval, number
-from pandaeval_lab.cli._inputs import RunSource, run_source
-from pandaeval_lab.cli._judges import settings_of
-from pandaeval_lab.cli._problems import print_problems
-from pandaeval_lab.cli._writing import output_file
-from pandaeval_lab.cli.passk import write_lines
+from pandaeval_lab.cli._inputs import RunSource, print_problems, run_source
+from pandaeval_lab.cli._judges import JudgeModel, settings_of
+from pandaeval_lab.cli._writing import output_file, write_json_lines
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults as all_faults
 from pandaeval_lab.drill.judged import chosen_copies, judged_copies
@@ -49,14 +47,14 @@ def drill(
             help="Also send some copies and their originals to the judge.",
         ),
     ] = False,
-    model: Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")] = None,
+    model: JudgeModel = None,
     judged: Annotated[int, typer.Option(min=1, help="Number of copies to send to the judge.")] = 20,
     budget: Annotated[float, typer.Option(min=0.0, help="Maximum cost of the judge, in US dollars.")] = 1.0,
     baseline: Annotated[
         Path | None,
         file_option("JSON of an earlier drill; exit with 1 on a significant drop."),
     ] = None,
-    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
+    config: ConfigFile = None,
     format_: Annotated[
         RunFormat,
         typer.Option("--format", help="Output format; json serves as a later --baseline."),
@@ -86,10 +84,10 @@ def drill(
         tally = run.run(on_done)
         if judge:
             tally.judge = asked(run, settings, scorer, judged, budget)
-        print_problems(console(stderr=True), files.read.problems, files.read.bad)
+        print_problems(files.read)
         worse = [] if before is None else drops(before, tally)
         if format_ == "json":
-            write_lines([tally.to_dict()], target)
+            write_json_lines([tally.to_dict()], target)
         else:
             print_drill(tally.to_dict(), console(file=target))
     for drop in worse:
@@ -133,12 +131,12 @@ def print_drill(figures: Mapping[str, Any], on: Console) -> None:
 def _print_tables(figures: Mapping[str, Any], on: Console) -> None:
     faults = {name: fault for name, fault in figures["faults"].items() if fault["n"]}
     columns = ("fault", "family", "n", "failed", "95 %", "undecided", "step", "by")
-    on.print(table(columns, _fault_rows(faults), on=on))
+    print_table(columns, _fault_rows(faults), on=on)
     flagged = [(name, each["n"], _percent(each), _interval(each)) for name, each in figures["untouched"].items()]
-    on.print(table(("untouched runs", "n", "failed", "95 %"), flagged, on=on))
+    print_table(("untouched runs", "n", "failed", "95 %"), flagged, on=on)
     missing = [(name, _why(fault)) for name, fault in figures["faults"].items() if not fault["n"]]
     if missing:
-        on.print(table(("not applicable", "why"), missing, on=on))
+        print_table(("not applicable", "why"), missing, on=on)
 
 
 def _why(each: Mapping[str, Any]) -> str:

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.filters import in_place_of
-from pandaeval_collector.base.result import Result, now
-from pandaeval_collector.base.runtime.version import installed_version
+from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.cli._options import config_option, declared, file_option, output_option
+from pandaeval_collector.cli._config import ConfigFile
+from pandaeval_collector.cli._options import file_option, given_by, output_option
 from pandaeval_collector.cli._output import console, notice, progress, safe
-from pandaeval_collector.config import Config, secret
+from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.runs.front import close_rules
@@ -36,9 +35,8 @@ from pandaeval_lab.cli._cases import CaseStage, case_table
 from pandaeval_lab.cli._ci import add_summary, error_annotation
 from pandaeval_lab.cli._formats import FORMATS, ResultFormat, default_file
 from pandaeval_lab.cli._gates import GateOutcome, checked, unanswered
-from pandaeval_lab.cli._inputs import Inputs
+from pandaeval_lab.cli._inputs import FILES, Inputs, print_problems
 from pandaeval_lab.cli._names import check_asked, config_with_trials
-from pandaeval_lab.cli._problems import print_component_errors, print_problems
 from pandaeval_lab.cli._scenarios import Scenarios
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_lab.cli._summary import Summary
@@ -56,11 +54,8 @@ _SHOWN_GROUPS = 100
 
 @dataclass(frozen=True, slots=True)
 class EvaluateOptions:
-    files: Annotated[
-        list[str],
-        typer.Argument(help="Trace files, - for standard input, or jaeger:// and tempo:// addresses."),
-    ]
-    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None
+    files: Annotated[list[str], typer.Argument(help=FILES)]
+    config: ConfigFile = None
     metrics: Annotated[
         str | None,
         typer.Option(help="Metrics to run, comma-separated; default: all."),
@@ -97,7 +92,7 @@ class EvaluateOptions:
         return names
 
 
-@in_place_of("options", declared(EvaluateOptions), EvaluateOptions)
+@given_by("options", EvaluateOptions)
 def evaluate(options: EvaluateOptions) -> None:
     """Score stored traces as a running collector does.
 
@@ -172,8 +167,7 @@ class Evaluation:
                 for stage in self._stages:
                     stage.take(result, document)
             self._summary.groups = self._groups(judge)
-            print_problems(console(stderr=True), files.read.problems, files.read.bad)
-            print_component_errors(console(stderr=True), self._telemetry.component_errors())
+            print_problems(files.read, self._telemetry)
             outcome = self._outcome(files)
             for stage in self._stages:
                 stage.finish(outcome)
@@ -230,8 +224,6 @@ class Evaluation:
         names = [PurePath(source).name.encode("utf-8", "replace").decode() for source in self._options.files]
         about = ReportOrigin(
             sources=["standard input" if name == "-" else name for name in names],
-            made_at=now().isoformat(timespec="seconds"),
-            version=installed_version(),
             judge=self._config.judge.model,
             requests=files.read.requests,
             items=files.read.items,
@@ -292,8 +284,7 @@ def config_of(options: EvaluateOptions, attributes: Sequence[str] = (), has_case
     config = config_with_trials(options.config, given)
     check_asked(config, options.names or (), options.cases is not None)
     if config.judge.model is not None:
-        from pandaeval_collector.jobs.setup import check_installed  # no other run needs that room
+        from pandaeval_lab.cli._judges import check_judge  # imports what calls models
 
-        check_installed(config.judge.api_base)
-        secret(config.judge.api_key_env, os.environ)
+        check_judge(config)
     return config

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -42,22 +42,18 @@ def export(
     if format_ in ("otlp", "case") and of not in ("traces", "sessions"):
         raise UserError(f"--format {format_} exports runs: use --of traces or --of sessions")
     asked = api_filters(where)
-    write: dict[str, Callable[[ApiClient], Iterable[bytes]]] = {
-        "otlp": lambda api: _spans(api, of, asked),
-        "case": lambda api: _cases(api, of, asked, config),
-    }
     with binary_file(output) as file:
-        pieces = write[format_](api) if format_ in write else WRITERS[format_](of, _rows(api, of, asked))
-        for piece in pieces:
-            file.write(piece)
+        if format_ == "otlp":
+            file.writelines(_spans(api, of, asked))
+        elif format_ == "case":
+            file.writelines(_cases(api, of, asked, config))
+        else:
+            file.writelines(WRITERS[format_](of, _rows(api, of, asked)))
 
 
 def _rows(api: ApiClient, of: Subject, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if of == "incidents":
-        return api.pages("/incidents", rows="incidents", **asked, limit=200)
-    order = {"order": "newest"} if of == "traces" else {}
-    query: dict[str, Any] = {**asked, **order, "limit": 200}
-    return api.pages(f"/{of}", **query)
+    order = "newest" if of == "traces" else None
+    return api.pages(f"/{of}", rows="incidents" if of == "incidents" else "items", order=order, limit=200, **asked)
 
 
 def _runs(api: ApiClient, of: Subject, asked: dict[str, Any]) -> Iterator[list[str]]:

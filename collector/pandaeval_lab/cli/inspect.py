@@ -17,8 +17,7 @@ from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.show.report.detail import describe, in_order
-from pandaeval_lab.cli._inputs import Inputs
-from pandaeval_lab.cli._problems import print_component_errors, print_problems
+from pandaeval_lab.cli._inputs import Inputs, print_problems
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Captured, OtherResult, Span, Trace
 
@@ -47,8 +46,7 @@ def inspect(
         if format_ == "tree":
             for session, told in others.items():
                 out.print(Text(f"session {safe(session)}  other evaluators: {'; '.join(told)}"))
-        print_problems(console(stderr=True), run.read.problems, run.read.bad)
-        print_component_errors(console(stderr=True), telemetry.component_errors())
+        print_problems(run.read, telemetry)
     sys.stdout.flush()
     if not shown:
         typer.echo("No spans in this input.", err=True)

@@ -23,22 +23,21 @@ from pandaeval_collector.runs.rulings_file import read_rulings, rulings_path
 from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cli._align import prepared, print_alignment, tried, write
 from pandaeval_lab.cli._inputs import RunSource, run_source
-from pandaeval_lab.cli._judges import judge_of, settings_of
+from pandaeval_lab.cli._judges import JudgeModel, judge_of, settings_of
 from pandaeval_lab.judge_check.check_run import CheckRun, forecast
 from pandaeval_lab.judge_check.probes import check_result
 from pandaeval_lab.judge_check.questions import CheckItem, canaries, planned
 from pandaeval_lab.labels.judge_report import show_reports
 
-_INTERRUPTED = 130
-
+_JudgeConfig = Annotated[Path | None, config_option("Configuration file (YAML) with the judge settings.")]
 
 judge = typer.Typer(help="Test a judge model, and align it with human labels.", no_args_is_help=True)
 
 
 @judge.command("check")
 def check(
-    model: Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")] = None,
-    config: Annotated[Path | None, config_option("Configuration file (YAML) with the judge settings.")] = None,
+    model: JudgeModel = None,
+    config: _JudgeConfig = None,
     attacks: Annotated[int, typer.Option(min=1, max=1000, help="Number of attacks to try.")] = 40,
     format_: given.Format = "table",
 ) -> None:
@@ -61,7 +60,7 @@ def check(
     found = check_result(name, len(items), asked[0].replies, asked[0].spent)
     show_reports([found.report()], format_)
     if interrupted:
-        raise typer.Exit(_INTERRUPTED)
+        raise KeyboardInterrupt
     if not found.trusted:
         raise typer.Exit(1)
 
@@ -97,8 +96,8 @@ def align(
     propose: Annotated[int, typer.Option(min=0, max=5, help="Number of rulings that the judge model proposes.")] = 3,
     usd: Annotated[float | None, typer.Option(min=0.0, help="Maximum cost, in US dollars.")] = None,
     drill: Annotated[int, typer.Option(min=0, help="Copies of each fault in the control drill.")] = 1,
-    model: Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")] = None,
-    config: Annotated[Path | None, config_option("Configuration file (YAML) with the judge settings.")] = None,
+    model: JudgeModel = None,
+    config: _JudgeConfig = None,
     format_: Annotated[RunFormat, typer.Option("--format", help="Output format: table, or one JSON object.")] = "table",
 ) -> None:
     """Test rulings on human labels; adopt rulings that help.
@@ -110,6 +109,6 @@ def align(
     named = rulings_path(settings)
     entries = read_rulings(named)
     judging, runs = prepared(settings, labels, source, metric, agent, usd)
-    found, drilled = tried(judging, runs, entries, propose, drill)
-    write(named, entries, judging, found, drilled)
-    print_alignment(found, drilled, judging, named, format_)
+    found, fates = tried(judging, runs, entries, propose, drill)
+    write(named, entries, judging, fates)
+    print_alignment(found, fates, judging, named, format_)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import getpass
 import sqlite3
 import time
-from collections.abc import Iterable
 from dataclasses import asdict
-from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +33,7 @@ _RATES = Listing(
     (
         "metric",
         ("agent", lambda row: row["agent"] or NONE),
-        ("drawn labels", itemgetter("n")),
+        ("drawn labels", "n"),
         ("judge's pass rate", lambda row: number(row["judge"], ".3f")),
         ("undecided", lambda row: number(row["undecided"], ".3f")),
         ("corrected", lambda row: number(row["rate"]["value"], ".3f") if row["rate"] else "unknown"),
@@ -83,7 +81,7 @@ def import_(
 
 
 def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], skip: bool) -> list[HumanLabel]:
-    unknown = unheard_of(connection, labels)
+    unknown = [each for each in labels if not people.is_known(connection, each)]
     if not unknown:
         return labels
     said = f"{len(unknown)} of {len(labels)} labels refer to runs that are not in this store: "
@@ -93,10 +91,6 @@ def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], ski
     typer.echo(said, err=True)
     strange = {id(each) for each in unknown}
     return [each for each in labels if id(each) not in strange]
-
-
-def unheard_of(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -> list[HumanLabel]:
-    return [each for each in labels if not people.is_known(connection, each)]
 
 
 @labels.command("next")
@@ -117,7 +111,7 @@ def next_(
     Half are random, half are close to the judge's threshold. The judge's verdict is hidden, so that it does not
     influence you."""
     with opened_store(settings) as connection:
-        key = metric_to_label(connection, metric, names_of(settings), "--metric")
+        key = metric_to_label(connection, metric, names_of(settings))
         connection.execute("BEGIN IMMEDIATE")
         if unclear:
             queue = unclear_first(connection, key, agent, number)

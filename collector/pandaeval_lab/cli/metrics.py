@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,8 +12,8 @@ from pandaeval_collector.analysis.embedding import Bands, load
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._config import MetricsConfigFile
 from pandaeval_collector.cli._listings import Listing, show
-from pandaeval_collector.cli._options import config_option
 from pandaeval_collector.cli._output import console, print_json
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
@@ -29,7 +28,7 @@ _JUDGED = frozenset(
 
 def metrics(
     name: Annotated[str | None, typer.Argument(help="Show this metric in full.")] = None,
-    config: Annotated[Path | None, config_option("Configuration file (YAML), for custom metrics.")] = None,
+    config: MetricsConfigFile = None,
     format_: given.Format = "table",
 ) -> None:
     """List the metrics with level, kind and threshold."""

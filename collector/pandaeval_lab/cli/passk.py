@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TextIO
+from typing import Annotated, Literal
 
-import orjson
 import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._options import file_argument, output_option
-from pandaeval_collector.cli._output import console, notice, table
+from pandaeval_collector.cli._output import console, notice, print_table
 from pandaeval_collector.cli._run_options import RunFormat
-from pandaeval_lab.cli._writing import output_file, write_json_line
+from pandaeval_lab.cli._writing import output_file, write_json_lines
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.passk.figures import (
     CASE_HEAD,
@@ -50,15 +49,15 @@ def passk(
     found = figures(trials(results, metric, per), ks)
     with output_file(output) as target:
         if format_ == "json":
-            write_lines([each.to_dict() for each in task_results(found)] + list(suite_objects(found)), target)
+            write_json_lines([*(each.to_dict() for each in task_results(found)), *suite_objects(found)], target)
         else:
             out, unit = console(file=target), found.trials.per
             title = f"{found.trials.metric}: all {unit}s (mean of the unbiased estimates, 95 % interval)"
-            out.print(table((f"{unit}s", *SUITE_HEAD), map(suite_row, found.suite), on=out, title=title))
+            print_table((f"{unit}s", *SUITE_HEAD), map(suite_row, found.suite), title, out)
             rows = map(case_row, sorted(found.cases, key=lambda each: (*worst_first(each.case), each.k)))
             out.print()
             title = f"By {unit} (Bayesian: median and 95 % interval)"
-            out.print(table((unit, *CASE_HEAD), rows, on=out, title=title))
+            print_table((unit, *CASE_HEAD), rows, title, out)
     if found.trials.per == "conversation" and per is None:
         notice("no result names a case, so each conversation counts as one case")
     for text in found.notices:
@@ -74,8 +73,3 @@ def numbers(text: str) -> Sequence[int]:
     if not found or found[0] < 1 or found[-1] > 1000:
         raise UserError(f"--k {text}: numbers of trials, from 1 to 1000, such as 1,3,5")
     return found
-
-
-def write_lines(objects: Sequence[object], target: TextIO) -> None:
-    for each in objects:
-        write_json_line(target, orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY))

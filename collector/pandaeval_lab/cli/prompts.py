@@ -7,14 +7,13 @@ import json
 import secrets
 from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import printable
-from pandaeval_collector.cli._options import config_option
+from pandaeval_collector.cli._config import MetricsConfigFile
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.config import MetricNames
 from pandaeval_collector.jobs import same_cause
@@ -54,7 +53,7 @@ def prompts(
             help="Judged metric, or trace, turn, error_deduplication, same_cause or simulated_user; default: all."
         ),
     ] = None,
-    config: Annotated[Path | None, config_option("Configuration file (YAML), for custom metrics.")] = None,
+    config: MetricsConfigFile = None,
     trace: Annotated[
         str | None, typer.Option(help="Fill the prompts with the first trace or session of this file.")
     ] = None,

@@ -12,8 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.result import now
-from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import no_store
 from pandaeval_collector.cli._options import output_option
@@ -78,15 +76,13 @@ def report(
     typer.echo(f"{output or 'report'}: {contents}", err=True)
 
 
-def origin_of(finder: Finder, settings: Config, wanted: Wanted, where: str = "") -> ReportOrigin:
+def origin_of(finder: Finder, settings: Config, wanted: Wanted, where: str) -> ReportOrigin:
     """Describe the stored traces that fit ``wanted``. ``where``: filters as text. Raises ``UserError`` if none fits."""
     total, stored = finder.count(wanted), finder.count(Wanted())
     if not total:
         raise UserError(_nothing(finder, settings, stored))
     return ReportOrigin(
         sources=[f"store {Path(settings.store.path).resolve().name}"],
-        made_at=now().isoformat(timespec="seconds"),
-        version=installed_version(),
         judge=settings.judge.model,
         where=where,
         left_out=stored - total,

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row, show, show_one
-from pandaeval_collector.cli._options import declared
+from pandaeval_collector.cli._options import given_by
 from pandaeval_collector.cli._output import many
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.show.view.texts import dollars
@@ -56,7 +55,7 @@ def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
 
 @rulings.command("try")
 @at_collector
-@in_place_of("options", declared(TrialOptions), TrialOptions)
+@given_by("options", TrialOptions)
 def try_(options: TrialOptions, *, api: ApiClient) -> None:
     """Show the effect of a ruling without keeping it."""
     _tried(api, options)
@@ -64,7 +63,7 @@ def try_(options: TrialOptions, *, api: ApiClient) -> None:
 
 @rulings.command("answer")
 @at_collector
-@in_place_of("options", declared(TrialOptions), TrialOptions)
+@given_by("options", TrialOptions)
 def answer(options: TrialOptions, *, api: ApiClient) -> None:
     """Show the effect of a ruling, keep it, and judge again."""
     run = _tried(api, options)

@@ -36,12 +36,12 @@ _RESULTS = Listing(
     "no results",
 )
 _OUTCOMES = Listing(("metric", "scored", "assumed", "unscored"))
-_FAILED = Listing((("failed trace", lambda row: row["trace_id"]), "why"))
+_FAILED = Listing((("failed trace", "trace_id"), "why"))
 _COMPARED = Listing(
     (
         "metric",
-        ("pairs", lambda row: row["both_scored"]),
-        ("differ", lambda row: row["differing"]),
+        ("pairs", "both_scored"),
+        ("differ", "differing"),
         ("mean (b - a)", lambda row: number(row["difference"] and row["difference"]["mean"], "+.4f")),
         ("95 % interval", lambda row: (at := row["difference"]) and interval(at["low"], at["high"], "+.4f")),
         ("agreement", lambda row: number(row["agreement"], ".3f")),
@@ -54,14 +54,13 @@ _COMPARED = Listing(
 )
 _CHANGED = Listing(
     (
-        ("changed most", lambda row: row["metric"]),
+        ("changed most", "metric"),
         ("trace or session", lambda row: row["trace_id"] or row["session_id"]),
         ("a", lambda row: number(row["before"])),
         ("b", lambda row: number(row["after"])),
     )
 )
 _Id = Annotated[str, typer.Argument(metavar="ID", help="ID of a run.")]
-_INTERRUPTED = 130
 _LOOK_S = 1.0
 
 
@@ -132,10 +131,10 @@ def ended(api: ApiClient, run_id: str) -> Row:
             while (run := api.get(f"/runs/{run_id}"))["ended_at"] is None:
                 tell(run["done"] + run["failed"], run["traces"])
                 time.sleep(_LOOK_S)
-    except KeyboardInterrupt as error:
+    except KeyboardInterrupt:
         told = f"continues; `pandaeval runs watch {run_id}` waits for it, `pandaeval runs cancel {run_id}` cancels it"
         typer.echo(f"run {run_id} {told}", err=True)
-        raise typer.Exit(_INTERRUPTED) from error
+        raise
     return dict(run)
 
 

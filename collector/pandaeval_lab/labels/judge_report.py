@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from pandaeval_collector.cli._output import console, safe, table
+from pandaeval_collector.cli._output import console, print_table, safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.show.view.texts import interval
 
@@ -43,7 +43,7 @@ class JudgeReport:
     title: str
     about: Mapping[str, Any]
     figures: Sequence[Figure]
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[str]
 
     def to_dict(self) -> dict[str, Any]:
         figures = {figure.name: asdict(figure) for figure in self.figures}
@@ -72,12 +72,10 @@ def print_report(report: JudgeReport, out: Console) -> None:
         for figure in report.figures
     ]
     columns = ("figure", "question", "n", "value", "95 %", "needed", "")
-    kept = [at for at in range(len(columns)) if any(str(row[at]) for row in rows)]
-    shown = [[row[at] for at in kept] for row in rows]
-    out.print(table([columns[at] for at in kept], shown, on=out, title=report.title))
+    print_table(columns, rows, report.title, out)
     notes = [f"{figure.name}: {figure.note}" for figure in report.figures if figure.note]
     for note in (*notes, *report.notes):
-        out.print(Text(safe(note)))
+        out.print(safe(note))
 
 
 def _state(figure: Figure) -> Text | str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
 import orjson
 from google.protobuf.message import DecodeError
 
+from pandaeval_collector.base.result import now
+from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.show.report.detail import content, stored_trace
 from pandaeval_collector.show.report.index import LiveIndex
@@ -42,8 +44,8 @@ class ReportOrigin:
     """A report's source. ``without_agents``: number of hidden traces. ``left_out``: number outside the filter."""
 
     sources: Sequence[str] = ()
-    made_at: str = ""
-    version: str = ""
+    made_at: str = field(default_factory=lambda: now().isoformat(timespec="seconds"))
+    version: str = field(default_factory=installed_version)
     judge: str | None = None
     requests: int = 0
     items: int = 0

@@ -15,7 +15,7 @@ from pandaeval_collector.cli import app
 from pandaeval_collector.config import Config
 from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.store.failures import Failure
-from pandaeval_lab.cli._gates import gates, severity_gate, unanswered
+from pandaeval_lab.cli._gates import outcome_of, severity_gate, unanswered
 from pandaeval_lab.cli._names import with_trials
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
@@ -32,16 +32,14 @@ def _tally(counts: Counts) -> OutcomeCounts:
 
 
 def _one(counts: Counts, mean: float | None = None, threshold: float = 0.5, most: float = 0.2) -> tuple[bool, str]:
-    tallies = {KEY: _tally(counts)} if counts else {}
-    [gate] = gates({KEY: threshold}, most, tallies, {} if mean is None else {KEY: mean})
-    return gate.passed, gate.text
+    return outcome_of(threshold, most, _tally(counts), mean or 0.0)
 
 
 def test_the_mean_counts() -> None:
     assert _one({("scored", ""): 4}, 0.5 - 1e-12) == (True, "")
     passed, text = _one({("scored", ""): 4}, 0.49)
     assert not passed
-    assert text.startswith("trace.coherence (threshold 0.5): the mean of 4 scores is 0.4900")
+    assert text.startswith("the mean of 4 scores is 0.4900")
 
 
 @pytest.mark.parametrize(
@@ -60,31 +58,13 @@ def test_as_many_as_may_be_missing_pass(missing: int, passes: bool) -> None:
 def test_reasons_are_told_most_first_and_the_cure_is_for_what_should_have_had_a_score() -> None:
     counts = {("unscored", "over_budget"): 2, ("unscored", "timeout"): 3, ("unscored", "no_content"): 9}
     assert _one(counts)[1] == (
-        "trace.coherence (threshold 0.5): none of 14 results has a score (no_content 9, timeout 3, over_budget 2). "
+        "none of 14 results has a score (no_content 9, timeout 3, over_budget 2). "
         "The judge took too long. Raise judge.timeout, or lower judge.concurrency."
     )
 
 
 def test_a_reason_without_a_cure_is_told_alone() -> None:
     assert _one({("unscored", "later"): 1})[1].endswith("none of 1 result has a score (later 1)")
-
-
-def test_only_what_failed_has_examples_and_only_its_own_results_count() -> None:
-    tallies = {"trace.a": OutcomeCounts(2), "trace.b": _tally({("scored", ""): 3, ("unscored", "timeout"): 0})}
-    found = gates(
-        {"trace.a": 0.5, "trace.b": 0.5, "trace.c": 0.5},
-        0.2,
-        tallies,
-        {"trace.a": 0.4, "trace.b": 0.6},
-        lambda key: (False, f"{key} is silent"),
-        lambda key: [f"worst of {key}", "and another"],
-    )
-    assert [(each.key, each.passed, each.examples) for each in found] == [
-        ("trace.a", False, ("worst of trace.a", "and another")),
-        ("trace.b", True, ()),
-        ("trace.c", False, ("worst of trace.c", "and another")),
-    ]
-    assert [each.text for each in found[1:]] == ["", "trace.c (threshold 0.5): trace.c is silent"]
 
 
 @pytest.mark.parametrize(
@@ -99,21 +79,16 @@ def test_unclear_verdicts_fail_no_gate(unclear: int, others: int, passes: bool, 
     tally = OutcomeCounts()
     tally.add("scored", None, None, unclear, "unclear")
     tally.add("scored", True, None, others, "pass")
-    [gate] = gates({KEY: 0.5}, 0.2, {KEY: tally}, {KEY: 0.9} if others else {})
-    assert (gate.passed, gate.text) == (passes, says and f"trace.coherence (threshold 0.5): {says}")
+    assert outcome_of(0.5, 0.2, tally, 0.9 if others else 0.0) == (passes, says)
 
 
 def test_unclear_verdicts_do_not_hide_missing_scores() -> None:
     tally = OutcomeCounts()
     tally.add("scored", None, None, 2, "unclear")
     tally.add("unscored", None, "timeout", 1)
-    [gate] = gates({KEY: 0.5}, 0.2, {KEY: tally}, {})
-    assert not gate.passed
-    assert "1 of 3 results have no score" in gate.text
-
-
-def test_defaults_never_fail() -> None:
-    assert gates({}, 0.2, {KEY: OutcomeCounts(4)}, {KEY: 0.0}) == []
+    passed, text = outcome_of(0.5, 0.2, tally, 0.0)
+    assert not passed
+    assert "1 of 3 results have no score" in text
 
 
 def test_zero_is_a_threshold() -> None:
@@ -131,7 +106,6 @@ def test_zero_is_a_threshold() -> None:
             "none of 3 results has a score (no_content 3). These runs lack content",
         ),
         ({("unscored", "no_content"): 1, ("assumed", ""): 2}, False, "none of 1 result has a score"),
-        ({}, True, "applies to nothing in the input"),
         ({("unscored", "judge_failed"): 1, ("unscored", "no_content"): 8}, False, "none of 9 results has a score"),
         ({("unscored", "not_sampled"): 2}, False, "judge.sample is below 1"),
         ({("unscored", "metric_error"): 2, ("assumed", ""): 2}, False, "A metric raised an error"),
@@ -183,8 +157,7 @@ def test_the_worked_example_of_the_source_holds(threshold: float, passes: bool) 
         summary.add({**fields, "raw": raw, "score": (raw - 1) / 4})
     key = "turn.helpfulness"
     assert summary.values() == {key: pytest.approx(3.8, abs=1e-12)}
-    [gate] = gates({key: threshold}, 0.2, summary.tallies, summary.values())
-    assert gate.passed is passes
+    assert outcome_of(threshold, 0.2, summary.tallies[key], summary.values()[key])[0] is passes
     assert [each.value for each in summary.worst(key)] == [3.1, 3.2, 3.8]
 
 

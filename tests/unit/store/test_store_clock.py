@@ -14,7 +14,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import load
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.store import Chunk, DecidedTrace, JobRow, ResultRow, Store, WriteSet, outbox_batches
-from pandaeval_collector.store.clock import StoreClock, last_running
+from pandaeval_collector.store.clock import StoreClock, stored_times
 from support.database import open_database
 from support.doors import until
 
@@ -93,7 +93,8 @@ class TestClock:
     def test_a_process_that_was_killed_is_followed_from_what_was_kept(self, machine: Machine, tmp_path: Path) -> None:
         machine.runs(100)
         with open_database(tmp_path / "pandaeval.db") as other:
-            assert last_running(other) == NOW + 100
+            assert (kept := stored_times(other))
+            assert kept.running == NOW + 100
 
     def test_a_new_store_has_a_clock_from_the_beginning(self, tmp_path: Path) -> None:
         store = Store(tmp_path / "new", "off")

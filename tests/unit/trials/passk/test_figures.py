@@ -107,6 +107,10 @@ class TestCommand:
         assert found.exit_code == code, found.output
         return found
 
+    def test_a_dash_is_standard_output(self, tmp_path: Path) -> None:
+        results = str(written(tmp_path / "r.jsonl", trials_of(MADE)))
+        assert self.run(results, "--output", "-").stdout == self.run(results).stdout
+
     def test_table(self, tmp_path: Path) -> None:
         said = self.run(str(written(tmp_path / "r.jsonl", trials_of(MADE))), "--k", "2").stdout
         assert "trial.trial_correct: all cases" in said
