@@ -15,7 +15,7 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import of_store, opened_folder
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import output_option
-from pandaeval_collector.cli._output import binary_file, console, many, progress
+from pandaeval_collector.cli._output import binary_file, many, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.store.checking import CURES, Damage, damages
 from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
@@ -61,7 +61,7 @@ def export(
     with (
         _read(settings) as connection,
         binary_file(output) as file,
-        progress(console(stderr=True), "exporting") as on_progress,
+        progress("exporting") as on_progress,
     ):
         total = count_traces(connection)
         for stored in stored_traces(connection, trace):

@@ -26,9 +26,8 @@ from pandaeval_collector.config import Config, load
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli._recordings import recorded_judge, requests
-from pandaeval_lab.cli._sessions import print_sessions
 from pandaeval_lab.cli._summary import Summary
-from pandaeval_lab.cli._tables import print_things
+from pandaeval_lab.cli._tables import print_sessions, print_things
 
 _DATA = "data"
 _PATIENCE_S = 50.0

@@ -17,7 +17,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._config import ConfigFile
 from pandaeval_collector.cli._options import file_option, given_by, output_option
-from pandaeval_collector.cli._output import console, notice, progress, safe
+from pandaeval_collector.cli._output import notice, progress, safe
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
@@ -153,7 +153,7 @@ class Evaluation:
         """Evaluate, and return 1 if a gate fails. Raises ``typer.Exit`` if an input is unusable."""
         scorer = evaluator(self._config)
         with ExitStack() as held:
-            on_judged = held.enter_context(progress(console(stderr=True)))
+            on_judged = held.enter_context(progress("judging"))
             files = held.enter_context(TraceFiles(close_rules(self._config)))
             judge = held.enter_context(self._judge(files, scorer, on_judged))
             for stage in self._stages:
@@ -201,7 +201,7 @@ class Evaluation:
             scored += sum(trace.size for trace in conclusion.changes.traces)
             on_scored(round(spans * scored / size) if size else spans, spans)  # spans of average size
 
-        with progress(console(stderr=True), "scoring") as on_scored:
+        with progress("scoring") as on_scored:
             yield from replay(files, scorer, judge, where=keep, on_decided=decided)
             for stage in self._stages:
                 yield from stage.conclude(files, scorer, judge)
