@@ -38,7 +38,7 @@ from pandaeval_lab.cli._gates import GateOutcome, checked, unanswered
 from pandaeval_lab.cli._inputs import FILES, Inputs, print_problems
 from pandaeval_lab.cli._names import check_asked, config_with_trials
 from pandaeval_lab.cli._scenarios import Scenarios
-from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
+from pandaeval_lab.cli._stages import EvaluationOutcome, Replay, Stage
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._where import HELP as WHERE, TraceFilter, attribute_keys, parse_where
 from pandaeval_lab.replay.replay import replay
@@ -159,9 +159,10 @@ class Evaluation:
             for stage in self._stages:
                 stage.open(held)
             files.add_all(self._inputs)
+            run = Replay(files, scorer, judge)
             for stage in self._stages:
-                stage.begin(files)
-            for result in self._results(files, scorer, judge):
+                stage.begin(run)
+            for result in self._results(run):
                 document = result.to_dict()
                 self._summary.take(result, document)
                 for stage in self._stages:
@@ -187,8 +188,8 @@ class Evaluation:
 
         return ReplayJudge(files.store, scorer, config, os.environ, telemetry=self._telemetry, on_judged=on_judged)
 
-    def _results(self, files: TraceFiles, scorer: Evaluator, judge: ReplayJudge | None) -> Iterator[Result]:
-        spans, size, scored = files.read.items, files.read.stored_bytes, 0
+    def _results(self, run: Replay) -> Iterator[Result]:
+        read, scored = run.files.read, 0
 
         def keep(run: ScoredTrace) -> bool:
             return all(stage.keep(run) for stage in self._stages)
@@ -199,12 +200,13 @@ class Evaluation:
             for stage in self._stages:
                 stage.decided(conclusion)
             scored += sum(trace.size for trace in conclusion.changes.traces)
-            on_scored(round(spans * scored / size) if size else spans, spans)  # spans of average size
+            done = scored / read.stored_bytes if read.stored_bytes else 1.0
+            on_scored(round(read.items * done), read.items)  # spans of average size
 
         with progress("scoring") as on_scored:
-            yield from replay(files, scorer, judge, where=keep, on_decided=decided)
+            yield from replay(run.files, run.scorer, run.judge, where=keep, on_decided=decided)
             for stage in self._stages:
-                yield from stage.conclude(files, scorer, judge)
+                yield from stage.conclude()
 
     def _groups(self, judge: ReplayJudge | None) -> tuple[RootCause, ...]:
         if judge is None:
