@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from pandaeval_collector.base.errors import UserError
 from pandaeval_lab.cases.files import case_files, read_suites
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._case_gates import CASE
@@ -108,10 +105,7 @@ def run_cases(cases: Cases, agent: Any = None, output: str | Path | None = None,
         run.attempt()
         if not run.is_whole:
             raise KeyboardInterrupt
-        try:
-            run.evaluation.exit_code()
-        except typer.Exit as error:
-            raise UserError("the traces of the run cannot be read") from error
+        run.evaluation.exit_code()
     return _results(run, None if output is None else folder)
 
 

@@ -107,7 +107,8 @@ def evaluate(options: EvaluateOptions) -> None:
     Exit code 1: a threshold is missed, a failure is too severe (gates.*), or trials do worse than the baseline. Exit
     code 2: an input is unusable. A failing case is a notice; set a threshold for trial.trial_correct to fail for it.
     """
-    Evaluation(options).run()
+    if code := Evaluation(options).exit_code():
+        raise typer.Exit(code)
 
 
 class Evaluation:
@@ -144,13 +145,8 @@ class Evaluation:
         self._summary = Summary()
         self._inputs, self._telemetry = Inputs(options.files), Telemetry()
 
-    def run(self) -> None:
-        """Raise ``typer.Exit``: 1 if a gate fails, 2 if an input is unusable."""
-        if code := self.exit_code():
-            raise typer.Exit(code)
-
     def exit_code(self) -> int:
-        """Evaluate, and return 1 if a gate fails. Raises ``typer.Exit`` if an input is unusable."""
+        """Evaluate, and return 1 if a gate fails. Raises ``UserError`` if an input is unusable."""
         scorer = evaluator(self._config)
         with ExitStack() as held:
             on_judged = held.enter_context(progress("judging"))
@@ -173,7 +169,7 @@ class Evaluation:
             for stage in self._stages:
                 stage.finish(outcome)
         self._tell(outcome)
-        self._inputs.leave_if_unusable()
+        self._inputs.check()
         if self._options.model is not None and self._summary.silence:
             raise UserError(f"--model {self._options.model}: {self._summary.silence}")
         return int(not all(gate.passed for gate in outcome.gates))
