@@ -53,33 +53,36 @@ def _counted(tests: Sequence[Element]) -> dict[str, str]:
     return {"tests": str(len(tests)), "failures": failed, "errors": "0", "skipped": skipped}
 
 
-def _case(suite: str, name: str, tag: str = "", text: str = "", **attributes: str) -> Element:
-    """Return a test case, with a child element ``tag`` if given."""
-    case = Element("testcase", classname=f"pandaeval.{suite}", name=for_xml(name), time="0")
-    if tag:
-        about = {key: for_xml(value) for key, value in attributes.items()}
-        SubElement(case, tag, about).text = for_xml(text) or None
-    return case
+def _case(suite: str, name: str) -> Element:
+    return Element("testcase", classname=f"pandaeval.{suite}", name=for_xml(name), time="0")
 
 
 def _threshold(gate: GateOutcome) -> Element:
+    case = _case("thresholds", gate.key)
     if not gate.passed:
-        told = "\n".join((gate.text, *gate.examples))
-        return _case("thresholds", gate.key, "failure", told, message=gate.text, type="threshold")
-    return _case("thresholds", gate.key, "skipped" if gate.text else "", message=gate.text)
+        failure = SubElement(case, "failure", message=for_xml(gate.text), type="threshold")
+        failure.text = for_xml("\n".join((gate.text, *gate.examples)))
+    elif gate.text:
+        SubElement(case, "skipped", message=for_xml(gate.text))
+    return case
 
 
 def _group(group: RootCause, least: str) -> Element:
-    name, count = f"[{group.severity}] {group.title}", f"{group.count} occurrence(s)"
+    case = _case("failures", f"[{group.severity}] {group.title}")
     places = "\n".join(f"{member.place}: {member.label}: {member.reason}" for member in group.examples)
-    told = f"{group.description}\n{count}\n{places}"
+    told = for_xml(f"{group.description}\n{group.count} occurrence(s)\n{places}")
     if least and at_least(group.severity, least):
-        return _case("failures", name, "failure", told, message=count, type=group.severity)
-    return _case("failures", name, "system-out", told)
+        failure = SubElement(case, "failure", message=for_xml(f"{group.count} occurrence(s)"), type=group.severity)
+        failure.text = told
+    else:
+        SubElement(case, "system-out").text = told
+    return case
 
 
 def _metric(key: str, value: float) -> Element:
-    return _case("metrics", key, "system-out", f"mean {value:.4f}; no threshold is configured")
+    case = _case("metrics", key)
+    SubElement(case, "system-out").text = f"mean {value:.4f}; no threshold is configured"
+    return case
 
 
 def add_summary(
