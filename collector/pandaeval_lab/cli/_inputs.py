@@ -20,8 +20,9 @@ from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.store.chunks import stored_traces
 from pandaeval_lab.replay.files import BadLine, Input, Request, UnusableInputError
 from pandaeval_lab.replay.sources import TraceSource
-from pandaeval_lab.replay.trace_files import Read
+from pandaeval_lab.replay.trace_files import Read, TraceFiles
 from pandaeval_otel.base.component_errors import raised_text
+from pandaeval_otel.model import Trace
 
 _EXPECTED = (
     "Expected OTLP/JSON lines (one export request per line), length-delimited OTLP protobuf, or a response of Jaeger "
@@ -102,6 +103,13 @@ def requests(files: Iterable[str]) -> Iterator[Request | BadLine]:
     inputs = Inputs(files)
     yield from inputs
     inputs.check()
+
+
+def traces_of(files: Iterable[str]) -> Iterator[Trace]:
+    """Yield every trace of the files by start. Raises ``UserError``."""
+    with TraceFiles() as run:
+        run.add_all(requests(files))
+        yield from run.traces()
 
 
 def _opened(name: str) -> Input | TraceSource:

@@ -20,12 +20,19 @@ import typer
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._config import ConfigFile, StoreFolder, given, opened_folder, resolve_config
+from pandaeval_collector.cli._config import (
+    ConfigFile,
+    StoreDamagedError,
+    StoreFolder,
+    given,
+    opened_folder,
+    resolve_config,
+)
 from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.format_pauses import cause
 from pandaeval_collector.show.report.detail import stored_trace
-from pandaeval_collector.store import StoreFullError, StoreVersionError
+from pandaeval_collector.store import StoreFullError
 from pandaeval_collector.store.chunks import StoredTrace, stored_traces
 from pandaeval_collector.store.clock import stored_times
 from pandaeval_collector.store.connection import FILE_NAME, used_bytes
@@ -117,10 +124,11 @@ def _store(folder: Path, most: int, is_named: bool) -> Iterator[Diagnosis]:
                 full = StoreFullError(used, most)
                 yield Diagnosis("wrong", f"store: full, and refuses spans: {full.cause}", full.CURE)
             yield from _inside(connection)
-    except (UserError, StoreVersionError) as error:
+    except StoreDamagedError as error:
+        cure = "the next start quarantines it and creates another"
+        yield Diagnosis("wrong", f"store: cannot be read: {error.__cause__}", cure)
+    except UserError as error:
         yield Diagnosis("wrong", f"store: {error}", "docs/operate/backup-upgrade.md#upgrade")
-    except sqlite3.DatabaseError as error:
-        yield Diagnosis("wrong", f"store: cannot be read: {error}", "the next start quarantines it and creates another")
 
 
 def _inside(connection: sqlite3.Connection) -> Iterator[Diagnosis]:

@@ -28,11 +28,10 @@ from pandaeval_collector.runs.rulings_file import read_rulings, rulings_path
 from pandaeval_collector.scoring.metric import JudgedMetric, answered_with
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cases.model import Scenario
-from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.cli._inputs import traces_of
 from pandaeval_lab.cli._names import config_with_trials, selected
 from pandaeval_lab.replay import grouping
 from pandaeval_lab.replay.counting import made_up
-from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.running import simulated
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai
@@ -100,9 +99,7 @@ def _of_metrics(
 
 
 def _first_session(name: str) -> list[Trace]:
-    with TraceFiles() as run:
-        run.add_all(requests([name]))
-        found = [trace for trace in run.traces() if is_genai(trace)]
+    found = [trace for trace in traces_of([name]) if is_genai(trace)]
     if not found:
         raise UserError(f"{name}: no agent trace in it")
     session = found[0].session_id
