@@ -3,8 +3,6 @@
 ``__all__`` is the stable API, imported on first use.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from pandaeval_otel.base.lazy_names import lazy_names

@@ -3,8 +3,6 @@
 ``__all__`` and :mod:`.stats` are the stable public API; other modules may move. Names are imported at first use.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from pandaeval_otel.base.lazy_names import lazy_names

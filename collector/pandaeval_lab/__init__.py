@@ -3,8 +3,6 @@
 The collector never imports the lab. ``__all__`` lists the public names, imported on first use.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from pandaeval_otel.base.lazy_names import lazy_names

@@ -50,9 +50,7 @@ _GENERIC_NAMES = frozenset(
 )
 
 
-def session_candidates(
-    attributes: Mapping[str, Any], resource: Resource, ranks: Mapping[str, int] = semconv.SESSION_RANKS
-) -> SessionIds:
+def session_candidates(attributes: Mapping[str, Any], resource: Resource, ranks: Mapping[str, int]) -> SessionIds:
     """Return ``(rank, id)`` for each key of ``ranks`` on the span or, ten ranks lower, its resource."""
     found: SessionIds = ()
     for key, rank in ranks.items():

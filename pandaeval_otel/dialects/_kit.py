@@ -3,8 +3,6 @@
 # mypy: implicit-reexport
 # ruff: noqa: F401
 
-from __future__ import annotations
-
 from pandaeval_otel.dialects._by_kind import ByKind, fill, keys
 from pandaeval_otel.dialects._common import (
     CUT,

@@ -16,7 +16,7 @@ _OWN = 1 << 62
 """Sorts behind all calls that a model call asks for itself."""
 
 
-def give_results(speakers: Sequence[Span], calls: Sequence[Call], next_turns: Container[str] = ()) -> None:
+def give_results(speakers: Sequence[Span], calls: Sequence[Call], next_turns: Container[str]) -> None:
     """Add results to ``calls`` from inputs of ``speakers`` and outputs with hosted tools.
 
     ``next_turns``: ids of model calls that begin another turn.

@@ -125,11 +125,10 @@ def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings
     return chosen
 
 
-def enabled(environ: Mapping[str, str] | None = None) -> bool:
+def enabled() -> bool:
     """Return whether processors are active: not with OTEL_SDK_DISABLED true or PANDAEVAL_ENABLED false."""
-    environ = os.environ if environ is None else environ
-    disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    return not disabled and environ.get("PANDAEVAL_ENABLED", "").strip().lower() not in ("false", "0", "no", "off")
+    disabled = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    return not disabled and os.environ.get("PANDAEVAL_ENABLED", "").strip().lower() not in ("false", "0", "no", "off")
 
 
 def _read(name: str, variable: str, text: str, read: Callable[[str], Any]) -> dict[str, Any]:

@@ -31,14 +31,16 @@ _Place = tuple[int, int]
 """Indices of a resource and its scope."""
 _KNOWN_REMOTE = 0x300  # "has is_remote" and "is_remote"
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
+_MOST_BYTES = 1 << 25
+"""Maximum size of a span or log record."""
 _BY_WHOM = TYPE.encode()
 """Bytes in every label and in few other records, which then need no attribute search."""
 
 
-def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0) -> Split:
+def split_traces(request: bytes, at_most: int = 0) -> Split:
     """Split an ``ExportTraceServiceRequest`` by trace id.
 
-    Rejects spans without valid ids, or larger than ``max_span_bytes``. Raises :class:`MalformedOtlpError`, and
+    Rejects spans without valid ids, or larger than 32 MiB. Raises :class:`MalformedOtlpError`, and
     :class:`DenseError` above ``at_most`` resources, scopes and spans (0: no limit).
     """
     split, full, request, skeleton = _opened(ExportTraceServiceRequest, Span, request, at_most)
@@ -58,8 +60,8 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
             if not is_trace or len(span_id) != 8 or span_id == _NO_SPAN:
                 builder.reject("span", span.name, "trace id or span id is missing or of the wrong length")
                 continue
-            if len(raw) > max_span_bytes:
-                builder.reject("span", span.name, f"{len(raw)} bytes are more than {max_span_bytes}")
+            if len(raw) > _MOST_BYTES:
+                builder.reject("span", span.name, f"{len(raw)} bytes are more than {_MOST_BYTES}")
                 continue
             remote = span.flags & _KNOWN_REMOTE == _KNOWN_REMOTE
             items.append(Item(span_id, b"" if parent == _NO_SPAN else parent, remote))
@@ -69,7 +71,7 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
     return builder.finish(request, skeleton)
 
 
-def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0) -> Split:
+def split_logs(request: bytes, at_most: int = 0) -> Split:
     """Split an ``ExportLogsServiceRequest`` by trace id.
 
     Keeps records with a trace and an event name, structured body or ``gen_ai.*`` attribute. Counts others and human
@@ -83,7 +85,7 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0
             names_trace = len(record.trace_id) == 16 and record.trace_id != _NO_TRACE
             if not names_trace or not _is_event(record) or (_BY_WHOM in raw and is_label(record)):
                 split.ignored += 1
-            elif len(raw) > max_record_bytes:
+            elif len(raw) > _MOST_BYTES:
                 builder.reject("log record", record.event_name, f"{len(raw)} bytes are more than allowed")
             else:
                 fragment, kept = builder.at(record.trace_id, place)

@@ -21,7 +21,7 @@ _JUDGED = "`gen_ai.evaluation.name`, `gen_ai.request.model`, `outcome`"
 _CALLED = "`gen_ai.operation.name` (chat), `gen_ai.provider.name`, `gen_ai.request.model`"
 ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.spans": "`outcome` (decoded = stored + duplicate + own_output + rejected + ignored), `reason`",
-    "pandaeval.logs": "the attributes of `pandaeval.spans`",
+    "pandaeval.logs": "as for `pandaeval.spans`",
     "pandaeval.claims": "`outcome` (own_output), `reason` (spans, logs)",
     "pandaeval.pass_rate": _RATED,
     "pandaeval.pass_rate.low": _RATED,
@@ -30,7 +30,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.failure_groups": (
         "`failure.group` (ID of the incident, or `__other__`), `failure.label`, `failure.severity`"
     ),
-    "pandaeval.failure_groups.returned": "the attributes of `pandaeval.failure_groups`",
+    "pandaeval.failure_groups.returned": "as for `pandaeval.failure_groups`",
     "pandaeval.failures": "`failure.label`, `failure.severity`, `gen_ai.agent.name`, `service`",
     "pandaeval.items": "`outcome` (resumed, decided, moved)",
     "pandaeval.members": "`outcome` (taken, rejected), `reason` (failed)",
@@ -46,7 +46,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.runs": "`outcome` (ended, failed, given_up, scheduled, process_ended)",
     "pandaeval.requests": "`outcome` (accepted, partial, or the reason of a refusal), `reason` (the protocol)",
     "pandaeval.exporter.items": "`exporter`, `signal`, `outcome` (sent, dropped), `reason`",
-    "pandaeval.component.errors": "`component` (its name), `kind` (dialect, metric, exporter, embedder)",
+    "pandaeval.component.errors": "`component` (name of the component), `kind` (dialect, metric, exporter, embedder)",
     "pandaeval.store.errors": "`outcome` (refused, retried, left, upkeep, put_aside, probe)",
     "pandaeval.queue.size": "`queue` (store, judge, outbox.logs, outbox.traces)",
     "pandaeval.exporter.state": "`exporter`, `signal`",
@@ -87,7 +87,7 @@ def prometheus_name(each: Instrument) -> str:
 def _item(each: Instrument) -> str:
     by = ATTRIBUTES.get(each.name)
     text = f"- **`{each.name}`** (`{prometheus_name(each)}`; {each.kind}): {each.description}"
-    return f"{text}; attributes: {by}." if by else f"{text}."
+    return f"{text}. Attributes: {by}." if by else f"{text}."
 
 
 if __name__ == "__main__":

@@ -43,7 +43,9 @@ FILTERS = (
     Filter("environment", "text", "Deployment environment."),
     Filter("user", "text", "ID of the user."),
     Filter("session", "text", "ID of the session."),
-    Filter("failed", "flag", "Show traces with a failure or error; if negated, other traces.", "--failed/--not-failed"),
+    Filter(
+        "failed", "flag", "Show traces with a failure or error. If false, show the others.", "--failed/--not-failed"
+    ),
     Filter("status", "status", "Show traces that ended with this status."),
     Filter("metric", "text", "Show traces and sessions with a result of this metric.", "--with-metric"),
     Filter("outcome", "outcome", "Show traces and sessions with a result that has this outcome.", "--with-outcome"),
@@ -51,14 +53,14 @@ FILTERS = (
     Filter(
         "success",
         "flag",
-        "Show traces and sessions with a passed result; if negated, with a failed result.",
+        "Show traces and sessions with a result that passed. If false, with a result that failed.",
         "--with-pass/--with-fail",
     ),
     Filter("incident", "text", "Show traces and sessions with a failure of this incident."),
-    Filter("text", "text", "Search text in the first part of the input or the answer."),
-    Filter("min_seconds", "number", "Minimum duration, in seconds.", "--min-seconds"),
-    Filter("min_usd", "number", "Minimum cost in US dollars, if the instrumentation reports it.", "--min-usd"),
-    Filter("attribute", "pairs", "Value of a listed attribute."),
+    Filter("text", "text", "Show traces that contain this text in the beginning of the input or the answer."),
+    Filter("min_seconds", "number", "Minimum duration of a trace, in seconds.", "--min-seconds"),
+    Filter("min_usd", "number", "Minimum cost in US dollars, from the spans or by list price.", "--min-usd"),
+    Filter("attribute", "pairs", "Show traces with this value of a listed attribute."),
 )
 
 

@@ -15,53 +15,55 @@ from pandaeval_otel.base.component_errors import ERRORS, Component
 _COMPONENT_ERRORS = "pandaeval.component.errors"
 EXPORTER_STATE = "pandaeval.exporter.state"
 _TABLE = """
-pandaeval.spans counter {span} Number of decoded spans by outcome
-pandaeval.logs counter {record} Number of decoded log records by outcome
+pandaeval.spans counter {span} Number of decoded spans, by outcome
+pandaeval.logs counter {record} Number of decoded log records, by outcome
 pandaeval.claims counter {item} Number of spans and log records that imitate the collector's own output. The collector
   treats them as ordinary spans and log records
-pandaeval.pass_rate gauge {share} Corrected pass rate: the share of judged runs that people would pass. The rate needs
-  50 labels
+pandaeval.pass_rate gauge {share} Corrected pass rate, the estimated share of judged runs that people would pass. The
+  rate needs 50 labels
 pandaeval.pass_rate.low gauge {share} Lower end of the 95 % interval of the corrected pass rate
 pandaeval.pass_rate.high gauge {share} Upper end of the 95 % interval of the corrected pass rate
-pandaeval.pass_rate.labels gauge {run} Number of labelled runs behind the corrected pass rate
+pandaeval.pass_rate.labels gauge {run} Number of labelled runs from which the corrected pass rate is computed
 pandaeval.failure_groups gauge {failure} Number of failures of each incident, for the 200 incidents with the newest
-  failures. Other incidents are counted together
-pandaeval.failure_groups.returned gauge {incident} 1 for each resolved incident that came back, until its next state
-pandaeval.items counter {item} Number of spans and log records that were resumed after a start, decided, or moved to
-  another collector
-pandaeval.members counter {trace} Number of traces that another collector decided, and whose sessions this collector
+  failures. All other incidents share a series
+pandaeval.failure_groups.returned gauge {incident} 1 for each resolved incident that failed again, until somebody sets
+  its state
+pandaeval.items counter {item} Number of spans and log records that the collector loaded at a start (resumed), completed
+  (decided), or left to another collector (moved)
+pandaeval.members counter {trace} Number of traces that another collector completed, and whose sessions this collector
   scores
-pandaeval.log.messages counter {message} Number of Kafka messages by outcome
+pandaeval.log.messages counter {message} Number of Kafka messages, by outcome
 pandaeval.log.partitions counter {partition} Number of Kafka partitions that this collector took over or released
 pandaeval.log.errors counter {error} Number of errors while reading from Kafka
 pandaeval.log.lag gauge {message} Number of unread messages in the partitions of this collector
 pandaeval.log.silence gauge s Time since the collector last polled Kafka
-pandaeval.traces counter {trace} Number of decided traces, by the reason for their completion
+pandaeval.traces counter {trace} Number of completed traces, by the reason for their completion
 pandaeval.sessions counter {session} Number of sessions that could not be scored
 pandaeval.workers counter {process} Number of starts and ends of scoring workers
 pandaeval.judges counter {process} Number of starts and ends of judge processes
-pandaeval.readers counter {process} Number of starts and ends of processes that answer page and API
-pandaeval.jobs counter {job} Number of judge jobs by outcome
-pandaeval.runs counter {run} Number of evaluation runs by outcome
-pandaeval.requests counter {request} Number of received requests by outcome and protocol
+pandaeval.readers counter {process} Number of starts and ends of the processes that serve the page and the API
+pandaeval.jobs counter {job} Number of judge jobs, by outcome
+pandaeval.runs counter {run} Number of evaluation runs, by outcome
+pandaeval.requests counter {request} Number of received requests, by outcome and protocol
 pandaeval.exporter.items counter {item} Number of results that were sent or dropped, by exporter and signal
 pandaeval.series gauge {series} Number of stored series of scores and counters
-pandaeval.series.folded counter {result} Number of results counted as __other__, because their agent, service or
-  environment has no series
-pandaeval.component.errors counter {error} Number of exceptions that components raised. The output of the component is
-  missing
-pandaeval.store.errors counter {error} Number of disk errors, by the reaction of the collector
-pandaeval.traces.open gauge {trace} Number of traces that are not decided yet
-pandaeval.queue.size gauge {item} Number of waiting items by queue
+pandaeval.series.folded counter {result} Number of results counted under `__other__`, because their agent, service or
+  environment has no series of its own
+pandaeval.component.errors counter {error} Number of exceptions that components raised. Each exception means that the
+  output of the component is missing
+pandaeval.store.errors counter {error} Number of disk errors, by reaction of the collector
+pandaeval.traces.open gauge {trace} Number of traces that are incomplete, or that wait for their scores
+pandaeval.queue.size gauge {item} Number of waiting items, by queue
 pandaeval.store.size gauge By Size of the data in the store
 pandaeval.memory gauge By Resident memory of the collector's main process, without its helper processes
-pandaeval.judge.answers counter {answer} Number of verdicts, from a new call of the judge or from an earlier call
+pandaeval.judge.answers counter {answer} Number of the judge's answers, from a new call (asked) or from an earlier call
+  (remembered)
 pandaeval.judge.budget.spent gauge {USD} US dollars spent on the judge on this day (UTC), including calls in progress
-pandaeval.judge.budget.limit gauge {USD} Most US dollars for the judge per day (UTC)
+pandaeval.judge.budget.limit gauge {USD} Maximum cost of the judge per day (UTC), in US dollars
 pandaeval.lag gauge s Time for which the oldest complete trace waits for its score
-pandaeval.accounting.residual gauge {item} Number of items that no counter includes. A value other than 0 is a bug
-pandaeval.exporter.state gauge {state} State of an exporter: 1 up, 0 down, -1 off because the backend refuses this
-  signal
+pandaeval.accounting.residual gauge {item} Number of items that no counter includes. If it is not 0, PandaEval has a bug
+pandaeval.exporter.state gauge {state} State of an exporter: 1 means up, 0 down, and -1 off because the backend refuses
+  this signal
 """
 INSTRUMENTS = instruments(_TABLE)
 _FATES = tuple((outcome, "") for outcome in ("decoded", "stored", "duplicate", "own_output"))

@@ -13,12 +13,12 @@ from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, Filter
 from pandaeval_collector.base.section import parse_moment
 from pandaeval_collector.cli._options import given_by
 
-_METRICS = typer.Option(help="Metrics to run, comma-separated, such as tool_loop, response.", metavar="A,B")
+_METRICS = typer.Option(help="Metrics to run, separated by commas, such as tool_loop, response.", metavar="A,B")
 _SAMPLE = typer.Option(
-    min=0.0, max=1.0, metavar="0..1", help="Share of sessions to score; each run selects the same sessions."
+    min=0.0, max=1.0, metavar="0..1", help="Share of sessions to score. Equal shares select the same sessions."
 )
-_BUDGET = typer.Option(min=0.0, metavar="USD", help="Start no further batch of traces after this cost.")
-_EMIT = typer.Option("--emit", help="Export the results to the configured sinks, with the run ID.")
+_BUDGET = typer.Option(min=0.0, metavar="USD", help="At this cost, start no further batch of traces.")
+_EMIT = typer.Option("--emit", help="Also send the results to the configured exporters, with the run ID.")
 
 
 RunFormat = Literal["table", "json"]

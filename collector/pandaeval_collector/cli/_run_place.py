@@ -20,7 +20,7 @@ from pandaeval_collector.store.connection import FILE_NAME
 _ADDRESS = "Address of the collector; default: port 4328 of this machine."
 Url = Annotated[str, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", show_default=False, help=_ADDRESS)]
 URL = "http://127.0.0.1:4328"
-_LOOK = "Read this data directory, with or without a running collector."
+_LOOK = "Data directory to read, whether or not a collector uses it."
 LookedAt = Annotated[Path | None, typer.Option("--store", metavar="FOLDER", help=_LOOK)]
 
 

@@ -23,7 +23,7 @@ def collector(
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C.
 
-    Open traces are kept in the store and resumed at the next start.
+    Incomplete traces stay in the store, and the collector resumes them at its next start.
     """
     # Read when gRPC is loaded, as it is with the configuration. The processes that we start are programs of their own
     # and need none of gRPC's care for forks.

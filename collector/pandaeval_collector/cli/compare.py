@@ -43,16 +43,17 @@ _MEASURES = Listing(
 def compare(
     where: Annotated[
         list[str],
-        typer.Option(metavar="KEY=VALUE,..", help="Filter of a group, such as time=7d.. or agent=desk; give two."),
+        typer.Option(metavar="KEY=VALUE,..", help="Filter of a group, such as time=7d.. or agent=desk. Give two."),
     ],
     metric: Annotated[str | None, typer.Option(help="Show only the rate of this metric.")] = None,
     format_: given.Format = "table",
     *,
     api: ApiClient,
 ) -> None:
-    """Compare the runs of two filters.
+    """Compare two groups of runs that filters select.
 
-    The first --where is group a, the second is group b. Intervals are of 95 %; p is of Fisher's exact test.
+    The first --where selects group a, the second selects group b. Intervals are 95 % confidence intervals, and p is the
+    p-value of Fisher's exact test.
     """
     if len(where) != 2:
         raise UserError("give --where twice, such as --where time=14d..7d --where time=7d..")

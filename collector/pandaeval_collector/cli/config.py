@@ -29,9 +29,9 @@ def check(
 ) -> None:
     """Find all problems in the configuration.
 
-    Exit code 2: a problem was found.
+    Exit code 2: the command found a problem.
 
-    Missing variables, files and packages are notes, because the collector may run on another machine.
+    Missing variables, files and packages are only notes, because the collector can run on another machine.
     """
     resolved = resolve_config(file, on_this_machine=strict)
     held = resolved.config
@@ -45,7 +45,7 @@ def check(
 def show(
     config: ConfigFile = None,
     output: Annotated[
-        Literal["yaml", "json"], typer.Option("--format", help="Output format; yaml shows the source of each value.")
+        Literal["yaml", "json"], typer.Option("--format", help="Output format. yaml shows the source of each value.")
     ] = "yaml",
 ) -> None:
     """Print the effective configuration, without secrets."""
@@ -59,7 +59,7 @@ def show(
 @config.command("schema")
 def schema(
     example: Annotated[
-        bool, typer.Option("--example", help="Print a YAML file with every key at its default.")
+        bool, typer.Option("--example", help="Print a YAML file that has every key with its default.")
     ] = False,
 ) -> None:
     """Print the JSON schema or an example of the configuration."""

@@ -17,15 +17,16 @@ from pandaeval_collector.cli._run_place import ApiClient, at_collector
 def delete(
     user: Annotated[str, typer.Option(metavar="ID", help="Delete the traces and sessions of this user.")] = "",
     session: Annotated[str, typer.Option(metavar="ID", help="Delete this session and its traces.")] = "",
-    trace: Annotated[str, typer.Option(metavar="ID", help="Delete this trace: 32 hexadecimal digits.")] = "",
+    trace: Annotated[str, typer.Option(metavar="ID", help="Delete this trace (32 hexadecimal digits).")] = "",
     before: Annotated[str, typer.Option(metavar="DAY", help="Delete runs that began before this day (UTC).")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before deleting.")] = False,
     *,
     api: ApiClient,
 ) -> None:
-    """Delete stored data of a user, session, trace or old days.
+    """Delete stored data: a user, session, trace or old runs.
 
-    The command works at a running collector, and asks first. Give one of --user, --session, --trace and --before.
+    The command needs a running collector, and asks you before it deletes. Give one of --user, --session, --trace and
+    --before.
     """
     given = {"user": user, "session": session, "trace": trace, "before": before and _day(before)}
     chosen = {name: value for name, value in given.items() if value}

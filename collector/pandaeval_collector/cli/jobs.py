@@ -13,15 +13,15 @@ from pandaeval_collector.store.jobs import listed, retry as make_due
 
 _MOST = 1_000_000
 
-jobs = typer.Typer(help="Retry dead judge jobs.", no_args_is_help=True)
+jobs = typer.Typer(help="Retry judge jobs that failed for good.", no_args_is_help=True)
 
 
 @jobs.command("retry")
 @of_store
 def retry(settings: Config) -> None:
-    """Retry dead judge jobs with all attempts.
+    """Retry judge jobs that failed for good.
 
-    Their spans must still be in the store."""
+    Each job gets the full number of attempts again. Its spans must still be in the store."""
     with opened_store(settings) as connection:
         dead = [job.id for job in listed(connection, "dead", _MOST)]
         kept = stored_times(connection)

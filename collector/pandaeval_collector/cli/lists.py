@@ -29,7 +29,7 @@ from pandaeval_collector.show.view.texts import NONE, moment, said
 from pandaeval_collector.store.triage import Standing, State
 
 _Most = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
-_Id = Annotated[str, typer.Argument(metavar="ID", help="ID from the list.")]
+_Id = Annotated[str, typer.Argument(metavar="ID", help="ID, as the command list prints it.")]
 _Level: Any = Literal[tuple(SEVERITIES)]
 
 
@@ -102,7 +102,7 @@ def list_traces(
 def list_sessions(
     filters: dict[str, Any], limit: _Most = 50, format_: given.Format = "table", *, api: ApiClient
 ) -> None:
-    """List sessions and single runs, worst first."""
+    """List sessions, and runs without a session, worst first."""
     asked = {**filters, **given.api_times(filters)}
     show([*api.pages("/sessions", limit, **asked)], SESSIONS, format_)
 
@@ -119,7 +119,7 @@ def list_failures(
     *,
     api: ApiClient,
 ) -> None:
-    """List incidents by root cause."""
+    """List incidents, which are failures with the same cause."""
     asked = {**filters, **given.api_times(filters), "severity": severity, "state": state, "limit": limit}
     show(api.get("/incidents", **asked)["incidents"], INCIDENTS, format_)
 
@@ -135,7 +135,7 @@ def set_state(
 ) -> None:
     """Set the state or note of an incident.
 
-    The command works at a running collector. Give --state, --note or both."""
+    The command needs a running collector. Give --state, --note or both."""
     if state is None and note is None:
         raise UserError("give --state, --note or both")
     row = api.get(f"/incidents/{quote(id_, safe='')}")
@@ -184,10 +184,10 @@ def _add_show(group: typer.Typer, kind: str, tell: Callable[[Row], None], text: 
 
 
 _add_show(traces, "traces", _tell_trace, "Show a trace: input, answer, calls and results.")
-_add_show(sessions, "sessions", _tell_session, "Show a session: results, and traces in order.")
+_add_show(sessions, "sessions", _tell_session, "Show a session: its results, and its traces in time order.")
 _add_show(
     failures,
     "incidents",
     _tell_incident,
-    "Show an incident: newest runs, by agent, version and model.",
+    "Show an incident: counts by agent, version and model; runs.",
 )

@@ -27,7 +27,7 @@ _SCHEDULES = Listing(
     "no schedules",
 )
 
-schedule = typer.Typer(help="Run metrics on new and changed traces on a schedule.", no_args_is_help=True)
+schedule = typer.Typer(help="Score new and changed traces on a schedule.", no_args_is_help=True)
 
 
 @schedule.command("add")
@@ -35,7 +35,7 @@ schedule = typer.Typer(help="Run metrics on new and changed traces on a schedule
 @given.run_options
 @at_collector
 def add(
-    cron: Annotated[str, typer.Argument(help="Minute, hour, day, month, weekday in UTC: '0 3 * * *'.")],
+    cron: Annotated[str, typer.Argument(help="Minute, hour, day, month and weekday in UTC, such as '0 3 * * *'.")],
     run: given.RunOptions,
     filters: dict[str, Any],
     format_: given.Format = "table",
@@ -44,7 +44,7 @@ def add(
 ) -> None:
     """Add a schedule.
 
-    Its first run covers traces that complete from now on."""
+    The first run scores only traces that complete after you add the schedule."""
     found = api.post("/schedules", {"cron": cron, "run": run.body(filters)})
     show([found], _SCHEDULES, format_)
 

@@ -27,7 +27,7 @@ store = typer.Typer(help="Check a data directory, and export its spans.", no_arg
 def verify(format_: given.Format = "table", *, settings: Config) -> None:
     """Check every page and row of a data directory.
 
-    The check changes nothing and works while a collector runs. Exit code 1: damage was found.
+    The check changes nothing, and you can run it while a collector runs. Exit code 1: the check found damage.
     """
     with opened_store(settings, read_only=True) as connection:
         found = list(damages(connection))
@@ -48,7 +48,8 @@ def export(
 ) -> None:
     """Export spans and log records as length-delimited OTLP.
 
-    The export works while a collector runs. Damaged traces are left out and listed, with exit code 1.
+    You can run the export while a collector runs. If traces are damaged, the export skips and lists them, and the exit
+    code is 1.
     """
     if trace.lower().strip("0123456789abcdef") or len(trace) > 32:
         raise UserError(f"--trace {trace}: a trace ID has 32 hexadecimal digits; a unique prefix is enough")

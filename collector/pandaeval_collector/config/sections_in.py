@@ -55,49 +55,53 @@ class Server(Section):
     """Addresses of the collector, and access to them."""
 
     grpc: Address = "127.0.0.1:4327"
-    """Address of OTLP over gRPC and of the collector's own gRPC service. Port 0 means any free port."""
+    """Address that receives OTLP over gRPC, and calls of the collector's own gRPC service. Port 0 means any free
+    port."""
     http: Address = "127.0.0.1:4328"
-    """Address of OTLP over HTTP, of the API and of the page."""
+    """Address that receives OTLP over HTTP, and that serves the API and the page."""
     health: Address = "127.0.0.1:4329"
-    """Address of /healthz, /readyz and /metrics. This address exposes no message content and needs no token."""
+    """Address that serves /healthz, /readyz and /metrics. It exposes no message content and needs no token."""
     insecure_bind: bool = False
-    """Allow addresses of grpc and http that other machines can reach, even if TLS or access control is missing."""
+    """Let grpc and http use addresses that other machines can reach, even without TLS or access control."""
     tls: Tls | None = None
-    """Certificates of grpc and http. null: no TLS."""
+    """Certificates of grpc and http. If null, TLS is off."""
     token_env: EnvName | None = None
-    """Name of the environment variable with the bearer token that senders must send."""
+    """Name of the environment variable with the bearer token that clients must send."""
     allowed_hosts: tuple[str, ...] = ()
-    """Host names that requests without a token may use, in addition to localhost and IP addresses. The list protects
-    page and API against web pages of other sites."""
+    """Host names that requests without a token may use, in addition to localhost and IP addresses. This list protects
+    the page and the API from web pages of other sites."""
     max_request_bytes: Size = 16 << 20
-    """Largest request that is accepted, in bytes after decompression."""
+    """Size of the largest accepted request, in bytes after decompression."""
     max_inflight_bytes: Size = 160 << 20
-    """Largest total size of requests in progress. Above this limit, senders must retry later."""
+    """Maximum total size of the requests in progress. Above this limit, the collector asks senders to retry later."""
     max_open_bytes: Size = 256 << 20
-    """Largest memory of open traces. Above this limit, senders must retry later. 12 spans take about 2.5 KB."""
+    """Maximum memory for incomplete traces. Above this limit, the collector asks senders to retry later. 12 spans take
+    about 2.5 KB."""
 
 
 class Close(Section):
-    """Rules that complete a trace."""
+    """Rules that decide when a trace is complete."""
 
     quiet: Duration = 10.0
-    """Waiting time for another span. After this time, a trace is complete if its root span has ended and no parent is
+    """Time since the last span. After this time, a trace is complete if its root span has ended and no parent span is
     missing."""
     idle: Duration = 180.0
     """Time since the last span. After this time, every trace is complete."""
     max_age: Duration = 1800.0
     """Time since the first span. After this time, a trace is complete and accepts no more spans."""
     max_spans: Count = 10_000
-    """Largest number of spans. A trace that reaches this number is complete and accepts no more spans."""
+    """Maximum number of spans in a trace. A trace that reaches this number is complete and accepts no more spans."""
     max_bytes: Size = 32 << 20
-    """Largest size of spans. A trace that reaches this size is complete and accepts no more spans."""
+    """Maximum total size of the spans in a trace. A trace that reaches this size is complete and accepts no more
+    spans."""
 
 
 class Late(Section):
     """Spans that arrive after their trace was scored."""
 
     policy: Literal["rescore", "count"] = "rescore"
-    """rescore: score the trace again, as a new revision. count: only count the late spans."""
+    """With rescore, the collector scores the trace again, as a new revision. With count, it only counts the late
+    spans."""
     window: Duration = 600.0
     """Time for which the collector keeps the spans of a scored trace, to score the trace again after late spans."""
 
@@ -106,11 +110,11 @@ class LineSection(Section):
     """Processes that score complete traces."""
 
     workers: Annotated[Count, Field(le=MAX_PROCESSES)] = 1
-    """Number of processes that score traces. Each process needs a CPU core. More than 3 do not help."""
+    """Number of processes that score traces. Each process needs a CPU core. More than 3 processes do not help."""
     timeout: PositiveDuration = 60.0
-    """Largest CPU time for a batch of traces (elapsed time while the process waits). If a process takes longer, the
-    collector restarts it and tries its traces one by one. The limit for one trace is a third of this time, plus two
-    seconds for each megabyte."""
+    """Maximum CPU time for a batch of traces. While the process waits, elapsed time counts instead. If a process takes
+    longer, the collector restarts the process and scores the traces one by one. The limit for a single trace is a third
+    of this time, plus two seconds for each megabyte."""
 
 
 class StoreSection(Section):
@@ -119,17 +123,17 @@ class StoreSection(Section):
     path: FilePath = "./pandaeval-data"
     """Data directory. The variable PANDAEVAL_DATA also sets it."""
     durability: Literal["full", "normal"] = "full"
-    """full: acknowledged spans survive a power cut. normal: faster, but a power cut can lose the last spans."""
+    """With full, acknowledged spans survive a power cut. normal is faster, but a power cut can lose the last spans."""
     max_bytes: Annotated[Size, AfterValidator(_sufficient)] = 10 << 30
-    """Largest size of the store, at least 2MiB."""
+    """Maximum size of the store, at least 2MiB."""
     retention: Duration = 604800.0
-    """Time for which results and spans are kept. If max_bytes is too small, the time is shorter."""
+    """Time for which the store keeps results and spans. If max_bytes is too small, this time is shorter."""
     keep_content: bool = True
-    """Keep compressed spans after late.window, to show traces and score them again. Kept spans use at most a fifth of
-    max_bytes. false: keep only results."""
+    """Keep compressed spans after late.window, so that you can view traces and score them again. These spans use at
+    most a fifth of max_bytes. If false, the store keeps only results."""
     listed_attributes: Annotated[tuple[Text, ...], Field(max_length=16)] = ("gen_ai.request.model", "service.version")
     """Attributes of spans or resources that you can use as filters (attribute=KEY=VALUE), at most 16. A
     change applies only to traces that arrive later."""
     on_shutdown: Literal["persist", "decide"] = "persist"
-    """Open traces when the collector stops. persist: keep them for the next start. decide: score them at once, for
-    disks that are deleted."""
+    """Treatment of incomplete traces when the collector stops. persist keeps them for the next start. decide scores
+    them at once, for disks that are deleted with the collector."""

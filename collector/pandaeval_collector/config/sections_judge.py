@@ -68,61 +68,66 @@ class JudgeSection(Section):
     """The language model that answers questions about runs."""
 
     model: Text | None = None
-    """Name of the model in litellm format, such as openai/gpt-4o-mini. null: no judged metrics."""
+    """Name of the model in litellm format, such as openai/gpt-4o-mini. If null, judged metrics are off."""
     api_base: Url | None = None
-    """URL of the model's server. null: the provider's server. file:PATH: replay recorded replies without a model."""
+    """URL of the model's server. If null, the provider's server is used. file:PATH replays recorded replies without a
+    model."""
     api_key_env: EnvName | None = None
-    """Name of the environment variable with the API key. null: the provider's usual variable."""
+    """Name of the environment variable with the API key. If null, the provider's usual variable is used."""
     timeout: PositiveDuration = 60.0
-    """Longest time for one call."""
+    """Maximum time for a call."""
     fallbacks: tuple[Text, ...] = ()
     """Fallback models, tried in order when the primary model fails. api_base and api_key_env apply to models of the
     same provider as judge.model."""
     context_tokens: RecordTokens | None = None
-    """Most tokens of a record. null: 32000 if the context window has 128000 tokens or more, otherwise at most 12000."""
+    """Maximum number of tokens in a record, the text of a run for the judge. If null, the maximum is 32000 for context
+    windows of 128000 tokens or more, otherwise at most 12000."""
     parameters: Parameters = Field(default={})
-    """Arguments of every call in litellm format, such as {max_tokens: 8000, reasoning_effort: low}. The value null
-    removes a default argument (temperature: null). response_format: {type: json_schema} enforces the question's
+    """Arguments of every call in litellm format, such as {max_tokens: 8000, reasoning_effort: low}. null removes a
+    default argument (temperature: null). response_format: {type: json_schema} makes the provider enforce the question's
     schema."""
     concurrency: Count = 8
-    """Most calls at the same time."""
+    """Maximum number of concurrent calls."""
     rpm: Count | None = None
-    """Most calls per minute, including retries. null: no limit."""
+    """Maximum number of calls per minute, including retries. If null, there is no limit."""
     tpm: Count | None = None
-    """Most tokens per minute. null: no limit."""
+    """Maximum number of tokens per minute. If null, there is no limit."""
     daily_usd: Amount | None = None
-    """Most US dollars per day (UTC). When the budget is used up, judged metrics are unscored. null: no limit."""
+    """Maximum cost per day (UTC), in US dollars. When it is reached, judged metrics are unscored. If null, there is no
+    limit."""
     delay: Duration = 30.0
-    """Time between the end of a trace and its judging, to wait for late spans."""
+    """Time from the completion of a trace to the calls of the judge, to wait for late spans."""
     sample: Share = 1.0
-    """Share of sessions that are judged, 0 to 1. All traces of a session are judged, or none."""
+    """Share of sessions that are judged, 0 to 1. The judge gets all traces of a session, or none."""
     only: Attributes = Field(default={})
-    """Judge only traces with one of these values of each attribute of a span or resource, such as {service.name:
-    [shop]}. gen_ai.agent.name is the name of the root agent. {}: all traces."""
+    """Judge only traces with certain attributes, such as {service.name: [shop]}. For each attribute of a span or
+    resource, a trace must have one of the listed values. gen_ai.agent.name is the name of the root agent. {} matches
+    all traces."""
     models: Mapping[str, Text] = {}
     """Models for single metrics, such as trace.plan_quality: openai/gpt-4o. The option --model of pandaeval evaluate
     overrides these models."""
     correctness: Literal["session", "trace"] = "session"
-    """session: judge correctness of each closed session, and of traces without a session. trace: also judge each trace
-    of a session."""
+    """With session, the metric correctness covers closed sessions, and traces without a session. With trace, it also
+    covers each trace of a session."""
     detail: Literal["failing", "all", "none"] = "failing"
-    """Questions after the verdict. failing: about the trace and turn of the first error, if the run is wrong, unclear
-    or has a finding. all: about every trace and turn. none: no questions. For each judged trace, the judge also answers
-    the questions of metrics in metrics.thresholds."""
+    """Further questions after the verdict. failing asks about the trace and turn of the first error, if the run is
+    wrong or unclear, or has a finding. all asks about every trace and turn. none asks nothing. For each judged trace,
+    the judge also answers the questions of the metrics in metrics.thresholds."""
     unclear: Band = (25, 75)
-    """Two bounds, 0 to 100. If the judge's certainty that the run is correct is between the bounds, or equals a bound,
-    the label is unclear. An unclear result neither passes nor fails, and no rate counts it."""
+    """Two bounds, 0 to 100. The judge states how certain it is that the run is correct. If this certainty lies between
+    the bounds, or equals a bound, the label is unclear. An unclear result neither passes nor fails, and rates exclude
+    it."""
     rulings: FilePath | None = None
-    """YAML file of rulings: sentences of the agent's owner that the judge follows. null: rulings.yaml in the data
-    directory."""
+    """YAML file with rulings, sentences of the agent's owner that the judge follows. If null, rulings.yaml in the data
+    directory is used."""
 
 
 class Redact(Section):
-    """Content that is removed from prompts for the judge."""
+    """Content that the collector removes from prompts for the judge."""
 
     secrets: bool = True
     """Replace keys, tokens and passwords."""
     pii: bool = False
-    """Replace e-mail addresses, phone, card and account numbers (needs the extra pii); not names."""
+    """Replace e-mail addresses, and phone, card and account numbers, but not names. Needs the extra pii."""
     custom: tuple[Text, ...] = ()
-    """Your own functions, as package.module:function. Each function takes a text and returns the redacted text."""
+    """Your own functions, as package.module:function. Each function takes a text, and returns the redacted text."""

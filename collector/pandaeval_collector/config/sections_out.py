@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class Spans(Section):
-    """Evaluation spans of all exporters."""
+    """Evaluation spans, for all exporters."""
 
     failed_status: Literal["error", "unset"] = "error"
-    """Status of an evaluation span with a failed result. error: Jaeger and Tempo show the span in red. unset: no
-    status."""
+    """Status of an evaluation span with a failed result. With error, Jaeger and Tempo show the span in red. With unset,
+    the span has no status."""
 
 
 class Common(Section):

@@ -20,7 +20,7 @@ class Jsonl(Section):
     """Results as lines of JSON in a file."""
 
     path: FilePath | None = None
-    """File to which results are appended. null: off."""
+    """File to which the collector appends results. If null, this exporter is off."""
 
 
 SETTINGS = Jsonl

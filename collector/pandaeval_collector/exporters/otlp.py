@@ -16,34 +16,34 @@ class OtlpSignal(Section):
     """One of the three surfaces over OTLP."""
 
     endpoint: Endpoint | None = None
-    """Endpoint of this signal. null: exporters.otlp.endpoint."""
+    """Endpoint of this signal. If null, exporters.otlp.endpoint applies."""
     enabled: bool = True
-    """Whether this signal is sent."""
+    """Send this signal."""
 
 
 class Otlp(Section):
     """Results to an OpenTelemetry backend, as spans, metrics and log events."""
 
     endpoint: Endpoint | None = None
-    """Endpoint for results, HOST:PORT or URL. null: off, unless a signal has its own endpoint."""
+    """Endpoint for results, HOST:PORT or URL. If null, only signals with their own endpoint are sent."""
     protocol: Literal["grpc", "http/protobuf"] = "grpc"
     """OTLP protocol."""
     insecure: bool = True
-    """Use no TLS for an endpoint of the form HOST:PORT. For a URL, http or https decides."""
+    """Use no TLS for an endpoint of the form HOST:PORT. For a URL, its scheme (http or https) decides."""
     certificate: FilePath | None = None
-    """PEM file with the CA of the backend's certificate. null: the system's CAs."""
+    """PEM file with the CA of the backend's certificate. If null, the system's CAs apply."""
     client_certificate: FilePath | None = None
     """PEM file with the client certificate for mutual TLS. Set client_key too."""
     client_key: FilePath | None = None
     """PEM file with the private key of client_certificate, without a password."""
     headers_env: EnvName | None = None
-    """Name of the environment variable with headers, written name=value,name=value."""
+    """Name of the environment variable with the headers, in the form name=value,name=value."""
     traces: OtlpSignal = group(OtlpSignal, "Evaluation spans.")
     metrics: OtlpSignal = group(OtlpSignal, "Score histograms and counters.")
     logs: OtlpSignal = group(OtlpSignal, "Events named gen_ai.evaluation.result.")
     metrics_interval: PositiveDuration = 15.0
-    """Time between two exports of metrics. A new series is 0 during this time, so set this key to at least the
-    scrape interval."""
+    """Time between two exports of metrics. A new series is 0 for this time. Prometheus must see this 0, so use at least
+    the scrape interval."""
 
     def endpoint_of(self, signal: Signal) -> str | None:
         """Return the target of ``signal``; ``None`` if off or without endpoint."""

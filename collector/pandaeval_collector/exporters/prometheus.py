@@ -26,12 +26,13 @@ _OPENMETRICS = "application/openmetrics-text"
 
 
 class Prometheus(Section):
-    """The scrape endpoint on the health listener."""
+    """The scrape endpoint /metrics at server.health."""
 
     enabled: bool = True
-    """Whether /metrics is served."""
+    """Serve /metrics."""
     results: bool | None = None
-    """Whether /metrics includes scores. null: only if no metrics go to OTLP, so that scores do not count twice."""
+    """Include scores in /metrics. If null, scores are included only if no metrics go to OTLP, so that no score counts
+    twice."""
 
 
 SETTINGS = Prometheus

@@ -12,12 +12,13 @@ from pandaeval_collector.exporters import Exporter, Surroundings
 
 
 class Webhook(Section):
-    """New, returned and growing incidents to a URL."""
+    """Posts about new, returned and growing incidents to a URL."""
 
     url_env: EnvName | None = None
-    """Name of the environment variable with the URL. null: off."""
+    """Name of the environment variable with the URL. If null, the webhook is off."""
     format: Literal["json", "slack"] = "json"
-    """Format of the posts. json: all fields of the incidents. slack: a text, for Slack and compatible programs."""
+    """Format of the posts. json contains all fields of the incidents. slack is a text, for Slack and compatible
+    programs."""
 
 
 SETTINGS = Webhook

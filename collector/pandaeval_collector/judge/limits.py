@@ -89,7 +89,7 @@ class PerMinute:
     On one event loop.
     """
 
-    def __init__(self, limit: float | None, seconds: float = 60.0) -> None:
+    def __init__(self, limit: float | None, seconds: float) -> None:
         self._owed = self._capacity = 0.0
         self._bucket: AsyncLimiter | None = None
         if limit is not None:

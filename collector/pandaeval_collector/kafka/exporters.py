@@ -22,7 +22,7 @@ class KafkaResults(Section):
     """Results as messages of a Kafka topic. Set kafka.brokers too."""
 
     topic: Text | None = None
-    """Topic for results, such as eval.scores. null: off."""
+    """Topic for results, such as eval.scores. If null, this exporter is off."""
 
 
 SETTINGS = KafkaResults

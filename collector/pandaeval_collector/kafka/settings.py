@@ -31,21 +31,23 @@ class Kafka(Section):
     """Kafka as a source of spans for several collectors, and as a destination of results (docs/operate/scale.md)."""
 
     brokers: Text | None = None
-    """Addresses of brokers, such as HOST:PORT,HOST:PORT. null: Kafka is off."""
+    """Addresses of brokers, such as HOST:PORT,HOST:PORT. If null, Kafka is off."""
     options: Annotated[Mapping[Text, Option], without(_OURS, "collector"), AfterValidator(_with_timeout)] = {}
     """Settings of librdkafka by name, such as security.protocol: SASL_SSL, without secrets. If group.instance.id is
     set, a collector keeps its partitions during a restart of at most session.timeout.ms (45000)."""
     password_env: EnvName | None = None
     """Name of the environment variable with the SASL password (sasl.password)."""
     topic: Text | None = None
-    """Topic with OTLP spans. The key of each message is the trace ID. null: the collector reads no spans from Kafka."""
+    """Topic with OTLP spans. The key of each message is the trace ID. If null, the collector reads no spans from
+    Kafka."""
     group: Text = "pandaeval"
     """Consumer group of the collectors that share the topic."""
     sessions: Literal["none", "here", "topic"] = "none"
-    """Session metrics of traces from Kafka. none: off. here: sessions have only traces of this collector, which must be
-    the only collector. topic: collectors exchange decided traces over sessions_topic."""
+    """Where the session metrics of traces from Kafka are computed. none turns these metrics off. With here, this
+    collector scores them, and must be the only collector. With topic, collectors exchange completed traces over
+    sessions_topic."""
     sessions_topic: Text = "eval.traces"
-    """Topic with decided traces. The key of each message is the session ID."""
+    """Topic with completed traces. The key of each message is the session ID."""
 
     @property
     def scores_sessions(self) -> bool:

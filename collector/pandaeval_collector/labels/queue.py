@@ -68,11 +68,8 @@ def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[st
     raise LabelError(f"{keys[0]} is about a {level}: fill in {'trace' if level == 'turn' else level}_id")
 
 
-def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames, said: str) -> str:
-    """Return the key of the metric to label.
-
-    ``name``: may be empty if unambiguous. ``said``: the option in errors. Raises ``UserError``.
-    """
+def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames) -> str:
+    """Return the key of the metric to label. ``name``: may be empty if unambiguous. Raises ``UserError``."""
     rows = connection.execute(f"SELECT metric, count(*) FROM {people.STANDING} GROUP BY metric")  # noqa: S608
     there = Counter(dict(rows.fetchall()))
     if not there:
@@ -83,10 +80,10 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
         return found[0]
     known = ", ".join(f"{key} ({count})" for key, count in there.most_common())
     if name and not names.select(name):
-        raise UserError(f"{said} {name}: {names.unknown(name)}")
+        raise UserError(f"--metric {name}: {names.unknown(name)}")
     if name and not found:
-        raise UserError(f"{said} {name}: no judged runs; there are those of {known}")
-    raise UserError(f"say with {said} which one to label for: {known}")
+        raise UserError(f"--metric {name}: no judged runs; there are those of {known}")
+    raise UserError(f"say with --metric which one to label for: {known}")
 
 
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:

@@ -210,7 +210,7 @@ class _TakenApart:
     submitted: CompletedTrace
     spans: Split
     logs: Split
-    problem: str = ""
+    problem: str
 
 
 def _take_apart(submitted: CompletedTrace) -> _TakenApart:

@@ -50,7 +50,7 @@ class Tls(Section):
     key: FilePath
     """PEM file with the private key of the certificate."""
     client_ca: FilePath | None = None
-    """PEM file with the CA of client certificates. If it is set, clients must send a certificate."""
+    """PEM file with the CA of client certificates. If this key is set, clients must send a certificate."""
 
     def verify(self) -> None:
         """Raise :class:`BindError` with the name of an unusable file."""

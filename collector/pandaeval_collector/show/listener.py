@@ -127,7 +127,7 @@ class KnownHosts:
     ``told``: text of refusals.
     """
 
-    def __init__(self, app: ASGIApp, allowed: Collection[str] = (), told: str = HOSTS_TOLD) -> None:
+    def __init__(self, app: ASGIApp, allowed: Collection[str], told: str = HOSTS_TOLD) -> None:
         self._app, self._allowed, self._told = app, frozenset(name.lower() for name in allowed), told
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -77,7 +77,7 @@ def read_failures(
 def dismissed_by_group(finder: Finder, wanted: Wanted) -> Mapping[str, set[int]]:
     """Return, by failure group, the traces in the list of its dismissed runs."""
     wanted = replace(wanted, failed=None, label=DISMISSED, outcome=None, success=None, incident=None)
-    runs, results = conditions(wanted.of_unit()), result_conditions(wanted, "r")
+    runs, results = conditions(wanted.of_unit()), result_conditions(wanted)
     query = f"""SELECT json_extract({BODY}, '$.metadata.failure_group.id'), l.no FROM results AS r
                 CROSS JOIN listed AS l
                 ON l.no = iif(r.about > 0, r.about, (SELECT m.no FROM members AS m WHERE {OF_NAMED}))

@@ -178,16 +178,16 @@ class Finder:
         query = "SELECT DISTINCT substr(pair, 1, instr(pair, '=') - 1) FROM attribute_pairs LIMIT ?"
         return sorted(key for (key,) in self.read(query, most))
 
-    def attribute_values(self, key: str, most: int = 200) -> list[str]:
-        """Return at most ``most`` values of an attribute by which traces are found, newest first."""
-        query = "SELECT substr(pair, ?) FROM attribute_pairs WHERE pair >= ? AND pair < ? ORDER BY id DESC LIMIT ?"
-        return [value for (value,) in self.read(query, len(key) + 2, f"{key}=", f"{key}>", most)]
+    def attribute_values(self, key: str) -> list[str]:
+        """Return at most 200 values of an attribute by which traces are found, newest first."""
+        query = "SELECT substr(pair, ?) FROM attribute_pairs WHERE pair >= ? AND pair < ? ORDER BY id DESC LIMIT 200"
+        return [value for (value,) in self.read(query, len(key) + 2, f"{key}=", f"{key}>")]
 
-    def users(self, most: int = 200) -> list[str]:
-        """Return at most ``most`` users of the newest 20,000 runs."""
+    def users(self) -> list[str]:
+        """Return at most 200 users of the newest 20,000 runs."""
         newest = "SELECT user FROM listed WHERE +no > 0 ORDER BY at DESC LIMIT 20000"
-        query = f"SELECT DISTINCT user FROM ({newest}) WHERE user > '' LIMIT ?"  # noqa: S608
-        return [user for (user,) in self.read(query, most)]
+        query = f"SELECT DISTINCT user FROM ({newest}) WHERE user > '' LIMIT 200"  # noqa: S608
+        return [user for (user,) in self.read(query)]
 
     def contents(self, trace_id: bytes) -> list[Part]:
         with self.reads.snapshot() as reader:
@@ -195,7 +195,7 @@ class Finder:
 
     def results(self, wanted: Wanted, *, after: Position | None = None, limit: int = 100) -> Page:
         """Return a page of results of all revisions, newest first."""
-        where, unit = result_conditions(wanted, "r"), conditions(wanted.of_unit())
+        where, unit = result_conditions(wanted), conditions(wanted.of_unit())
         if after is not None:
             where = where.also("r.seq < ?", after[1])
         if unit.conditions:

@@ -219,7 +219,7 @@ def conditions(wanted: Wanted, table: str = "l") -> Conditions:
     own, of_member = carried(wanted, table), carried(wanted, "m")
     if own.conditions:
         where = where.also(_OF_ANY.format(t=table, of_trace=own, of_member=of_member), *own.values * 2)
-    results = result_conditions(wanted, "r")
+    results = result_conditions(wanted)
     if not results.conditions:
         return where
     has, blamed = (each.format(t=table, results=results) for each in (_OWN, _BLAMED))
@@ -235,14 +235,15 @@ def carried(wanted: Wanted, table: str) -> Conditions:
     return _given((condition.format(t=table), value) for condition, value in _carried(wanted))
 
 
-def result_conditions(wanted: Wanted, table: str) -> Conditions:
+def result_conditions(wanted: Wanted) -> Conditions:
+    """Return the conditions on the table ``results r``."""
     return _given(
         [
-            (f"{table}.metric = ?", wanted.metric),
-            (f"{table}.success = ?", wanted.success),
-            (f"json_extract(CAST({table}.body AS TEXT), '$.outcome') = ?", wanted.outcome),
-            (f"json_extract(CAST({table}.body AS TEXT), '$.label') = ?", wanted.label),
-            (f"instr(?, json_extract(CAST({table}.body AS TEXT), '$.metadata.failure_group.id'))", wanted.incident),
+            ("r.metric = ?", wanted.metric),
+            ("r.success = ?", wanted.success),
+            ("json_extract(CAST(r.body AS TEXT), '$.outcome') = ?", wanted.outcome),
+            ("json_extract(CAST(r.body AS TEXT), '$.label') = ?", wanted.label),
+            ("instr(?, json_extract(CAST(r.body AS TEXT), '$.metadata.failure_group.id'))", wanted.incident),
         ]
     )
 

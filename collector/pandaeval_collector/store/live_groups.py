@@ -24,6 +24,8 @@ judge decides between, if configured.
 """
 NEAR = 0.65
 """The cosine from which on the cause is the same where no judge can be asked."""
+_MOST_CANDIDATES = 5
+"""Groups that a judge chooses from."""
 _TEXTS = 64
 """Texts of a group that are known without being embedded again."""
 
@@ -51,11 +53,11 @@ class LiveGroups:
         for row, vector in zip(rows, vectors, strict=True):
             self._groups[row.id] = _Live(row, vector, {row.cause or plain(row.text)})
 
-    def candidates(self, failure: Failure, most: int = 5) -> list[tuple[float, FailureGroupRow]]:
+    def candidates(self, failure: Failure) -> list[tuple[float, FailureGroupRow]]:
         """Return groups with cosines, most similar first; only one if sure."""
         with self._lock:
             near = self._near(failure)
-        return near[:1] if near and near[0][0] >= SURE else near[:most]
+        return near[:1] if near and near[0][0] >= SURE else near[:_MOST_CANDIDATES]
 
     def place(self, failure: Failure, said: str | None = None) -> FailureGroupRow:
         """Return a failure's group, perhaps new. ``said``: the judge's earlier id, ``""`` for none."""

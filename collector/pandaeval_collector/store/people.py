@@ -146,10 +146,6 @@ def page(
     ]
 
 
-def counts(connection: sqlite3.Connection) -> dict[str, int]:
-    return dict(connection.execute("SELECT metric, count(DISTINCT unit) FROM people_labels GROUP BY metric"))
-
-
 def judged(
     connection: sqlite3.Connection, metric: str = "", agent: str = "", *, picked: bool = True
 ) -> list[tuple[JudgedRow, bool]]:

@@ -31,7 +31,7 @@ def read_rates(finder: Finder, wanted: Wanted) -> list[tuple[str, str | None, st
 
     A session counts once without an agent, and once for each agent. A run's turns count once, by the worst turn.
     """
-    where, results = conditions(wanted.of_unit()), result_conditions(wanted, "r")
+    where, results = conditions(wanted.of_unit()), result_conditions(wanted)
     values, of = (*results.values, *where.values), carried(wanted, "m")
     times = _RATES.count("{where}")
     return finder.read(_RATES.format(where=where, results=results, of=of), *values * times, *of.values)

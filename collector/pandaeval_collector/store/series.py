@@ -43,18 +43,19 @@ _BOUNDS = {
 }
 _TABLE = """
 pandaeval.evaluation.score histogram {score} Scores of traces and sessions, from 0 to 1. The best score is 1
-pandaeval.evaluations counter {evaluation} Number of results by outcome, reason of a missing score, and pass or fail
+pandaeval.evaluations counter {evaluation} Number of results, by outcome, by reason of a missing score, and by verdict
+  (passed or failed)
 pandaeval.revisions counter {revision} Number of results that replace an earlier revision
-pandaeval.failures counter {failure} Number of failed results by label and severity
-pandaeval.judge.duration histogram s Time for which a judged result waited for the reply of the judge
-pandaeval.judge.tokens counter {token} Number of tokens of judged results
-pandaeval.judge.cost counter {USD} US dollars for judged results
+pandaeval.failures counter {failure} Number of failed results, by label and severity
+pandaeval.judge.duration histogram s Time that a judged result waited for the reply of the judge
+pandaeval.judge.tokens counter {token} Number of tokens that the judge used for results
+pandaeval.judge.cost counter {USD} Cost of judged results, in US dollars
 pandaeval.judge.cached_tokens counter {token} Number of tokens that came from the provider's prompt cache
-gen_ai.client.operation.duration histogram s Time of a model call of the judge, with retries
-gen_ai.client.token.usage histogram {token} Number of tokens of a model call of the judge, by type
-pandaeval.agent.tokens counter {token} Number of tokens of agents' runs
-pandaeval.agent.cost counter {USD} US dollars of agents' runs, from the spans or by list price
-pandaeval.agent.unpriced counter {run} Number of runs with calls whose price is unknown
+gen_ai.client.operation.duration histogram s Duration of a model call of the judge, including retries
+gen_ai.client.token.usage histogram {token} Number of tokens in a model call of the judge, by type
+pandaeval.agent.tokens counter {token} Number of tokens that agents used in their runs
+pandaeval.agent.cost counter {USD} Cost of agents' runs in US dollars, from the spans or by list price
+pandaeval.agent.unpriced counter {run} Number of runs with model calls of unknown price
 """
 INSTRUMENTS = instruments(_TABLE, _BOUNDS)
 """The instruments of the score series."""

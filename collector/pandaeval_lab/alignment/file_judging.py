@@ -31,7 +31,7 @@ class FileJudging:
     metric: str
     agent: str
     environ: Mapping[str, str]
-    usd: float | None = None
+    usd: float | None
     spent: float = 0.0
     verdicts: int = 0
     _evaluators: dict[str, Evaluator] = field(default_factory=dict)

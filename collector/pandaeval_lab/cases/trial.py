@@ -260,7 +260,7 @@ class Graded:
     layer: str
     success: bool | None
     gates: bool
-    said: str = ""
+    said: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class CaseGates:
     """
 
     attempts: Sequence[Attempted]
-    no_fail: bool = False
+    no_fail: bool
 
     def outcomes(self, report: LayerReport) -> Iterator[GateOutcome]:
         """Yield failing cases, worst first, and an outcome if no attempt finished."""

@@ -96,7 +96,7 @@ def stub(
         uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off")).run([listener])
 
 
-def stub_app(suite: Path, case: str | None = None) -> ASGIApp:
+def stub_app(suite: Path, case: str | None) -> ASGIApp:
     """Return the application of :func:`stub`. It refuses cross-site requests and large bodies."""
     from pydantic_core import from_json
     from starlette.applications import Starlette

@@ -45,7 +45,7 @@ class CollectedResults(Stage):
 class Transcripts(Stage):
     """Collects the conversation of each trial, and prints it if ``shown``."""
 
-    def __init__(self, suite: Suite, shown: bool = True) -> None:
+    def __init__(self, suite: Suite, shown: bool) -> None:
         self._matcher, self._shown = TrialMatcher(suite), shown
         self._traces: dict[tuple[str, str], list[tuple[int, list[str]]]] = {}
 

@@ -26,7 +26,7 @@ _MOST_SESSIONS, _MOST_COSTS = 40, 10
 _HALF = 0.5
 
 
-def print_summary(summary: Summary, finder: Finder, out: Console, judge: str | None = None) -> None:
+def print_summary(summary: Summary, finder: Finder, out: Console, judge: str | None) -> None:
     if summary.headline:
         out.print(summary.headline, style="bold")
     if summary.units:

@@ -111,7 +111,7 @@ def next_(
     Half are random, half are close to the judge's threshold. The judge's verdict is hidden, so that it does not
     influence you."""
     with opened_store(settings) as connection:
-        key = metric_to_label(connection, metric, names_of(settings), "--metric")
+        key = metric_to_label(connection, metric, names_of(settings))
         connection.execute("BEGIN IMMEDIATE")
         if unclear:
             queue = unclear_first(connection, key, agent, number)

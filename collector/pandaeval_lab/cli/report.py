@@ -76,7 +76,7 @@ def report(
     typer.echo(f"{output or 'report'}: {contents}", err=True)
 
 
-def origin_of(finder: Finder, settings: Config, wanted: Wanted, where: str = "") -> ReportOrigin:
+def origin_of(finder: Finder, settings: Config, wanted: Wanted, where: str) -> ReportOrigin:
     """Describe the stored traces that fit ``wanted``. ``where``: filters as text. Raises ``UserError`` if none fits."""
     total, stored = finder.count(wanted), finder.count(Wanted())
     if not total:

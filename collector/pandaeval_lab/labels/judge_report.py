@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
@@ -43,7 +43,7 @@ class JudgeReport:
     title: str
     about: Mapping[str, Any]
     figures: Sequence[Figure]
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[str]
 
     def to_dict(self) -> dict[str, Any]:
         figures = {figure.name: asdict(figure) for figure in self.figures}

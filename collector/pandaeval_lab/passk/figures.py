@@ -267,10 +267,10 @@ def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, str]
     return float(low), float(high), "bootstrap"
 
 
-def bounds(n: int, c: int, undetermined: int, k: int, mode: Mode = "unbiased") -> tuple[Bounds, Bounds]:
+def bounds(n: int, c: int, undetermined: int, k: int) -> tuple[Bounds, Bounds]:
     """Return the ranges of pass@k and pass^k over outcomes of ``undetermined`` trials, or ``None``."""
     low, high = (n + undetermined, c), (n + undetermined, c + undetermined)
-    at, power = ((of(*low, k, mode).value, of(*high, k, mode).value) for of in (pass_at_k, pass_pow_k))
+    at, power = ((of(*low, k, "unbiased").value, of(*high, k, "unbiased").value) for of in (pass_at_k, pass_pow_k))
     return at, power
 
 

@@ -35,7 +35,7 @@ class TrialCount:
     ``unscored``: reason of the first trial in which a declared grader has no score.
     """
 
-    kind: str = ""
+    kind: str
     correct: Counter[bool | None] = field(default_factory=Counter)
     broke: Counter[str] = field(default_factory=Counter)
     states: dict[str, Counter[str]] = field(default_factory=lambda: {layer: Counter() for layer in LAYERS})

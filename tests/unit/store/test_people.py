@@ -41,7 +41,6 @@ def test_of_one_annotator_the_last_verdict_stands_in_whatever_order_they_come(st
     assert labels(store) == [later]
     assert store.people.put([replace(GOOD, annotator="bob")], 500.0).result() == {"new": 1}
     assert len(labels(store)) == 2
-    assert people.counts(store.reads.connection()) == {METRIC: 1}
 
 
 def test_one_without_a_time_is_of_now(store: Store) -> None:

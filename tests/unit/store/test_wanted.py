@@ -112,7 +112,7 @@ def test_a_result_that_failed_is_looked_for_among_units_that_did() -> None:
     ],
 )
 def test_each_demand_on_a_result_has_its_value(given: dict[str, Any], values: list[Any]) -> None:
-    where, found = result_conditions(Wanted(**given), "r")
+    where, found = result_conditions(Wanted(**given))
     assert (len(where), found) == (len(values), values)
 
 

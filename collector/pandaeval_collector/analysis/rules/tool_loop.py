@@ -124,9 +124,9 @@ class LoopCycle:
     tools: tuple[str, ...]
     span_ids: tuple[str, ...]
     wasted_calls: int
-    seconds: float = 0.0
-    tokens: int = 0
-    agents: tuple[str, ...] = ()
+    seconds: float
+    tokens: int
+    agents: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

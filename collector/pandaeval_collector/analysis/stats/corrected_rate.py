@@ -89,9 +89,9 @@ class CorrectedRate:
         return self.high - self.low
 
 
-def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL) -> CorrectedRate:
+def corrected_rate(labelled: Labelled, scores: Scores) -> CorrectedRate:
     """Compute the rate with its interval. Raises ``ValueError`` for fewer than two labels."""
-    alone = label_rate(labelled, level)
+    alone = label_rate(labelled)
     sample = _Sample(labelled)
     share = sample.mean(labelled.people)
     spread = sample.variance(labelled.judge, 2)
@@ -103,19 +103,19 @@ def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL) -> 
     left += 2 * tuned**2 * spread * _UNSEEN / sample.n
     seen = min(1.0, sample.n / max(scores.n, 1.0))
     variance = left * (1.0 - seen) + sample.variance(labelled.people, 1) * seen
-    low, high = sample.interval(value, variance, level)
+    low, high = sample.interval(value, variance)
     if high - low >= alone.width:
         return alone
     return CorrectedRate(min(1.0, max(0.0, value)), low, high, len(labelled.people), "corrected", tuned)
 
 
-def label_rate(labelled: Labelled, level: float = LEVEL) -> CorrectedRate:
+def label_rate(labelled: Labelled) -> CorrectedRate:
     """Compute the rate with its interval from the labels alone."""
     if len(labelled.people) < 2:
         raise ValueError("a rate needs two labels or more")
     sample = _Sample(labelled)
     share = sample.mean(labelled.people)
-    low, high = sample.interval(share, sample.variance(labelled.people, 1), level)
+    low, high = sample.interval(share, sample.variance(labelled.people, 1))
     return CorrectedRate(share, low, high, len(labelled.people), "labels")
 
 
@@ -142,10 +142,10 @@ class _Sample:
         parts = self._by_cluster(self._weights * (values - self.mean(values)))
         return float((parts * parts).sum()) * self.n / max(1.0, self.n - fitted)
 
-    def interval(self, value: float, variance: float, level: float) -> tuple[float, float]:
+    def interval(self, value: float, variance: float) -> tuple[float, float]:
         value = min(1.0, max(0.0, value))
         n = value * (1.0 - value) / variance if variance > _NOTHING and 0.0 < value < 1.0 else self.n
-        low, high = wilson(value, n, t_quantile(self.n - 1.0, level))
+        low, high = wilson(value, n, t_quantile(self.n - 1.0, LEVEL))
         return min(low, value), max(high, value)
 
     def _by_cluster(self, values: Values) -> Values:

@@ -22,12 +22,9 @@ class OtherEditionError(RuntimeError):
     """The program on disk changed since this process started."""
 
 
-def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
-    """Serve requests sequentially.
-
-    ``open_``: returns the handlers, or raises the start error. ``nice``: priority reduction.
-    """
-    parent, codec, requests = Parent(nice=nice), PICKLED, queue.SimpleQueue[Any]()
+def serve(open_: Callable[[Any, Tell], Handlers]) -> None:
+    """Serve requests sequentially. ``open_``: returns the handlers, or raises the start error."""
+    parent, codec, requests = Parent(), PICKLED, queue.SimpleQueue[Any]()
 
     def tell(name: str, *arguments: Any) -> None:
         parent.send(codec.pack(("tell", name, arguments)))
@@ -49,7 +46,10 @@ def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
 
 
 def serve_together(open_: Callable[[Any, Peer], Awaitable[Handlers]], *, nice: int = 0, codec: Codec = PICKLED) -> None:
-    """Serve requests concurrently on an event loop. ``open_``: returns the handlers, or raises the start error."""
+    """Serve requests concurrently on an event loop.
+
+    ``open_``: returns the handlers, or raises the start error. ``nice``: priority reduction.
+    """
     parent = Parent(nice=nice)
     asyncio.run(_serve(open_, parent, codec))
 

@@ -15,7 +15,7 @@ ORIGIN_TOLD = "a page of another origin may not change anything here (see server
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s\[\]:@/?#\\]+))(?::[0-9]{1,5})?", re.ASCII)
 
 
-def is_known_host(host: str, allowed: Collection[str] = ()) -> bool:
+def is_known_host(host: str, allowed: Collection[str]) -> bool:
     """Return whether a ``Host`` header is safe: an IP address, ``localhost``, or in ``allowed`` (lower case)."""
     found = _HOST.fullmatch(host.lower())
     if found is None:
@@ -26,7 +26,7 @@ def is_known_host(host: str, allowed: Collection[str] = ()) -> bool:
     return name == "localhost" or name.endswith(".localhost") or name in allowed or _is_address(name)
 
 
-def is_own_origin(origins: Sequence[str], host: str, fetch_site: str | None, allowed: Collection[str] = ()) -> bool:
+def is_own_origin(origins: Sequence[str], host: str, fetch_site: str | None, allowed: Collection[str]) -> bool:
     """Return whether a request comes from a program, a page of ``host``, or ``allowed``.
 
     ``fetch_site``: header ``Sec-Fetch-Site``.

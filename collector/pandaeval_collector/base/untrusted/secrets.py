@@ -122,7 +122,7 @@ _BASIC = re.compile(
 _USER_AND_PASSWORD = re.compile(r"[^:\s]{1,200}:.{1,200}")
 
 
-def is_secret_field(name: str, value: object = None) -> bool:
+def is_secret_field(name: str, value: object) -> bool:
     """Return whether a field holds a secret, by its name, and by its value if the name is ambiguous."""
     text = value if isinstance(value, str) else ""
     if name.lower() in ("auth", "_auth"):

@@ -29,7 +29,7 @@ class _Group:
 
     services: set[str]
     first: Order | None
-    filed: set[str] = field(default_factory=set)
+    filed: set[str]
 
 
 class SharedId:

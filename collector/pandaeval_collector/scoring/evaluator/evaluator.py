@@ -181,7 +181,7 @@ class Evaluator:
         return self._on_trace(self.plan.explaining, trace, unit, failing=named)
 
     def set_aside(
-        self, unit: Unit, reason: str, why: Why = Why.METRIC_ERROR, metrics: Sequence[TraceMetric] | None = None
+        self, unit: Unit, reason: str, why: Why, metrics: Sequence[TraceMetric] | None = None
     ) -> list[Result]:
         """Return unscored results of ``metrics``; default: all of a single trace."""
         metrics = self.plan.alone if metrics is None else metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -94,8 +94,8 @@ class Question:
     unit: Unit
     model: str
     threshold: float
-    choice: Choice = field(default_factory=Choice)
-    guidance: Guidance = field(default_factory=Guidance)
+    choice: Choice
+    guidance: Guidance
 
     @property
     def version(self) -> str:

@@ -15,13 +15,13 @@ from pandaeval_collector.store.listed import Wanted
 
 GroupA = Annotated[Wanted, Depends(taken(of_runs(), "a."))]
 GroupB = Annotated[Wanted, Depends(taken(of_runs(), "b."))]
-MetricKey = Annotated[str | None, Query(max_length=500, description="Only the rate of this metric.")]
+MetricKey = Annotated[str | None, Query(max_length=500, description="Return only the rate of this metric.")]
 
 
 def comparing_routes(app: FastAPI, reads: Reads, names: Names) -> None:
     """Add the operation."""
 
-    @reads.operation(app, "/compare", "Rates, incidents, latency and cost of two filters")
+    @reads.operation(app, "/compare", "Rates, incidents, latency and cost of two groups of runs")
     def compare(a: GroupA, b: GroupB, metric: MetricKey = None) -> FilterComparison:
         key = metric if metric in (None, RUNS) else names.metric(metric)
         return compare_filters(reads.finder, names.wanted(a), names.wanted(b), key)

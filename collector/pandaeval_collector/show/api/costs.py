@@ -13,8 +13,8 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.store.costs import read_costs
 
 Subject = Literal["agent", "user", "session", "day"]
-By = Annotated[Subject, Query(description="Subject of each row.")]
-Most = Annotated[int, Query(ge=1, le=500, description="Most rows.")]
+By = Annotated[Subject, Query(description="Property by which the costs are grouped.")]
+Most = Annotated[int, Query(ge=1, le=500, description="Maximum number of rows.")]
 
 
 class CostRow(BaseModel):

@@ -17,7 +17,7 @@ CursorText = Annotated[
 ]
 _Number = Annotated[int, Strict(), Field(gt=-(1 << 63), lt=1 << 63)]
 _POSITION: TypeAdapter[Position] = TypeAdapter(tuple[FiniteFloat, _Number])
-Limit = Annotated[int, Query(ge=1, le=500, description="Largest number of items on a page.")]
+Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page.")]
 
 
 def cursor_of(position: Position | None) -> str | None:

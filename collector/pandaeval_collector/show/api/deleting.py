@@ -30,10 +30,10 @@ class Deletion(BaseModel):
 
     user: Annotated[Id, Field(description="ID of a user.")] = None
     session: Annotated[Id, Field(description="ID of a session.")] = None
-    trace: Annotated[str | None, Field(pattern=TRACE_ID, description="32 hexadecimal digits.")] = None
+    trace: Annotated[str | None, Field(pattern=TRACE_ID, description="ID of a trace, 32 hexadecimal digits.")] = None
     before: Annotated[date | None, Field(description="Delete runs that began before this day (UTC).")] = None
     by: Annotated[str, Field(max_length=200, description="Name of the person, for the log of deletions.")] = ""
-    dry_run: Annotated[bool, Field(description="Only count the data.")] = False
+    dry_run: Annotated[bool, Field(description="Count the matching data, and delete nothing.")] = False
 
     @model_validator(mode="after")
     def _one(self) -> Deletion:

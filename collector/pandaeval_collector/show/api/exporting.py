@@ -24,8 +24,8 @@ from pandaeval_collector.show.report.export import (
 )
 from pandaeval_collector.store.listed import Wanted
 
-Of = Annotated[Subject, Query(description="Subject of each row.")]
-Format = Annotated[Literal["json", "csv", "otlp"], Query(description="File format. otlp: spans of traces or sessions.")]
+Of = Annotated[Subject, Query(description="Kind of object in each row.")]
+Format = Annotated[Literal["json", "csv", "otlp"], Query(description="File format. otlp needs traces or sessions.")]
 _MEDIA = {"json": "application/x-ndjson", "csv": "text/csv; charset=utf-8", "otlp": "application/octet-stream"}
 _ENDINGS = {"json": "jsonl", "otlp": "pb"}
 
@@ -43,7 +43,7 @@ def export_routes(app: FastAPI, reads: Reads, names: Names) -> None:
             return stored_spans(finder, of, chosen)
         return WRITERS[format_](of, stored_rows(finder, of, chosen))
 
-    @app.get("/export", response_class=Response, summary="Rows of a filter as a file: JSON lines, CSV or OTLP")
+    @app.get("/export", response_class=Response, summary="All rows that match a filter, as JSON lines, CSV or OTLP")
     async def export(wanted: Filters, of: Of = "traces", format: Format = "json", window: Window = "all") -> Response:
         if format == "otlp" and of not in ("traces", "sessions"):
             raise ProblemError(422, "format: otlp exports spans of traces or sessions")

@@ -36,7 +36,7 @@ _TYPES: dict[str, Any] = {
 _ANNOTATED: Any = Annotated
 """For types that are put together at run time."""
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
-Window = Annotated[Literal["1h", "6h", "24h", "7d", "all"], Query(description="Time window, by the start of traces.")]
+Window = Annotated[Literal["1h", "6h", "24h", "7d", "all"], Query(description="Time window in which traces started.")]
 _REACH_MS = {"1h": 3_600_000, "6h": 21_600_000, "24h": 86_400_000, "7d": 604_800_000}
 
 

@@ -23,7 +23,9 @@ from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID, HumanLabel, LabelE
 
 TraceId = Annotated[str | None, Query(max_length=64, description="ID of the trace.")]
 SessionId = Annotated[str | None, Query(max_length=2000, description="ID of the session.")]
-MetricKey = Annotated[str | None, Query(max_length=500, description="About this metric, such as trace.tool_loop.")]
+MetricKey = Annotated[
+    str | None, Query(max_length=500, description="Return only verdicts about this metric, such as trace.tool_loop.")
+]
 
 
 class GivenAnnotation(BaseModel):
@@ -31,17 +33,23 @@ class GivenAnnotation(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    trace_id: Annotated[str | None, Field(max_length=64, description="Trace; or TRACE_ID:SPAN_ID of a turn.")] = None
-    session_id: Annotated[str | None, Field(max_length=10_000, description="Session.")] = None
-    metric: Annotated[str, Field(min_length=1, max_length=200, description="Name, such as trace.task_completion.")]
+    trace_id: Annotated[
+        str | None, Field(max_length=64, description="ID of the trace. For a turn, TRACE_ID:SPAN_ID.")
+    ] = None
+    session_id: Annotated[str | None, Field(max_length=10_000, description="ID of the session.")] = None
+    metric: Annotated[
+        str, Field(min_length=1, max_length=200, description="Name of the metric, such as trace.task_completion.")
+    ]
     annotator: Annotated[str, Field(max_length=MOST_ID, description="Name of the person.")] = ""
 
 
 class NewAnnotation(GivenAnnotation):
     """A human verdict with ``passed``, ``score``, or both. It replaces the annotator's earlier verdict."""
 
-    passed: Annotated[bool | None, Field(description="Whether the run passes.")] = None
-    score: Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description="Score of the person.")] = None
+    passed: Annotated[bool | None, Field(description="The person's verdict. true: the run passes.")] = None
+    score: Annotated[
+        float | None, Field(ge=0, le=1, allow_inf_nan=False, description="Score that the person gives.")
+    ] = None
     comment: Annotated[str, Field(max_length=MOST_COMMENT)] = ""
 
 
@@ -67,9 +75,13 @@ class NewDraw(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    metric: Annotated[str, Field(min_length=1, max_length=200, description="Name, such as session.correctness.")]
-    agent: Annotated[str, Field(max_length=2000, description="Only of this agent; empty for all.")] = ""
-    count: Annotated[int, Field(ge=1, le=1000, description="Most runs to draw.")] = 20
+    metric: Annotated[
+        str, Field(min_length=1, max_length=200, description="Name of the metric, such as session.correctness.")
+    ]
+    agent: Annotated[
+        str, Field(max_length=2000, description="Draw only runs of this agent. If empty, draw runs of all agents.")
+    ] = ""
+    count: Annotated[int, Field(ge=1, le=1000, description="Maximum number of runs to draw.")] = 20
 
 
 class DrawnUnit(BaseModel):
@@ -111,7 +123,7 @@ def labelling(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         response_model=Annotation,
         status_code=201,
         responses={200: {"model": Annotation, "description": "Known, or changed"}, **WRITES},
-        summary="Add a person's verdict: pass or fail, or a score",
+        summary="Add a person's verdict (pass, fail or a score)",
     )
     async def add(said: NewAnnotation) -> Response:
         label = _label(said, names)
@@ -127,7 +139,7 @@ def labelling(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         if not await asyncio.wrap_future(store.people.remove(unit, metric, bounded(said.annotator.strip()))):
             raise ProblemError(404, "there is no verdict of this person")
 
-    @app.post("/labels/draw", response_model=Draw, responses=WRITES, summary="Draw runs for labels that correct rates")
+    @app.post("/labels/draw", response_model=Draw, responses=WRITES, summary="Draw runs for people to label")
     async def draw(said: NewDraw) -> Draw:
         metric = names.metric(said.metric)
         queue, rows = await reads.run(lambda: select(reads.finder.connection(), metric, said.agent, said.count))
@@ -145,7 +157,7 @@ def dismissing(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     if (dismiss := work.dismiss) is None:
         return
 
-    @app.post("/dismissals", status_code=204, responses=WRITES, summary="Dismiss a finding of code, or withdraw this")
+    @app.post("/dismissals", status_code=204, responses=WRITES, summary="Dismiss a finding of code, or undo this")
     async def add(said: NewDismissal) -> None:
         unit, metric = await reads.run(lambda: _stored(said, names))
         body = await reads.run(lambda: reads.finder.standing(unit, metric))

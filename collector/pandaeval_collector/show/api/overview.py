@@ -35,7 +35,7 @@ from pandaeval_collector.store.rates import read_rates
 from pandaeval_collector.store.reader import PAUSED
 
 AttributeKey = Annotated[
-    str, Query(max_length=MOST_TEXT, description="Name of the attribute, such as service.version. user: IDs of users.")
+    str, Query(max_length=MOST_TEXT, description="Name of the attribute, such as service.version, or user.")
 ]
 
 _NAMES = re.compile(r"(?<![\w.])(?:[\w.]+(?:Error|Exception)(?:: | - )){2,}")
@@ -59,7 +59,7 @@ class Rates(BaseModel):
 def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: Callable[[], list[str]]) -> None:
     """Add the operations on rates and metrics. ``can``: lists operations that change data."""
 
-    @app.get("/overview", response_model=Overview, summary="Names in filters, and pending work")
+    @app.get("/overview", response_model=Overview, summary="Names that filters can contain, and pending work")
     async def whole(request: Request) -> Response:
         raised, down = await work.component_errors(), [*await work.sinks_down()]
         return await reads.answer(
@@ -74,7 +74,7 @@ def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: C
         shares = [Missing(**entry) for entry in unscored]
         return Rates(rates=found, unscored=shares, corrected=_corrected(reads.finder))
 
-    @reads.operation(app, "/attributes", "Stored values of an attribute for filters, newest first")
+    @reads.operation(app, "/attributes", "Stored values of an attribute, for use in filters, newest first")
     def attributes(key: AttributeKey) -> AttributeValues:
         if key == "user":
             return AttributeValues(values=reads.finder.users())

@@ -76,8 +76,12 @@ class RulingTrial(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    text: Annotated[str, Field(min_length=1, max_length=MOST_CHARS, description="Sentence that the judge reads.")]
-    question: Annotated[str, Field(max_length=40, description="ID of the question; empty: all questions.")] = ""
+    text: Annotated[
+        str, Field(min_length=1, max_length=MOST_CHARS, description="The ruling, a sentence that the judge follows.")
+    ]
+    question: Annotated[
+        str, Field(max_length=40, description="ID of the question. If empty, the ruling applies to all questions.")
+    ] = ""
     agent: Annotated[str, Field(max_length=200, description="Name of the agent; empty: all agents.")] = ""
     author: Name = "people"
     budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
@@ -156,7 +160,7 @@ def grouped(verdicts: Sequence[StandingVerdict]) -> list[_Group]:
 
 
 def question_routes(app: FastAPI, reads: Reads) -> None:
-    @reads.operation(app, "/questions", "Open questions to the agent's owner, sorted by number of runs")
+    @reads.operation(app, "/questions", "Unanswered questions for the agent's owner, sorted by number of runs")
     def questions() -> OpenQuestions:
         return OpenQuestions(items=[group.shown() for group in grouped(read_verdicts(reads.finder))])
 

@@ -39,17 +39,19 @@ class RunBody(BaseModel):
         min_length=1, max_length=100, description="Metric names, such as trace.task_completion."
     )
     filters: RunFilters = Field(default_factory=RunFilters, description="Selects the traces to score.")
-    model: Text | None = Field(default=None, description="Judge model from the configuration; null: the default model.")
-    sample: Share = Field(default=1.0, description="Share of the sessions that are scored.")
+    model: Text | None = Field(
+        default=None, description="Judge model from the configuration. If null, the default model is used."
+    )
+    sample: Share = Field(default=1.0, description="Share of the sessions to score, 0 to 1.")
     signal_weights: dict[str, Weight] = Field(
         default_factory=dict,
-        description="Weights of signals in session metrics, in addition to the configured weights.",
+        description="Weights of metrics in the session score. They override session.weights.",
     )
-    emit: bool = Field(default=False, description="Export the results like live results, tagged with the run ID.")
+    emit: bool = Field(default=False, description="Also send the results to the configured exporters, with the run ID.")
     name: Text = Field(default="", description="Name of the run in lists.")
     budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = Field(
         default=None,
-        description="Limit of the cost in US dollars. Judged metrics need this limit or judge.daily_usd. Models "
+        description="Maximum cost in US dollars. Judged metrics need this limit or judge.daily_usd. Models "
         "without a list price count as free.",
     )
     dry_run: bool = Field(default=False, description="Only estimate calls, tokens and cost.")

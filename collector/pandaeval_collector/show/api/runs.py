@@ -66,7 +66,7 @@ def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names)
         run_id: str,
         cursor: CursorText = None,
         limit: Limit = 100,
-        metric: Annotated[str | None, Query(max_length=500, description="Only of this metric.")] = None,
+        metric: Annotated[str | None, Query(max_length=500, description="Return only results of this metric.")] = None,
     ) -> RunResults:
         key = None if metric is None else names.metric(metric)
         bodies, more = stored.results(_run(stored, run_id).no, number_of(cursor) or 0, limit, key)
@@ -81,7 +81,7 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
         "/runs",
         response_model=RunShape | DryRun,
         status_code=201,
-        summary="Start an evaluation run, or estimate it (dry_run)",
+        summary="Start an evaluation run, or only estimate its cost (dry_run)",
     )
     async def start(body: RunBody, response: Response) -> RunShape | DryRun:
         with refusing():

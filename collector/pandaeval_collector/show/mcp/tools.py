@@ -22,7 +22,7 @@ from pandaeval_collector.show.view.rates import handled_line, rate_lines
 from pandaeval_collector.show.view.rows import Order
 from pandaeval_collector.store.triage import Standing
 
-Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Last hours to include; null: all.")]
+Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Number of last hours to show. If null, show all.")]
 Limit = Annotated[int, Field(ge=1, le=50, description="Maximum number of rows.")]
 TraceId = Annotated[str, Field(max_length=64, description="32 hexadecimal digits, or a unique prefix.")]
 Severity = Annotated[
@@ -64,7 +64,9 @@ class Tools:
     @filtered("text", "metric", "session", "status", "label")
     async def find_traces(
         self,
-        failed: Annotated[bool | None, Field(description="Whether the given metric, or any, failed.")] = None,
+        failed: Annotated[
+            bool | None, Field(description="If true, show traces in which the given metric failed, or any metric.")
+        ] = None,
         *,
         filters: dict[str, Any],
         order: Annotated[Order, Field(description="Which come first.")] = "worst",

@@ -115,7 +115,7 @@ class FilterComparison(BaseModel):
     measures: list[ComparedMeasure]
 
 
-def compare_filters(finder: Finder, a: Wanted, b: Wanted, metric: str | None = None) -> FilterComparison:
+def compare_filters(finder: Finder, a: Wanted, b: Wanted, metric: str | None) -> FilterComparison:
     """Compare the runs that two filters find. ``metric``: the only metric to return a rate of."""
     one, other = (_group(finder, wanted) for wanted in (a, b))
     rates = _rates(finder, (a, b), (one, other))

@@ -64,12 +64,12 @@ class StoreAddress:
     since_ns: int
     until_ns: int
     limit: int
-    service: str = ""
-    traces: tuple[str, ...] = ()
-    user: str = ""
-    token_env: str = ""
-    tenant: str = ""
-    query: str = ""
+    service: str
+    traces: tuple[str, ...]
+    user: str
+    token_env: str
+    tenant: str
+    query: str
 
     def told(self, text: str, kind: type[UnusableInputError] = UnusableInputError) -> UnusableInputError:
         return kind(f"{one_printable_line(self.written)}: {text}")

@@ -70,7 +70,7 @@ class Claim:
     span_id: str
     text: str
     sentence: str
-    begin: int = 0
+    begin: int
     key: str = ""
     call: ToolCall | None = None
 

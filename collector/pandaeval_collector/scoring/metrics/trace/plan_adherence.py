@@ -8,8 +8,6 @@ Scale: 0..1, 1 means that the agent did every planned step in order, and no othe
 Source: PandaProbe, trace metrics, *Plan Adherence*.
 """
 
-from __future__ import annotations
-
 from pandaeval_collector.scoring.metrics.trace._plan import of_plan
 
 LEVELS = {"exactly": 1.0, "nearly": 0.75, "partly": 0.5, "hardly": 0.25, "not at all": 0.0}

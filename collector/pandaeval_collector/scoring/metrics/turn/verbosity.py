@@ -7,8 +7,6 @@ Scale: ratings from 1 to 5, and 5 is best. The score is (rating - 1) / 4. The th
 Source: Agentest, evaluation metrics, *Verbosity*.
 """
 
-from __future__ import annotations
-
 from pandaeval_collector.scoring.metrics.turn._rating import rated
 
 METRIC = rated(
