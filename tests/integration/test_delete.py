@@ -38,7 +38,7 @@ def send(collector: CollectorProcess) -> list[bytes]:
 
 
 def traces(collector: CollectorProcess) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = httpx.get(f"{collector.http}/api/v1/traces").json()["items"]
+    found: list[dict[str, Any]] = httpx.get(f"{collector.http}/api/v1/traces", timeout=30).json()["items"]
     return found
 
 

@@ -43,7 +43,7 @@ def pandaeval(*words: str) -> subprocess.CompletedProcess[str]:
 def test_exported_spans_are_read_again(collector: CollectorProcess, tmp_path: Path) -> None:
     file = tmp_path / "failed.pb"
     told = pandaeval("export", "--url", collector.http, "--where", "failed=true", "--format", "otlp", "-o", str(file))
-    with httpx.Client(base_url=f"{collector.http}/api/v1") as client:
+    with httpx.Client(base_url=f"{collector.http}/api/v1", timeout=30) as client:
         failed = client.get("/traces", params={"failed": True, "limit": 500}).json()["items"]
         whole = client.get("/export", params={"failed": True, "format": "otlp"})
         rows = [orjson.loads(line) for line in client.get("/export", params={"failed": True}).content.splitlines()]

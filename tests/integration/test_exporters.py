@@ -132,6 +132,9 @@ class House:
     def results(self) -> list[dict[str, Any]]:
         return [orjson.loads(line) for line in self._lines.read_bytes().splitlines()]
 
+    def judged_of_traces(self) -> list[dict[str, Any]]:
+        return [each for each in self.results() if "judge" in each["metadata"] and each["level"] != "session"]
+
     def result_ids(self) -> Counter[str]:
         return Counter(result["id"] for result in self.results())
 
@@ -249,11 +252,11 @@ class TestThreeSurfaces:
                 made.settings |= {f"JUDGE__{name}": value for name, value in settings.items()}
                 await made.start(JUDGE_KEY="sk-test")
                 await made.send_and_wait()
+                await until(lambda: len(made.judged_of_traces()) > 3)  # details follow the verdict of the session
                 await until(made.has_judged)
                 await until(lambda: made.arrived("traces").keys() == set(made.result_ids()))
                 spans = [span for span in made.sink.spans() if span.parent_span_id]
-        results = [each for each in made.results() if "judge" in each["metadata"] and each["level"] != "session"]
-        of_judges = {each["id"]: bytes.fromhex(each["trace_id"]) for each in results}
+        of_judges = {each["id"]: bytes.fromhex(each["trace_id"]) for each in made.judged_of_traces()}
         judged: dict[bytes, list[str]] = {}
         for span in spans:
             held = {attributes(event.attributes)["pandaeval.result.id"] for event in span.events} & of_judges.keys()

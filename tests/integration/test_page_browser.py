@@ -173,7 +173,7 @@ def test_failures_by_agent_and_metric_lead_to_their_traces(page: Page, collector
 
 
 def test_failures_stand_together_by_their_cause_and_lead_to_examples(page: Page, collector: CollectorProcess) -> None:
-    groups = httpx.get(f"{collector.http}/api/v1/incidents").json()["incidents"]
+    groups = httpx.get(f"{collector.http}/api/v1/incidents", timeout=30).json()["incidents"]
     page.visit(f"{collector.http}/")
     assert page.count(".incident") > 1
     loop = next(each for each in groups if each["metric"] == "trace.tool_loop")

@@ -57,13 +57,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 def test_changes_are_marked_and_listed(page: Page, tmp_path: Path, address: str, is_dark: bool) -> None:
     page.dark(is_dark)
     with _served(tmp_path, *[OLD] * 20, *[NEW] * 20) as url:
-        changes = httpx.get(f"{url}/api/v1/versions?window=all").json()["changes"]
+        changes = httpx.get(f"{url}/api/v1/versions?window=all", timeout=30).json()["changes"]
         assert {(each["metric"], each["part"]) for each in changes} == {
             ("trace.tool_loop", "metric"),
             ("session.correctness", "metric"),
             ("session.correctness", "rulings"),
         }
-        assert httpx.get(f"{url}/api/v1/versions?window=1h").json()["changes"] == []
+        assert httpx.get(f"{url}/api/v1/versions?window=1h", timeout=30).json()["changes"] == []
         assert len({each["at"] for each in changes}) == 1
         page.visit(f"{url}/{address}")
         page.wait("document.querySelector('.measured') !== null")

@@ -222,7 +222,7 @@ def test_each_number_on_each_page_leads_to_as_many_rows(page: Page, collector: C
 
 def _triage(collector: CollectorProcess) -> None:
     """Resolve an incident, mute another, and dismiss a loop and a crash."""
-    with httpx.Client(base_url=f"{collector.http}/api/v1/") as api:
+    with httpx.Client(base_url=f"{collector.http}/api/v1/", timeout=30) as api:
         first, second, *_ = api.get("incidents").json()["incidents"]
         for incident, state in ((first, "resolved"), (second, "muted")):
             assert api.post("incidents/state", json={"ids": incident["ids"], "state": state}).is_success

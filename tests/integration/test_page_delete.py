@@ -50,7 +50,7 @@ def _press(page: Page, name: str, until: str) -> None:
 
 
 def _traces(address: str) -> int:
-    return int(httpx.get(f"{address}/api/v1/page/index?of=traces&limit=1&window=all").json()["traces"])
+    return int(httpx.get(f"{address}/api/v1/page/index?of=traces&limit=1&window=all", timeout=30).json()["traces"])
 
 
 def test_the_page_shows_the_data_then_asks_then_deletes(page: Page, address: str) -> None:
@@ -65,7 +65,7 @@ def test_the_page_shows_the_data_then_asks_then_deletes(page: Page, address: str
     _press(page, "Show the data", "Delete this data?")
     _press(page, "Delete", "Deleted.")
     assert _traces(address) == sum(RUNS.values()) - 1
-    assert httpx.get(f"{address}/api/v1/sessions/{SESSION}").status_code == 404
+    assert httpx.get(f"{address}/api/v1/sessions/{SESSION}", timeout=30).status_code == 404
     page.go("#/sessions?window=all")
     assert SESSION not in page.text("main")
 

@@ -5,14 +5,18 @@ Metrics must then report that they cannot decide.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
+
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_lab.drill.edits import CustomEdit, text_change
 from pandaeval_lab.drill.fault import NotApplicableError, Subject, family
 from pandaeval_lab.drill.raw import RawTrace, as_json
 from pandaeval_otel.model import Kind, Trace
+from pandaeval_otel.wire.decode import value
 
 _LEAST = 3
 _KEPT = 40
@@ -32,13 +36,23 @@ def content_off(subject: Subject, rng: Random) -> CustomEdit:
         return as_json(text) is not None or (len(text) > _LEAST and any(text in each or each in text for each in texts))
 
     def change(raw: RawTrace, before: Trace) -> None:
-        raw.strip(lambda held: isinstance(held, str | list | dict) and is_content(held))
+        for item in raw.items():
+            for holder in (item, *getattr(item, "events", ())):
+                for pair in [pair for pair in holder.attributes if _is_said(value(pair.value), is_content)]:
+                    holder.attributes.remove(pair)
+                    raw.touched.add(item.span_id.hex())
+            if isinstance(item, LogRecord) and _is_said(value(item.body), is_content):
+                item.body.Clear()
 
     def test(before: Trace, after: Trace) -> bool:
         said = after.input is not None or after.output is not None
         return not said and not any(call.has_result or call.has_arguments for call in after.tool_calls)
 
     return CustomEdit(change, test, "no content captured")
+
+
+def _is_said(held: object, is_content: Callable[[object], bool]) -> bool:
+    return isinstance(held, str | list | dict) and is_content(held)
 
 
 def since_the_last_user(held: Any) -> Any:

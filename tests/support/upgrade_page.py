@@ -15,10 +15,11 @@ _TRACES = "SELECT DISTINCT lower(hex(trace_id)) FROM traces"
 _HEAD = f"""\
 # Upgrade from 0.1 to 0.2
 
-1. Install version 0.2 in a new environment. To list removed keys with their replacements, run
+1. Install version 0.2 in a new environment. To list the removed keys of your configuration and their replacements, run
    `pandaeval config check FILE`.
-2. Let version 0.1 run until the metric `pandaeval_queue_size` is 0, then stop it. Version 0.2 refuses its store.
-3. If you need the spans, export them with version 0.1. `pandaeval evaluate` reads the file.
+2. Let version 0.1 run until the metric `pandaeval_queue_size` is 0, then stop version 0.1. Version 0.2 cannot open the
+   store of version 0.1.
+3. If you need the spans in this store, export them with version 0.1. `pandaeval evaluate` reads the exported file.
 
    ```bash
    python -c "import sqlite3, sys; [print(*row) for row in sqlite3.connect(sys.argv[1]).execute('{_TRACES}')]" \\
@@ -27,17 +28,17 @@ _HEAD = f"""\
 
 4. Start version 0.2 with an empty `store.path`.
 
-If you use Kubernetes, see the [chart](../../deploy/helm/pandaeval/README.md#upgrade). If you use a removed command, the
-error names its replacement. The [changelog](../../CHANGELOG.md) lists all changes.
+If you use Kubernetes, see the [Helm chart](../../deploy/helm/pandaeval/README.md#upgrade). If you use a removed
+command, the error names its replacement. The [changelog](../../CHANGELOG.md) lists all changes.
 
 ## Changed values and names
 
 - Durations and sizes need a unit: `10s`, `32MiB`.
-- `line.workers`: write `1` in place of `0` or `auto`.
-- `session.extra_signals`: write `response` and `grounding` in place of `error`.
-- `kafka.topic` and `exporters.kafka.topic` have no default. To use Kafka, set them.
-- `embedding.model`: write `embedded` or `multilingual` in place of `onnx-minilm` or `model2vec`, whose extras are gone.
-- `PANDAEVAL_KEEP`: the span processors send all spans.
+- `line.workers`: write `1` instead of `0` or `auto`.
+- `session.extra_signals`: write `response` and `grounding` instead of `error`.
+- `kafka.topic` and `exporters.kafka.topic` have no default. To use Kafka, set these keys.
+- `embedding.model`: write `embedded` or `multilingual` instead of `onnx-minilm` or `model2vec`, whose extras are gone.
+- `PANDAEVAL_KEEP` has no effect: the span processors send all spans.
 - In Python, import `Case`, `Trial` and `TrialContext` from `pandaeval_lab`.
 
 ## Removed keys

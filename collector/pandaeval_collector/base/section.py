@@ -96,6 +96,13 @@ _ENDPOINT = re.compile(
 )
 
 
+def join_lines(schema: dict[str, Any]) -> None:
+    """Write each description of a JSON schema, which comes from a docstring, on one line."""
+    for about in schema["properties"].values():
+        if "description" in about:
+            about["description"] = " ".join(about["description"].split())
+
+
 class Section(BaseModel):
     """A group of keys, each described by the docstring below it.
 
@@ -108,7 +115,7 @@ class Section(BaseModel):
     90.0
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, json_schema_extra=join_lines)
 
 
 def group(section: type[Section], description: str | None = None) -> Any:

@@ -28,10 +28,6 @@ def json_schema() -> dict[str, Any]:
     """Make the JSON schema (draft 2020-12) of a configuration file. Durations and sizes are patterned strings."""
     # As people write it, which is how it is serialised.
     schema = Config.model_json_schema(mode="serialization", schema_generator=_Schema)
-    for section in (schema, *schema["$defs"].values()):
-        for about in section["properties"].values():
-            if "description" in about:
-                about["description"] = " ".join(about["description"].split())  # docstrings have line breaks
     return {"$schema": _Schema.schema_dialect, **schema, "title": "pandaeval collector"}
 
 

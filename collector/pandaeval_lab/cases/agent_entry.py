@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from pandaeval_lab.cases.fields import CasePart, Name
 
@@ -14,18 +14,23 @@ _KINDS = ("python", "url", "openai")
 class AgentEntry(CasePart):
     """An agent under test: one of python, url and openai. A text is a function or an address."""
 
-    python: Name | None = Field(default=None, description="module:function or ./file.py:function.")
-    url: Name | None = Field(default=None, description="Address that gets a POST per turn.")
-    openai: Name | None = Field(default=None, description="Base URL of an OpenAI-compatible endpoint; needs model.")
-    model: Name | None = Field(default=None, description="Name of the model at the endpoint.")
-    headers: dict[Name, str] = Field(default={}, description="Headers of the request; ${NAME} is a variable.")
-    body: dict[Name, Any] = Field(
-        default={},
-        description="Body of the request, as JSON. {message}, {messages}, {session}, {case}, {trial}, {turn} and "
-        "{inputs} are filled in. For openai: further fields, such as temperature.",
-    )
-    answer: Name | None = Field(default=None, description="Place of the answer in the reply, such as data.text.")
-    spans: bool = Field(default=True, description="false: the agent sends no spans, so do not wait for them.")
+    python: Name | None = None
+    """module:function or ./file.py:function."""
+    url: Name | None = None
+    """Address that gets a POST per turn."""
+    openai: Name | None = None
+    """Base URL of an OpenAI-compatible endpoint; needs model."""
+    model: Name | None = None
+    """Name of the model at the endpoint."""
+    headers: dict[Name, str] = {}
+    """Headers of the request; ${NAME} is a variable."""
+    body: dict[Name, Any] = {}
+    """Body of the request, as JSON. {message}, {messages}, {session}, {case}, {trial}, {turn} and {inputs} are filled
+    in. For openai: further fields, such as temperature."""
+    answer: Name | None = None
+    """Place of the answer in the reply, such as data.text."""
+    spans: bool = True
+    """false: the agent sends no spans, so do not wait for them."""
 
     @model_validator(mode="before")
     @classmethod

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from pandaeval_collector.base.section import join_lines
+
 Name = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -42,6 +44,12 @@ Pattern = Annotated[str, AfterValidator(_checked_pattern)]
 
 
 class CasePart(BaseModel):
-    """A part of a case file, without other keys."""
+    """A part of a case file, without other keys. The docstring below a key describes it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+        json_schema_extra=join_lines,
+    )

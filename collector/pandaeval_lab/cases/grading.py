@@ -51,9 +51,9 @@ class TrialGrader:
         enabled = self._settings.enabled
         self._shown = keys if enabled is None or not keys & set(enabled) else keys & set(enabled)
 
-    def model_of(self, metric: Grader) -> str | None:
-        judge = self._settings.judge
-        return None if judge is None else judge.model_of(metric.key)
+    def model_of(self, metric: Grader) -> str:
+        assert self._settings.judge is not None, "a judge is asked"
+        return self._settings.judge.model_of(metric.key)
 
     def before_asking(self, metric: Grader, trial: Trial) -> Finding | None:
         """Return a judged grader's finding if it needs no model, else ``None``."""
@@ -95,10 +95,8 @@ class TrialGrader:
         self, trial: Trial, metric: Grader, judged: Mapping[str, Finding], graded: tuple[Graded, ...] = ()
     ) -> Result | None:
         started = time.perf_counter()
-        limits = {
-            name: self._threshold(self._by_name[name], trial.case) if name in self._by_name else 1.0
-            for name in ("answer_correctness", "tool_correctness")
-        }
+        of_parts = (self._by_name[name] for name in ("answer_correctness", "tool_correctness"))
+        limits = {each.name: self._threshold(each, trial.case) for each in of_parts}
         context = TrialContext(self._threshold(metric, trial.case), judged, graded, limits)
         finding = ask(metric, trial, context, None if metric is self._correct else self._refusal(trial))
         if finding is None:
@@ -148,13 +146,12 @@ class TrialGrader:
         for name in sorted(gates - found.keys()):
             if name == "tool_correctness" and trial.case.expected is None:
                 continue  # it decides only where tools are declared
-            metric = self._by_name.get(name)
-            layer = "outcome" if metric is None else metric.layer
+            metric = self._by_name[name]
             if name == "tool_correctness" and self._refusal(trial) is None:
-                yield Graded(name, layer, True, True, "no call is expected, and none was made")
+                yield Graded(name, metric.layer, True, True, "no call is expected, and none was made")
                 continue
-            is_judged = metric is not None and metric.kind == "llm"
-            yield Graded(name, layer, None, True, _NO_JUDGE if is_judged else "it does not apply to this trial")
+            why = _NO_JUDGE if metric.kind == "llm" else "it does not apply to this trial"
+            yield Graded(name, metric.layer, None, True, why)
 
     def _threshold(self, metric: Grader, case: Case) -> float:
         own = case.thresholds.get(metric.name)

@@ -12,14 +12,13 @@ from functools import lru_cache
 from random import Random
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
-from pandaeval_collector.pipeline.line.understanding import ScoredTrace, with_session
+from pandaeval_collector.pipeline.line.stored_traces import Part
+from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_lab.drill.fault import Fault, NotApplicableError, Planted, Subject, plant
 from pandaeval_lab.drill.tally import Tally
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.base.component_errors import ERRORS, FAULT
-from pandaeval_otel.model import Trace
 
 _OTHERS = 200
 """So many answers are kept, to be planted as wrong ones into runs of other sessions."""
@@ -63,7 +62,7 @@ class Drill:
         self._said: defaultdict[str, list[Result]] = defaultdict(list)
         """Results of metrics for each run."""
         self._sessions: defaultdict[str, list[str]] = defaultdict(list)
-        self._trace = lru_cache(_REMEMBERED)(self._read_again)
+        self._trace = lru_cache(_REMEMBERED)(lambda id_: files.trace(id_, self._session_of[id_]))
 
     def run(self, on_done: OnDone = lambda done, total: None) -> Tally:
         """Score originals and faulty copies. ``on_done`` gets the number of copies scored and of all."""
@@ -143,13 +142,6 @@ class Drill:
             ERRORS.note(FAULT, name, error)
             tally.faults[name].refused[f"the fault raised {type(error).__name__}"] += 1
             return None
-
-    def _read_again(self, trace_id: str) -> Trace:
-        trace = rebuilt(self._files.contents(trace_id)).trace
-        if trace is None:
-            raise LookupError(trace_id)
-        session = self._session_of[trace_id]
-        return trace if session in (trace.session_id, trace_id) else with_session(trace, session)
 
     def scored_again(
         self, copies: Sequence[FaultyCopy], score: Score

@@ -51,22 +51,11 @@ class RawTrace:
 
     def rewrite(self, change: Change, only: Collection[str] | None = None) -> None:
         """Replace values by ``change``. ``only``: hex ids of the spans to change."""
-        for item in self._items():
+        for item in self.items():
             if only is not None and item.span_id.hex() not in only:
                 continue
             if sum([_rewrite(each, change) for each in _values(item)]):
                 self.touched.add(item.span_id.hex())
-
-    def strip(self, is_content: Callable[[Any], bool]) -> None:
-        """Remove content attributes, and empty such log bodies."""
-        for item in self._items():
-            for holder in (item, *getattr(item, "events", ())):
-                kept = [pair for pair in holder.attributes if not is_content(value(pair.value))]
-                if len(kept) < len(holder.attributes):
-                    self.touched.add(item.span_id.hex())
-                    _refill(holder.attributes, kept)
-            if isinstance(item, LogRecord) and is_content(value(item.body)):
-                item.body.Clear()
 
     def drop(self, span_ids: Collection[str]) -> None:
         """Remove spans with their descendants and log records; parents count as touched."""
@@ -77,7 +66,8 @@ class RawTrace:
             elif span.parent_span_id.hex() in gone:
                 gone.add(span.span_id.hex())
         for held in [*self._holders(logs=False), *self._holders(logs=True)]:
-            _refill(held, [item for item in held if item.span_id.hex() not in gone])
+            for item in [item for item in held if item.span_id.hex() in gone]:
+                held.remove(item)
 
     def repeat(self, span_ids: Collection[str], times: int, change: Callable[[int, Any], Any]) -> None:
         """Add copies of spans after the last, with new ids; later spans move.
@@ -115,7 +105,8 @@ class RawTrace:
     def _holders(self, logs: bool) -> list[Any]:
         return [held for is_logs, message in self._parts if is_logs == logs for held in _held(logs, message)]
 
-    def _items(self) -> list[Any]:
+    def items(self) -> list[Any]:
+        """Return all spans and log records."""
         return [*self.spans(), *(record for held in self._holders(logs=True) for record in held)]
 
 
@@ -179,13 +170,6 @@ def _any(held: Any) -> AnyValue:
             return AnyValue(array_value=ArrayValue(values=[_any(each) for each in held]))
         case _:
             return AnyValue(string_value=str(held))
-
-
-def _refill(held: Any, kept: list[Any]) -> None:
-    if len(kept) < len(held):
-        copies = [type(item).FromString(item.SerializeToString()) for item in kept]
-        del held[:]
-        held.extend(copies)
 
 
 def _other_id(span_id: bytes, number: int) -> bytes:

@@ -122,13 +122,12 @@ class _Named:
 
 def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
     """Group failures by root cause, most severe first, by the replay's judge, else by label."""
-    settings = judge.settings
-    if settings is None or not failures:
-        return by_code(failures)
-    client = judge.client()
+    if not failures:
+        return ()
+    client, model = judge.client(), judge.settings.model
 
     async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
-        return await Judge(client, record(shown), settings.model).ask(RUBRIC, given(shown))
+        return await Judge(client, record(shown), model).ask(RUBRIC, given(shown))
 
     return judge.run(grouped(failures, ask))
 
@@ -138,8 +137,6 @@ async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...
 
     Above :data:`MOST` failures, the judge gets the first of each cause; others join it.
     """
-    if not failures:
-        return ()
     texts = {failure.text: failure for failure in reversed(failures)}
     first = {id(failure) for failure in texts.values()}
     shown = [failure for failure in failures if id(failure) in first][:MOST]

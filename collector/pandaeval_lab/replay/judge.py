@@ -96,8 +96,10 @@ class ReplayJudge:
         return self._loop.run(self._answers(line)) if self._store.jobs.waiting() else []
 
     @property
-    def settings(self) -> JudgeSettings | None:
-        return self._evaluator.settings.judge
+    def settings(self) -> JudgeSettings:
+        settings = self._evaluator.settings.judge
+        assert settings is not None, "these metrics ask a judge"
+        return settings
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run(work)

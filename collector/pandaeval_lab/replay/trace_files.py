@@ -12,7 +12,7 @@ from pathlib import Path
 from pandaeval_collector.base.time_limit import LIMIT, SECONDS_PER_BYTE, TRACE_SECONDS, OverTimeError
 from pandaeval_collector.pipeline.line.implied_sessions import Forward
 from pandaeval_collector.pipeline.line.linked_traces import LinkedTrace
-from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
+from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, rebuilt, stored
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.store import Chunk, Store, StoreReader
 from pandaeval_lab.replay.files import BadLine, Request
@@ -20,7 +20,7 @@ from pandaeval_lab.replay.replay import BATCH, batches
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.session import may_be_linked
-from pandaeval_otel.normal.trace import is_genai
+from pandaeval_otel.normal.trace import Closing, is_genai
 from pandaeval_otel.wire.fragments import MalformedOtlpError
 from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
 
@@ -103,12 +103,18 @@ class TraceFiles:
         """Return a trace's stored spans and logs. Raises ``ValueError`` for a bad id."""
         return self.store.reads.contents(bytes.fromhex(trace_id))
 
+    def trace(self, trace_id: str, session_id: str | None, closing: Closing | None = None) -> Trace:
+        """Return a trace that was read, as a member of a session. Raises ``ValueError`` for a bad id."""
+        trace = rebuilt(self.contents(trace_id), closing).trace
+        assert trace is not None, "it was read before"
+        return trace if session_id in (None, trace.session_id) else with_session(trace, session_id)
+
     def traces(self) -> Iterator[Trace]:
         """Yield every trace in normal form by start, also without agents."""
         chains = self.chains()
         for trace in self._built(self._due(), self.read.problem):
             session = chains.session(LinkedTrace.of(trace))
-            yield trace if session is None or session == trace.session_id else with_session(trace, session)
+            yield trace if session in (None, trace.session_id) else with_session(trace, session)
 
     def chains(self) -> Forward:
         self._flush()

@@ -18,10 +18,7 @@ from pandaeval_collector.judge.client import AnswerCost, Judge, JudgeClient, NoV
 from pandaeval_collector.judge.context import lines_of
 from pandaeval_collector.judge.known_models import USUAL_RECORD
 from pandaeval_collector.judge.pack import pack
-from pandaeval_collector.judge.redact import redact, redacted
-from pandaeval_collector.pipeline.line.stored_traces import rebuilt
-from pandaeval_collector.pipeline.line.understanding import with_session
-from pandaeval_collector.scoring.evaluator import JudgeSettings
+from pandaeval_collector.judge.redact import Hide, redacted
 from pandaeval_collector.scoring.evaluator.judged import provenance
 from pandaeval_collector.scoring.metric import JudgedTrialMetric
 from pandaeval_lab.cases.graders import CORRECT
@@ -36,31 +33,27 @@ from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import Closing
 
-_TRIES = 3
+_TRIES, _WAIT_S = 3, 1.0
 _AT_A_TIME = 64
 """Trials that a judge is asked about at the same time, as far as its limits allow."""
 
 
 class TrialJudge:
-    """Calls judged graders for trials, on an event loop. ``wait``: seconds before a retry."""
+    """Calls judged graders for trials, on an event loop. ``hide``: redacts texts."""
 
-    def __init__(
-        self, grader: TrialGrader, client: JudgeClient, settings: JudgeSettings | None, wait: float = 1.0
-    ) -> None:
-        self._grader, self._client, self._wait = grader, client, wait
-        self._hide = redact if settings is None else hider(settings)
+    def __init__(self, grader: TrialGrader, client: JudgeClient, hide: Hide | None) -> None:
+        self._grader, self._client, self._hide = grader, client, hide
         self._secret = secrets.token_bytes(32)
 
     async def verdicts(self, trial: Trial) -> dict[str, TrialVerdict]:
-        hide = self._hide
-        shown = trial if hide is None else replace(trial, traces=tuple(redacted(each, hide) for each in trial.traces))
+        shown = trial
+        if (hide := self._hide) is not None:
+            shown = replace(trial, traces=tuple(redacted(each, hide) for each in trial.traces))
         found = {metric.name: await self._verdict(metric, trial, shown) for metric in self._grader.judged}
         return {name: verdict for name, verdict in found.items() if verdict is not None}
 
     async def _verdict(self, metric: JudgedTrialMetric, trial: Trial, shown: Trial) -> TrialVerdict | None:
         model = self._grader.model_of(metric)
-        if model is None:
-            return None
         known = self._grader.before_asking(metric, trial)
         if known is not None:
             return TrialVerdict(known, AnswerCost(model=model))
@@ -85,7 +78,7 @@ class TrialJudge:
             except CallFailedError as error:
                 if not left:
                     return Unscored(Why.JUDGE_FAILED, f"the judge could not be reached: {told(error)}")
-                await asyncio.sleep(self._wait)
+                await asyncio.sleep(_WAIT_S)
             except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the run
                 ERRORS.note(METRIC, metric.key, error)
                 return Unscored(Why.METRIC_ERROR, explained(error))
@@ -93,10 +86,10 @@ class TrialJudge:
 
 
 def judged(
-    judge: ReplayJudge, grader: TrialGrader, settings: JudgeSettings | None, trials: Iterable[Trial], total: int
+    judge: ReplayJudge, grader: TrialGrader, trials: Iterable[Trial], total: int
 ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
     """Yield each trial with its verdicts."""
-    asked, numbers = TrialJudge(grader, judge.client(), settings), itertools.count(1)
+    asked, numbers = TrialJudge(grader, judge.client(), hider(judge.settings)), itertools.count(1)
 
     async def verdicts(trial: Trial) -> tuple[Trial, Mapping[str, TrialVerdict]]:
         found = await asked.verdicts(trial)
@@ -117,11 +110,15 @@ def graded(
     judge: ReplayJudge | None = None,
 ) -> Iterator[Result]:
     """Yield the results of all trials in ``matcher``, whose traces are read again."""
+
+    def read_again(kept: TrialTrace) -> Trace:
+        return files.trace(kept.trace_id, kept.session_id, Closing(kept.trigger))
+
     attempts = matcher.attempts()
-    trials = (Trial(each.case, each.name, tuple(_read_again(files, kept) for kept in each.traces)) for each in attempts)
+    trials = (Trial(each.case, each.name, tuple(map(read_again, each.traces))) for each in attempts)
     verdicts_of: Iterator[tuple[Trial, Mapping[str, TrialVerdict]]] = ((trial, {}) for trial in trials)
     if judge is not None and attempts:
-        verdicts_of = judged(judge, grader, judge.settings, trials, len(attempts))
+        verdicts_of = judged(judge, grader, trials, len(attempts))
     correct: list[Mapping[str, Any]] = []
     for trial, verdicts in verdicts_of:
         for result in grader.results(trial, verdicts):
@@ -129,9 +126,3 @@ def graded(
                 correct.append(slim(result.to_dict()))
             yield result
     yield from repeated(correct)
-
-
-def _read_again(files: TraceFiles, kept: TrialTrace) -> Trace:
-    trace = rebuilt(files.contents(kept.trace_id), Closing(kept.trigger)).trace
-    assert trace is not None
-    return trace if kept.session_id in (None, trace.session_id) else with_session(trace, kept.session_id)

@@ -16,10 +16,11 @@ from support.results import SPAN_ID, TRACE_ID
 CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
 EXEMPLAR = Exemplar(0.42, TRACE_ID, SPAN_ID, 77)
 LABELS = (("gen_ai.evaluation.name", "coherence"),)
+NOW_NS = 99
 
 
 def encoded(*points: Point) -> list[Metric]:
-    return [Metric.FromString(metric) for metric in metrics(points, 99)]
+    return [Metric.FromString(metric) for metric in metrics(points, NOW_NS)]
 
 
 def test_a_histogram() -> None:
@@ -55,14 +56,14 @@ def test_a_gauge_has_no_beginning() -> None:
     assert attributes(point.attributes) == dict(LABELS)
 
 
-@pytest.mark.parametrize(("began", "at"), [(98, 99), (99, 99), (100, 100), (10**18, 10**18)])
-def test_no_value_is_older_than_its_series(began: int, at: int) -> None:
-    """After a clock reset."""
+@pytest.mark.parametrize(("began", "start"), [(98, 98), (99, 99), (100, 99), (10**18, 99)])
+def test_a_request_has_one_time_and_no_series_starts_later(began: int, start: int) -> None:
+    """A series may start while a request is made, or before a clock reset."""
     counter, histogram = encoded(
         Point(EVALUATIONS, LABELS, began, 1, 1.0, (1,), ()), Point(SCORE, LABELS, began, 1, 0.5, (0,) * 13, ())
     )
     for point in (*counter.sum.data_points, *histogram.histogram.data_points):
-        assert (point.start_time_unix_nano, point.time_unix_nano) == (began, at)
+        assert (point.start_time_unix_nano, point.time_unix_nano) == (start, NOW_NS)
 
 
 def test_instruments_are_described_and_each_is_a_metric_of_its_own() -> None:
@@ -87,7 +88,7 @@ def test_own_numbers() -> None:
     spans = {attributes(p.attributes)["pandaeval.outcome"]: p for p in found["pandaeval.spans"].sum.data_points}
     assert spans["stored"].as_double == 7
     assert spans["decoded"].as_double == 0, "shown before it counts"
-    assert spans["stored"].start_time_unix_nano == telemetry.start_ns
+    assert own_points(telemetry)[0].start_ns == telemetry.start_ns
     [dropped] = found["pandaeval.exporter.items"].sum.data_points
     assert attributes(dropped.attributes) == {
         "pandaeval.outcome": "dropped",

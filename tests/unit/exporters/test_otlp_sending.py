@@ -172,6 +172,18 @@ class TestMetrics:
         assert f"otlp.metrics{told}" in caplog.text
         assert len(line.sink.seen["metrics"]) == (1 if answer is UNIMPLEMENTED else 2), "the others go on"
 
+    async def test_all_points_of_an_export_have_one_time(self, line: Line) -> None:
+        """Otherwise Prometheus refuses whole requests that overtake each other."""
+        line.metrics._max_items = 3
+        line.score("later", "latest")
+        await line.metrics.send()
+        sent = [Metric.FromString(item) for item in line.sink.items("metrics")]
+        points = [
+            point for each in sent for kind in (each.sum, each.gauge, each.histogram) for point in kind.data_points
+        ]
+        assert len(points) > 12
+        assert len({point.time_unix_nano for point in points}) == 1
+
     async def test_a_sink_that_does_not_serve_them_is_left_alone(self, line: Line) -> None:
         line.sink.always["metrics"] = UNIMPLEMENTED
         line.score("a")

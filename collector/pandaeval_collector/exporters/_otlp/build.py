@@ -109,7 +109,10 @@ def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def metrics(points: Iterable[Point], now_ns: int) -> Iterator[bytes]:
-    """Encode a ``Metric`` per instrument from its consecutive ``points``."""
+    """Encode a ``Metric`` per instrument from its consecutive ``points``, all at ``now_ns``.
+
+    If one point had a later time, Prometheus would refuse the next requests: ``target_info`` has the latest time.
+    """
     for instrument, group in itertools.groupby(points, key=lambda point: point.instrument):
         metric = Metric(name=instrument.name, unit=instrument.unit, description=instrument.description)
         match instrument.kind:
@@ -129,8 +132,8 @@ def _data_point(point: Point, now_ns: int) -> Any:
     kind = point.instrument.kind
     common: Any = {
         "attributes": [KeyValue(key=key, value=_value(key, value)) for key, value in point.attributes],
-        "start_time_unix_nano": 0 if kind == "gauge" else point.start_ns,
-        "time_unix_nano": max(now_ns, point.start_ns),
+        "start_time_unix_nano": 0 if kind == "gauge" else min(point.start_ns, now_ns),
+        "time_unix_nano": now_ns,
         "exemplars": [
             OtlpExemplar(
                 time_unix_nano=exemplar.time_ns,
@@ -162,13 +165,13 @@ class MetricsExporter(SignalExporter):
         await self._transport.open()
 
     async def send(self, last: bool = False) -> None:
-        await self._send(own_points(self._telemetry), time.time())
-        had_new = await self._send_series(hold=True)
-        if last and had_new:
-            await self._send_series(hold=False)  # else it is unknown when values follow their zeros
-
-    async def _send_series(self, hold: bool) -> bool:
         now = time.time()
+        await self._send(own_points(self._telemetry), now)
+        had_new = await self._send_series(now, hold=True)
+        if last and had_new:
+            await self._send_series(time.time(), hold=False)  # else it is unknown when values follow their zeros
+
+    async def _send_series(self, now: float, hold: bool) -> bool:
         pages = self._series.pages(now, hold)
         had_new = False
         while (points := await asyncio.to_thread(next, pages, None)) is not None:

@@ -10,7 +10,7 @@ from pandaeval_collector.analysis.rules._code_runs import code_runs, observed, w
 from pandaeval_lab.drill.edits import AnswerEdit, CustomEdit, repeated, text_change
 from pandaeval_lab.drill.fault import Fault, NotApplicableError, Subject, family
 from pandaeval_lab.drill.faults._places import chosen, chosen_argument, with_arguments
-from pandaeval_lab.drill.raw import RawTrace, rewritten
+from pandaeval_lab.drill.raw import RawTrace
 from pandaeval_otel.model import Kind, ToolCall, Trace
 
 _ASSIGNED = re.compile(r"^[ \t]*([A-Za-z_]\w*)[ \t]*=(?!=)", re.MULTILINE)
@@ -45,14 +45,11 @@ def apology_for_error(subject: Subject, rng: Random) -> AnswerEdit:
 
 def crash(subject: Subject, rng: Random) -> CustomEdit:
     """The run ends in an error, without an answer."""
-    answer = subject.answer
+    without = text_change(subject.answer, "")
     error = rng.choice(("ConnectionError: reset by peer", "TimeoutError: the model did not answer"))
 
-    def without(held: Any) -> Any:
-        return None if isinstance(held, str) and answer in held else held
-
     def change(raw: RawTrace, trace: Trace) -> None:
-        raw.strip(lambda held: rewritten(held, without) is not held)
+        raw.rewrite(without)
         end = max(span.end_time_unix_nano for span in raw.spans())
         for span in raw.spans():
             if span.span_id.hex() in raw.touched or span.end_time_unix_nano == end:

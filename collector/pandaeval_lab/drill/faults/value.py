@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from random import Random
 
 from pandaeval_lab.drill.edits import AnswerEdit
@@ -40,11 +40,20 @@ def other_amount(old: str, rng: Random) -> str:
 
 
 def other_date(old: str, rng: Random) -> str:
-    """Return another date, days or weeks away, in the same notation."""
+    """Return another date, weeks away, in the same notation."""
+    return _moved(old, rng.randint(9, 90))
+
+
+def next_day(old: str, rng: Random) -> str:
+    """Return the day after or before, in the same notation."""
+    return _moved(old, rng.choice((1, -1)))
+
+
+def _moved(old: str, days: int) -> str:
     if old[0].isdigit():
-        return (date.fromisoformat(old) + timedelta(days=rng.randint(9, 90))).isoformat()
-    month, day = old.split()
-    return f"{month} {(int(day) + rng.randint(2, 25)) % 28 + 1}"
+        return (date.fromisoformat(old) + timedelta(days)).isoformat()
+    moved = datetime.strptime(f"{old} 2024", "%B %d %Y") + timedelta(days)
+    return f"{moved:%B} {moved.day}"
 
 
 def other_name(old: str, rng: Random) -> str:
@@ -67,14 +76,6 @@ def other_address(old: str, rng: Random) -> str:
         return f"{old.partition('@')[0]}@{host}.example"
     scheme, _, rest = old.partition("://")
     return f"{scheme}://{host}.example/{rest.partition('/')[2]}"
-
-
-def next_day(old: str, rng: Random) -> str:
-    """Return the day after or before, in the same notation."""
-    if old[0].isdigit():
-        return (date.fromisoformat(old) + timedelta(days=rng.choice((1, -1)))).isoformat()
-    month, day = old.split()
-    return f"{month} {int(day) + (1 if int(day) < 28 else -1)}"
 
 
 def stale_value(subject: Subject, rng: Random) -> AnswerEdit:

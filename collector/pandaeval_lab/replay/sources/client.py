@@ -111,12 +111,9 @@ def _read_address(written: str, kind: str, secure: bool, rest: str) -> StoreAddr
         since_ns=since,
         until_ns=until,
         limit=_limit(given.get("limit", "1000")),
-        service=given.get("service", ""),
         traces=_trace_ids(given.get("trace", "")),
-        user=given.get("user", ""),
-        token_env=given.get("token_env", ""),
-        tenant=given.get("tenant", ""),
         query=given.get("q", ""),
+        **{name: given.get(name, "") for name in ("service", "user", "token_env", "tenant")},
     )
 
 

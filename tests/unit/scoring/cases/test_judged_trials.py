@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.judge.call import CallFailedError, CallFailure
 from pandaeval_collector.judge.client import JudgeClient
+from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_lab.cases import Case, Suite, Trial
 from pandaeval_lab.cases.grading import TrialGrader
@@ -46,7 +48,8 @@ async def graded(case: dict[str, Any], caller: Any, *traces: Trace) -> dict[str,
     made = Case.model_validate({"id": "c", **case})
     grader = TrialGrader(EVALUATOR, Suite(cases=(made,)))
     trial = Trial(made, "1", traces)
-    verdicts = await TrialJudge(grader, JudgeClient(caller, Memory()), None, wait=0.0).verdicts(trial)
+    with patch("pandaeval_lab.replay.trial_grading._WAIT_S", 0.0):
+        verdicts = await TrialJudge(grader, JudgeClient(caller, Memory()), redact).verdicts(trial)
     return {each.metric: each for each in grader.results(trial, verdicts)}
 
 

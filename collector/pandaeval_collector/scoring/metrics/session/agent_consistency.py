@@ -2,7 +2,7 @@
 
 From the confidence score of each trace, the metric computes a risk. The session score is 1 minus the root mean square
 of these risks. The risk is (1 + weighted risks of repetition, tool choice and topic) × weighted lack of confidence. It
-does not judge whether the agent was right. It is not applicable if no judge rates confidence.
+does not judge whether the agent was right. If no judge rates confidence, the metric does not apply.
 
 Source: PandaProbe, session metrics, *Agent Consistency*.
 """

@@ -1,9 +1,9 @@
 """Did the agent do its job: all that it was asked for and may do, with the right details, and nothing that it must not?
 
-A judge reads the whole conversation after its end. It lists requests with outcomes, broken rules, false statements and
-the first uncorrected wrong step. Then it gives a verdict and its certainty. A right refusal is correct. It does not
-judge tone or length, nor whether the user's wishes were fulfilled (``goal_completion``). Code rejects contradictions
-and nonexistent steps, and repeats the question once.
+A judge reads the whole conversation after its end, and lists requests with outcomes, broken rules, false statements and
+the first uncorrected wrong step. Then it gives a verdict with a certainty. A justified refusal is correct. It does not
+judge tone, length or whether the user's wishes were fulfilled (``goal_completion``). Code rejects contradictions and
+nonexistent steps, and repeats the question once.
 
 The label is ``unclear`` if the certainty (``metadata.sure``) is within ``judge.unclear``. It is ``disputed`` if the
 judge finds no fault, but ``response`` found a crash or a false claim of success. Neither label passes or fails; rates,

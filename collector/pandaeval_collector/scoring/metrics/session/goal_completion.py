@@ -2,8 +2,8 @@
 
 A judge answers yes or no, in the same call as ``correctness``. If the spans do not contain enough facts, there is no
 score. A goal that was only discussed, partly reached or refused is not completed. The goal comes from
-``pandaeval.goal``, else from the user's words. It does not judge whether the agent was right. Above 24 traces, the
-judge sees the first and the newest.
+``pandaeval.goal``, or from the user's words if this attribute is missing. It does not judge whether the agent was
+right. If a session has more than 24 traces, the judge sees only the first trace and the newest 23.
 
 Scale: 0 or 1. A gate checks the share of conversations with the score 1.
 Source: Agentest, evaluation metrics, *Goal Completion*.

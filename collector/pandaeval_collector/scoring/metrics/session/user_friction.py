@@ -1,8 +1,8 @@
 """How hard did the agent make it for the user?
 
 A judge counts signs of friction in the user's messages: users repeat themselves, correct the agent, complain, request a
-person or give up. The judge answers in the call of ``correctness``. It does not judge whether the agent was right: a
-right refusal can annoy users.
+person or give up. The judge answers in the same call as for ``correctness``. It does not judge whether the agent was
+right: a right refusal can annoy users.
 
 Scale: 1 for no friction, 0.5 for some friction, 0 for much friction.
 Source: ours.

@@ -1,11 +1,12 @@
 """Were the tools called with the right arguments?
 
-For every tool call, a judge answers yes, no or unknown: do the arguments fit the user's request and the facts that the
-agent knew? The score is the share of yes among yes and no. It does not judge whether the tool was right
-(``tool_correctness``). ``verdicts[].call`` is the 1-based position.
+For every tool call, a judge decides whether the arguments fit the user's request and the facts that the agent knew
+(yes, no or unknown). The score is the share of yes among the answers yes and no. It does not judge whether the tool was
+right (``tool_correctness``). ``verdicts[].call`` is the position of the call, from 1.
 
-If a tool refused the arguments because of its schema, code decides no. Calls without fully captured arguments are not
-judged. Of more than 40 calls, the first and last 20 are judged. ``coverage`` is the share of judged calls.
+If a tool refused the arguments because of its schema, code decides no. The judge ignores calls without fully captured
+arguments. If there are more than 40 calls, it reads only the first 20 and the last 20. ``coverage`` is the share of
+judged calls.
 
 Scale: 0..1, the share of judged calls with the answer yes.
 Source: PandaProbe, trace metrics, *Argument Correctness*.

@@ -2,10 +2,10 @@
 
 If another metric fails a run, this metric names the first wrong step. If a judge named a step (``correctness``), the
 metric uses this step. Otherwise it uses the first step in a failing result: the failed call, the unsupported value or
-claim, or the first repetition. A sub-agent without own steps counts as a step. Other traces of the session can revise
-the step. It does not judge whether the run failed; other metrics do.
+claim, or the first repetition. A sub-agent without steps of its own counts as a step. Results of other traces in the
+session can change the named step. It does not judge whether the run failed; other metrics do.
 
-Scale: always 1. If no step is known, there is no result.
+Scale: the score is always 1. If no step is known, there is no result.
 
 Source: docs/guides/first-wrong-step.md.
 """

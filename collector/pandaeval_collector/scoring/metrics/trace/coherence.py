@@ -4,15 +4,17 @@ The metric compares the meaning of the user's message with the meaning of the an
 trace has several turns, the score is the mean. It does not judge whether the answer is right: an answer that only
 repeats the question scores 1.
 
-A message without a subject (yes, thanks, an id) is read with the previous turn. Without it, or if the answer is a bare
-value, the metric does not apply. Short answers, questions, apologies, hand-overs and answers that share words are never
-off topic. So the metric misses answers to another question of the same field. Texts that the embedder does not know are
-``insufficient_evidence``: the embedded model knows only English.
+If a message names no subject (yes, thanks, an ID), the metric reads it together with the previous turn. If there is no
+previous turn, or if the answer is a bare value, the metric does not apply. Short answers, questions, apologies,
+hand-overs and answers that share words with the message are never off topic. Therefore the metric misses answers to a
+different question of the same field. Texts in a language that the embedder does not know are ``insufficient_evidence``.
+The embedded model knows only English.
 
-The default threshold is the embedder's measured best cut, else 0.5. If the embedder has a table of cosines,
-``metadata.calibrated`` is 0 (off topic) to 1 (on topic). A cosine below the failure cut (.02 for the embedded model)
-fails with the label ``off_topic``. Up to the threshold, the label is ``suspect``, which fails no run. Without a table,
-``metadata.calibration`` states that there is no failure cut.
+The default threshold is the best cut that was measured for the embedder, or 0.5 without a measurement. If the embedder
+has a table of cosines, ``metadata.calibrated`` is a number from 0 (off topic) to 1 (on topic). A cosine below the
+failure cut (.02 for the embedded model) fails with the label ``off_topic``. A cosine between this cut and the threshold
+gets the label ``suspect``, which fails no run. Without a table, ``metadata.calibration`` states that there is no
+failure cut.
 
 Source: PandaProbe, trace metrics, *Coherence*.
 """

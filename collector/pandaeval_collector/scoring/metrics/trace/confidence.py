@@ -1,8 +1,8 @@
 """How confident was the agent?
 
-A judge reads the whole run and rates the agent's confidence. Was the agent decisive, did it act by the known facts, do
-thoughts, calls and answer agree, and are there signs of doubt? It does not judge whether the answer or the steps were
-right.
+A judge reads the whole run and rates the agent's confidence. The judge looks for decisive steps, actions based on known
+facts, agreement between thoughts, calls and answer, and signs of doubt. It does not judge whether the answer or the
+steps were right.
 
 Scale: 0..1, 1 means that the agent was confident in every step.
 Source: PandaProbe, trace metrics, *Confidence*.

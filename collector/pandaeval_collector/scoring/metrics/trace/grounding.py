@@ -1,29 +1,29 @@
 """Do the values in the answer and in calls come from messages or tool results?
 
 The score is the share of values that have a source, such as a tool result. Code finds the values in texts of any
-language. Typed values of the answer (identifiers, amounts, dates, times, durations, e-mail and web addresses, measures)
-and identifiers in arguments of calls that change something are looked up in the instructions, the user's words, the
-conversation before, earlier results and documents, in any spelling.
+language. The metric checks typed values in the answer (identifiers, amounts, dates, times, durations, e-mail and web
+addresses, measures), and identifiers in arguments of calls that change something. It looks for them, in any spelling,
+in the instructions, the user's messages, the earlier conversation, earlier results and documents.
 
-It *fails* only on values that are surely made up:
+It *fails* only if a value is certainly fabricated:
 
-- an identifier in a sentence that reports something, where the agent had identifiers of that form or speaks of the
-  user's case
-- a contradiction: the calls of the turn have a single value of that kind and unit for the same owner, or under the same
-  label, and the answer states another value, to which no arithmetic leads
-- a number of a result with one digit dropped, doubled or swapped
+- an identifier in a sentence that reports something, if the agent had identifiers of that form, or if the sentence is
+  about the user's case
+- a contradiction: the calls of the turn contain a single value of that kind and unit for the same owner or label, the
+  answer states a different value, and no arithmetic leads to that value
+- a number from a result in which a digit is dropped, doubled or swapped
 
-Where the results have several values under that label, the value is a suspect: `metadata.suspect` lists it, and it
-lowers no score. All other values that appear nowhere are in `metadata.for_judge`: they are put to the judge of
-`correctness`, and are neither shown nor counted before. If no other value was checked, there is no score.
+If the results contain several values with that label, the value is only a suspect: `metadata.suspect` lists it, and it
+does not lower the score. All other values without a source are in `metadata.for_judge`. The judge of `correctness`
+receives them. Before its verdict, they are neither shown nor counted. If there are no other values, there is no score.
 
-Code, names in backticks, examples, proposals, options, types and names of files are no claims. Where nothing was called
-in the session, an answer states what its model knows: there only what claims to be of this case ("your booking …") is
-checked. Where results or the conversation before were not captured, or results break off, values that are not found are
-open: they are not counted, `coverage` and the reason tell how many, and below one half there is no score
+The metric ignores code, names in backticks, examples, proposals, options, types and names of files. If the session has
+no tool calls or documents, it checks only values that claim to belong to the user's case ("your booking …"). If results
+or the earlier conversation were not captured, or if results are cut off, values without a source are not counted.
+`coverage` and the reason show their number. If fewer than half of the values can be checked, there is no score
 (docs/internals/decisions/0020).
 
-It does not judge whether a value with a source is the right value, or sentences without specific values. Ours.
+It does not judge whether a value with a source is the right value, or sentences without specific values. Source: ours.
 """
 
 from __future__ import annotations

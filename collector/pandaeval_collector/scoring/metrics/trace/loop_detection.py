@@ -4,10 +4,10 @@ The metric compares the answer with the three previous answers of the same sessi
 the highest similarity (cosine × Jaccard). It does not detect a loop inside a trace; ``tool_loop`` does.
 
 A repeated answer is ``excused`` (``metadata.excused``) if the user requested it again, extended or challenged it, or
-repeated the question. The same holds for hold messages, new values, words of the question, and reports of new or failed
-work. The same answer (.9 or more) to another question (below .5) fails with the label ``loop``. Other repeated answers
-are ``suspect`` and fail no run. With ``session.loop_signal: raw``, the
-session reads every score.
+repeated the question. It is also excused if it asks the user to wait, contains new values or words of the question, or
+reports new or failed work. If two answers have a similarity of 0.9 or more, and their questions have one below 0.5, the
+answer fails with the label ``loop``. Other repeated answers have the label ``suspect`` and fail no run. With
+``session.loop_signal: raw``, session metrics read every score.
 
 Source: PandaProbe, trace metrics, *Loop Detection*.
 """

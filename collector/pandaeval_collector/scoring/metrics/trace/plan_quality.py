@@ -1,4 +1,4 @@
-"""Was the agent's plan a good one for its task?
+"""Was the agent's plan good for its task?
 
 A judge finds the first plan in the agent's thoughts and planning calls, and rates it by the facts known at that time.
 It does not judge whether the plan was followed (``plan_adherence``). Without a plan, the score is assumed.
@@ -17,7 +17,7 @@ METRIC = of_plan(
     name="plan_quality",
     about=__doc__,
     version="8",
-    question="Was the agent's plan a good one for its task?",
+    question="Was the agent's plan good for its task?",
     text="""
 How good was the agent's plan for its task? The plan is given below as "plan". If it is missing, use the plan that you
 took from the record. Judge it by the agent's knowledge and tools when it made the plan. Ignore later calls, results and

@@ -7,24 +7,26 @@ the answer is right, and a refusal is no failure. The labels of score 0:
 - ``empty_answer``: the answer is empty or only punctuation.
 - ``control_token``: the answer is a token, such as ``###STOP###``, that declares no end.
 - ``dangling_tool_call``: the last tool call has no result.
-- ``false_success``: a change failed, and the answer claims success. Critical.
-- ``unrecovered_tool_error``: a change failed, and the run did not recover. 0.4 if the answer admits it.
+- ``false_success``: a change failed, and the answer claims success. The severity is critical.
+- ``unrecovered_tool_error``: a change failed, and the run did not recover. If the answer admits the failure, the score
+  is 0.4.
 
 Labels of other scores:
 
-- ``truncated``: the answer was cut off. 0.4, or 0 without words.
-- ``blocked``: a guardrail, filter or refusal of the model stopped the run. 1.
-- ``declined``: a person refused a tool call. 1, or ``false_success``.
+- ``truncated``: the answer was cut off. The score is 0.4, or 0 if the answer has no words.
+- ``blocked``: a guardrail, filter or refusal of the model stopped the run. The score is 1.
+- ``declined``: a person refused a tool call. The score is 1, unless the label is ``false_success``.
 
-A failed change scores 0.5 and passes if the answer admits it and asks how to continue, or if the agent hands over. It
-also passes if one of the session's next three traces recovers (``recovered_by``). ``continued_by`` names a trace that
-answers an open call. If all calls fail, they count like a failed change.
+A run with a failed change scores 0.5 and passes if the answer admits the failure and asks how to continue, or if the
+agent hands over. The run also passes if one of the session's next three traces recovers (``recovered_by``).
+``continued_by`` names a later trace that answers a call without a result. If all calls fail, they count like a failed
+change.
 
 A token declares the end if the instructions, a message or ``response.end_tokens`` name it. There is no score if the
-answer was not captured, or if it is a token and no instructions were captured. The same holds if the user or the
-application stopped the run (``metadata.ending``: ``stopped``). If runs are parallel, the worst run counts.
+answer was not captured, or if it is a token and no instructions were captured. There is also no score if the user or
+the application stopped the run (``metadata.ending``: ``stopped``). If runs are parallel, the worst run counts.
 
-Ours: other metrics find no fault in a run that crashed or stayed silent.
+Source: ours. Other metrics find no fault in a run that crashed or stayed silent.
 """
 
 from __future__ import annotations

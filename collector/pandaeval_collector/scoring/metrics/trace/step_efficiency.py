@@ -1,8 +1,9 @@
 """Did the agent reach its goal without needless steps?
 
 A judge compares the agent's steps with the fewest steps that the task needs. It does not judge whether the task was
-completed (``task_completion``): few steps to a wrong answer score high. Code counts the tool calls that repeated
-another call in vain. The share of the other calls limits the score (``metadata.capped_by``, ``metadata.judged``).
+completed (``task_completion``): few steps to a wrong answer score high. Code counts the tool calls that repeated an
+earlier call without a new result. The score is at most the share of the other calls (``metadata.capped_by``,
+``metadata.judged``).
 
 Scale: 0..1, 1 means that no step was needless.
 Source: PandaProbe, trace metrics, *Step Efficiency*.

@@ -3,9 +3,9 @@
 A judge compares the user's task with its outcome. Code reads both from the spans. If no message states the task, a
 judge extracts it. It does not judge tools, steps, plan or the tone of the answer.
 
-Facts limit the judge's score (``metadata.capped_by``, ``metadata.judged``). At most 0.49: the run ended with an error
-and without an answer, or a change failed for good. At most 0.74: all calls failed. If the agent reports the failed
-calls or hands over, they do not limit the score, and ``metadata.noted`` names them.
+Facts limit the judge's score (``metadata.capped_by``, ``metadata.judged``). The score is at most 0.49 if the run ended
+with an error and without an answer, or if a change failed for good. It is at most 0.74 if all calls failed. If the
+agent reports the failed calls or hands over, they do not limit the score, and ``metadata.noted`` names them.
 
 Scale: 0..1, the completed share of the task.
 Source: PandaProbe, trace metrics, *Task Completion*.

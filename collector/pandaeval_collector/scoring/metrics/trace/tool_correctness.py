@@ -1,8 +1,8 @@
 """Did the agent choose the right tools?
 
-A judge compares the called tools with the available tools and the user's request. Did the agent call the right tools,
-all necessary tools, and no others? It does not judge the arguments (``argument_correctness``) or the result
-(``task_completion``).
+A judge compares the called tools with the available tools and the user's request. It checks whether the agent called
+the right tools, all necessary tools, and no others. It does not judge the arguments (``argument_correctness``) or the
+result (``task_completion``).
 
 Scale: 0..1, 1 means that the agent called exactly the tools that the task needs.
 Source: PandaProbe, trace metrics, *Tool Correctness*.

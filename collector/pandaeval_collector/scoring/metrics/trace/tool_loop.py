@@ -1,17 +1,17 @@
 """Does the agent repeat calls without progress in one trace?
 
 Code finds wasted tool calls, and the score is 1 minus their share. A wasted call repeats an earlier call with
-equivalent arguments, and brings no new result. In between, the agent changed nothing. It does not judge the choice of
-tools. Polling, pagination, batches, retries with back-off and checks after a repair are not loops.
+equivalent arguments, and returns no new result. Between the two calls, the agent changed nothing. It does not judge the
+choice of tools. Polling, pagination, batches, retries with back-off and checks after a repair are not loops.
 
-A cycle of three or more rounds fails at any ratio. So does a tool that fails three times in a row for the same reason.
-If the arguments of most calls were not captured, there is no score. If a coding agent called no tool, its code counts
-as a call. :mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules.
+If a cycle of calls has three or more rounds, the trace fails whatever the share is. It also fails if a tool fails three
+times in a row for the same reason. If the arguments of most calls were not captured, there is no score. If a coding
+agent called no tool, its code counts as a call. :mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules.
 
 If each model call is a trace, the metric reads the last trace, which holds all calls. An endless run is reported once,
 after 8 wasted calls.
 
-Ours; PandaProbe's loop detection looks across traces only.
+Source: ours. PandaProbe's loop detection compares only different traces.
 """
 
 from __future__ import annotations

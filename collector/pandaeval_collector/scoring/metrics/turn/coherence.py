@@ -1,7 +1,7 @@
 """Is the answer consistent in itself and with the conversation before it?
 
-A judge rates the answer of each turn: does the answer contradict itself or the agent's earlier messages? It does not
-judge whether the answer is on topic; ``relevance`` and ``trace.coherence`` do.
+A judge rates the answer of each turn. An answer that contradicts itself or the agent's earlier messages gets a low
+rating. It does not judge whether the answer is on topic; ``relevance`` and ``trace.coherence`` do.
 
 Scale: ratings from 1 to 5, and 5 is best. The score is (rating - 1) / 4. The threshold is a rating.
 Source: Agentest, evaluation metrics, *Coherence*.

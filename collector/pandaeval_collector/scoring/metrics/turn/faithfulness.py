@@ -1,7 +1,8 @@
 """Does the answer agree with the knowledge and the tool results?
 
-A judge rates the answer of each turn: does it contradict the given knowledge, a retrieved document or a tool result? It
-does not penalise omissions. If no known facts could contradict an answer, there is no score.
+A judge rates the answer of each turn. An answer that contradicts the given knowledge, a retrieved document or a tool
+result gets a low rating. It does not penalise omissions. If there are no known facts that an answer could contradict,
+there is no score.
 
 Scale: ratings from 1 to 5, and 5 is best. The score is (rating - 1) / 4. The threshold is a rating.
 Source: Agentest, evaluation metrics, *Faithfulness*.

@@ -1,7 +1,7 @@
 """Does the answer move the user closer to the goal?
 
-A judge rates the answer of each turn: does it give information that the user can act on? It does not judge whether the
-answer is true (``faithfulness``), or its length (``verbosity``).
+A judge rates the answer of each turn. Information that the user can act on gets a high rating. It does not judge
+whether the answer is true (``faithfulness``), or its length (``verbosity``).
 
 Scale: ratings from 1 to 5, and 5 is best. The score is (rating - 1) / 4. The threshold is a rating.
 Source: Agentest, evaluation metrics, *Helpfulness*.

@@ -1,7 +1,7 @@
 """Does every part of the answer address the user's message and goal?
 
-A judge rates the answer of each turn: does every part of it concern the user's message or goal? It does not judge
-whether the answer is right or complete (``helpfulness``, ``faithfulness``).
+A judge rates the answer of each turn. An answer gets a high rating if every part of it concerns the user's message or
+goal. It does not judge whether the answer is right or complete (``helpfulness``, ``faithfulness``).
 
 Scale: ratings from 1 to 5, and 5 is best. The score is (rating - 1) / 4. The threshold is a rating.
 Source: Agentest, evaluation metrics, *Relevance*.
