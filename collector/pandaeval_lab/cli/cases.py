@@ -53,8 +53,7 @@ def promote(
     results: Annotated[Path, file_argument("Results of repeated trials, from `evaluate --format json`.")],
     k: Annotated[int, typer.Option("-k", "--k", min=1, max=1000, help="Number of trials in a row that must pass.")] = 3,
     least: Annotated[
-        float,
-        typer.Option(min=0.0, max=1.0, metavar="0..1", help="Minimum for the lower end of the interval of pass^k."),
+        float, typer.Option(min=0.0, max=1.0, metavar="0..1", help="Minimum lower end of the interval of pass^k.")
     ] = 0.7,
     format_: given.Format = "table",
 ) -> None:

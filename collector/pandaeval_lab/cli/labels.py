@@ -100,8 +100,7 @@ def next_(
     metric: Annotated[str, typer.Option(help="Judged metric to label. Required if there are several.")] = "",
     agent: Annotated[str, typer.Option(help="Draw only runs of this agent.")] = "",
     unclear: Annotated[
-        bool,
-        typer.Option("--unclear", help="Draw unclear and disputed runs first. Rates ignore the labels of these runs."),
+        bool, typer.Option("--unclear", help="Draw unclear and disputed runs first. Rates ignore their labels.")
     ] = False,
     out: Annotated[Path | None, output_option("Write a CSV or .jsonl file to fill in and import.", "--out")] = None,
     *,
