@@ -50,7 +50,7 @@ from lab._arena_sets import (  # noqa: E402
     write_traces,
 )
 from lab._mailbox import Folder, Letter, Mailbox, Rewrite, as_it_stands, content_of, letter  # noqa: E402
-from pandaeval_collector.cli._output import console, progress  # noqa: E402
+from pandaeval_collector.cli._output import progress  # noqa: E402
 from pandaeval_collector.jobs import same_cause  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION, SYSTEM, shape  # noqa: E402
 from pandaeval_collector.judge.shorten import tokens  # noqa: E402
@@ -237,7 +237,7 @@ def asked(
 def wait_for_replies(folder: Folder, names: set[str]) -> None:
     """Wait for all replies and show progress."""
     shown = -1
-    with progress(console(stderr=True), "answered") as on_answered:
+    with progress("answered") as on_answered:
         while True:
             left = folder.waiting(sorted(names))
             if shown != len(names) - len(left):

@@ -113,7 +113,7 @@ def try_one(left: Left, folder: Path, seed: int) -> tuple[str, Outcome]:
 _SIGNS = {
     "put aside": "put aside",
     "row": "was damaged on disk",
-    "set aside": "is set aside",
+    "set aside": "is quarantined",
     "damaged": "damaged",
 }
 

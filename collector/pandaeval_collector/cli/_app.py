@@ -109,7 +109,7 @@ class Commands(TyperGroup):
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
-            typer.echo(f"cannot write what was asked for: {error.strerror}; free space and try again", err=True)
+            typer.echo(f"cannot write the output: {error.strerror}; free space and try again", err=True)
             raise typer.Exit(2) from error
         return result
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -101,9 +101,13 @@ of_store = in_place_of("settings", STORE, lambda config=None, store=None: resolv
 """Gives a command the configuration of a store, in place of its parameter ``settings``."""
 
 
-def opened_store(settings: Config) -> AbstractContextManager[sqlite3.Connection]:
+def opened_store(settings: Config, read_only: bool = False) -> AbstractContextManager[sqlite3.Connection]:
     """Open the configured store. Raises ``UserError``."""
-    return opened_folder(Path(settings.store.path), settings.store.durability)
+    return opened_folder(Path(settings.store.path), settings.store.durability, read_only)
+
+
+class StoreDamagedError(UserError):
+    """SQLite cannot read the store."""
 
 
 @contextmanager
@@ -114,14 +118,14 @@ def opened_folder(
     file = folder / FILE_NAME
     if not file.is_file():
         raise no_store(folder)
-    connection = connect(file, durability, read_only)
     try:
-        yield connection
+        with closing(connect(file, durability, read_only)) as connection:
+            yield connection
     except sqlite3.OperationalError as error:
         cure = " (try again in a moment)" if "locked" in str(error) else ""
         raise UserError(f"{file}: {error}{cure}") from error
-    finally:
-        connection.close()
+    except sqlite3.DatabaseError as error:
+        raise StoreDamagedError(f"{file} cannot be read ({error}): the next start quarantines it") from error
 
 
 def no_store(folder: Path) -> UserError:

@@ -106,13 +106,14 @@ def notice(text: str) -> None:
 
 
 @contextmanager
-def progress(console: Console, what: str = "judging") -> Iterator[Callable[[int, int], None]]:
-    """Yield a function for the number of items done and of all, with a progress bar."""
-    if not console.is_terminal:
+def progress(what: str, on: Console | None = None) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function for the number of items done and of all, with a progress bar. Default: on standard error."""
+    out = console(stderr=True) if on is None else on
+    if not out.is_terminal:
         yield lambda done, total: None
         return
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as bar, guarded():
+    with Progress(*columns, console=out, transient=True) as bar, guarded():
         task = bar.add_task(what, total=None, visible=False)
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
 

@@ -96,6 +96,6 @@ async def _serve(config: Config) -> None:
         scheme = "http" if config.server.tls is None else "https"
         log.info("scores are shown on %s", config.ui.url or f"{scheme}://{listening.http}/")
     await stopped
-    log.info("stopping: open traces are kept for the next start")
+    log.info("stopping: incomplete traces stay in the store for the next start")
     await running.stop()
     log.info("stopped")

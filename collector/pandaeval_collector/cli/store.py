@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,14 +9,13 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import of_store, opened_folder
+from pandaeval_collector.cli._config import of_store, opened_store
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import output_option
-from pandaeval_collector.cli._output import binary_file, console, many, progress
+from pandaeval_collector.cli._output import binary_file, many, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.store.checking import CURES, Damage, damages
 from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
-from pandaeval_collector.store.connection import FILE_NAME
 
 _DAMAGES = Listing(("where", "row", "about", ("problem", "what")), "no damage found")
 
@@ -33,7 +29,7 @@ def verify(format_: given.Format = "table", *, settings: Config) -> None:
 
     The check changes nothing, and you can run it while a collector runs. Exit code 1: the check found damage.
     """
-    with _read(settings) as connection:
+    with opened_store(settings, read_only=True) as connection:
         found = list(damages(connection))
     _tell(found, format_)
     if found:
@@ -60,9 +56,9 @@ def export(
     traces = requests = 0
     damaged: list[StoredTrace] = []
     with (
-        _read(settings) as connection,
+        opened_store(settings, read_only=True) as connection,
         binary_file(output) as file,
-        progress(console(stderr=True), "exporting") as on_progress,
+        progress("exporting") as on_progress,
     ):
         total = count_traces(connection)
         for stored in stored_traces(connection, trace):
@@ -84,17 +80,6 @@ def export(
         typer.echo(f"left out: trace {stored.trace_id.hex()}: {stored.damage}", err=True)
     if damaged:
         raise typer.Exit(1)
-
-
-@contextmanager
-def _read(settings: Config) -> Iterator[sqlite3.Connection]:
-    """Open the store for reading. Raises ``UserError`` if damaged or of another version."""
-    folder = Path(settings.store.path)
-    try:
-        with opened_folder(folder, read_only=True) as connection:
-            yield connection
-    except sqlite3.DatabaseError as error:
-        raise UserError(f"{folder / FILE_NAME} cannot be read ({error}): the next start quarantines it") from error
 
 
 def _tell(found: list[Damage], format_: given.RunFormat) -> None:

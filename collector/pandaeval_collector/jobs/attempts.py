@@ -50,8 +50,8 @@ _log = logging.getLogger(__name__)
 
 _WAITED = Unscored(
     Why.OVER_BUDGET,
-    "it waited for a judge until its spans had to go: more was asked than the judge answered, by its limits "
-    "(judge.rpm, judge.tpm, judge.concurrency, judge.daily_usd) or while it was away; judge.sample asks less",
+    "the judge was too slow, so the spans were deleted first; lower judge.sample, or raise its limits (judge.rpm, "
+    "judge.tpm, judge.concurrency, judge.daily_usd)",
 )
 
 

@@ -83,7 +83,7 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
         raise UserError(f"--metric {name}: {names.unknown(name)}")
     if name and not found:
         raise UserError(f"--metric {name}: no judged runs; there are those of {known}")
-    raise UserError(f"say with --metric which one to label for: {known}")
+    raise UserError(f"set --metric to one of these: {known}")
 
 
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:

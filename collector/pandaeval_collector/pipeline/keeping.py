@@ -94,14 +94,14 @@ class Keeper:
         held = self._traces.held_bytes
         if held >= self._open_bytes:
             raise self._overloaded(
-                f"traces that are not decided yet take {held:,} of {self._open_bytes:,} bytes of memory "
-                "(server.max_open_bytes): more comes than is decided"
+                f"traces without scores take {held:,} of {self._open_bytes:,} bytes of memory "
+                "(server.max_open_bytes): spans arrive faster than they are scored"
             )
 
     def _overloaded(self, why: str) -> Overloaded:
         now = self._clock()
         if now >= self._silent_until:
-            _log.warning("senders are asked to come back: %s", why)
+            _log.warning("senders must retry later: %s", why)
             self._silent_until = now + _SILENCE
         return Overloaded(why)
 
@@ -114,9 +114,9 @@ class Keeper:
             self._telemetry.add("pandaeval.store.errors", "refused")
             raise self._overloaded(str(error)) from error
         except sqlite3.Error as error:
-            _log.error("a request could not be stored (%s); its sender is asked to come back", error)
+            _log.error("a request could not be stored (%s); its sender must retry it", error)
             self._telemetry.add("pandaeval.store.errors", "refused")
-            raise Overloaded("the store cannot be written to just now") from error
+            raise Overloaded("the store is not writable now") from error
 
     async def _commit(self, chunks: Sequence[Chunk], endings: Sequence[str], read: Sequence[Consumed]) -> None:
         """Store a request's chunks, or none. Above a thousand chunks, uses several commits."""

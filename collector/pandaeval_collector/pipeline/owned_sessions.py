@@ -81,7 +81,7 @@ class OwnedSessions:
         if self._committer.stopping:
             raise Draining("the collector is shutting down")
         if self._store.failing:
-            raise Overloaded("the store cannot be written to just now")
+            raise Overloaded("the store is not writable now")
         handed = [message for message in members if not message.ends]
         ended = list(dict.fromkeys(message.session_id for message in members if message.ends))
 

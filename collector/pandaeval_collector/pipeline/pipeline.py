@@ -196,11 +196,11 @@ class Pipeline:
     def _committed(self, decision: Decision, rows: Sequence[ResultRow]) -> None:
         self._sessions.committed(decision)
         for trace_id, kind in decision.failed.items():
-            _log.error("trace %s is set aside (%s): its results are unscored", trace_id.hex(), kind)
+            _log.error("trace %s is quarantined (%s): its results are unscored", trace_id.hex(), kind)
             self.telemetry.add("pandaeval.traces", "failed", 1, kind)
         try:
             if rows:
                 for on_results in self._listeners:
                     on_results(rows)
         except Exception:  # noqa: BLE001 - the decision itself is committed, whoever watches
-            _log.exception("what watches the results failed")
+            _log.exception("a listener for results failed")

@@ -29,7 +29,7 @@ class Streaming:
 
     async def __call__(self, request: Request) -> ASGIApp:
         if self.under_way >= self._at_once:
-            busy = "too many answers are under way: come back in a moment\n"
+            busy = "too many requests are in progress: try again in a moment\n"
             return PlainTextResponse(busy, 503, {"retry-after": "5"})
         content_type, body = self._answer(request.headers.get("accept", ""))
         if request.method == "HEAD":

@@ -123,7 +123,7 @@ class EvaluationRuns:
         """Estimate a run without calling a model, one at a time. Raises ``UserError``."""
         self._check(spec, dry=True)
         if self._estimates >= _MOST_ESTIMATES:
-            raise FullError("too many estimates are being made: come back in some seconds")
+            raise FullError("too many estimates are in progress: try again in a few seconds")
         self._estimates += 1
         try:
             async with self._trying:

@@ -132,7 +132,7 @@ def look_through(connection: sqlite3.Connection, file: Path) -> None:
     if not is_suspected and file.stat().st_size > _SMALL_BYTES:
         return
     if is_suspected:
-        _log.warning("looking through the store (%d MiB), in which damage was met", file.stat().st_size >> 20)
+        _log.warning("checking the store (%d MiB), because damage was found", file.stat().st_size >> 20)
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise DamagedFileError(found)
@@ -201,7 +201,7 @@ class Connections:
             yield connection
         except sqlite3.DatabaseError as error:
             if "interrupted" in str(error):
-                raise TooSlowError(f"this took longer than {limit_s:g} s: narrow it down by time or agent") from error
+                raise TooSlowError(f"this took longer than {limit_s:g} s: filter by time or agent") from error
             note_damage(self._file, error)
             raise
         finally:

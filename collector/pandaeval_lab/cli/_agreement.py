@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from rich.console import Console
 
@@ -12,6 +10,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli._output import print_table
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_lab.cli._stages import Stage
+from pandaeval_lab.cli._summary import Document
 from pandaeval_otel.model import OtherResult
 
 _PASSES = frozenset({"pass", "passed", "true", "yes", "good", "correct", "ok", "success"})
@@ -34,7 +33,7 @@ class Agreement(Stage):
             self._others[run.trace.trace_id] = run.trace.evaluations
         return True
 
-    def take(self, result: Result, document: Mapping[str, Any]) -> None:
+    def take(self, result: Result, document: Document) -> None:
         if document["level"] in ("trace", "turn") and document["success"] is not None:
             self._scored.add(document["trace_id"])
             if not document["success"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from pandaeval_collector.cli._output import notice, safe
 from pandaeval_collector.config.sections_scoring import Gates
 from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
-from pandaeval_lab.cli._summary import Summary
+from pandaeval_lab.cli._summary import Document, Summary
 from pandaeval_lab.passk.attempts import CaseTrials, slim, trials
 from pandaeval_lab.passk.gate import GateVerdict, Rules, compared, first_of
 from pandaeval_lab.replay.result_lines import result_lines
@@ -35,7 +35,7 @@ class BaselineStage(Stage):
         self._now: list[dict[str, Any]] = []
         self._verdict: GateVerdict | None = None
 
-    def take(self, result: Result, document: Mapping[str, Any]) -> None:
+    def take(self, result: Result, document: Document) -> None:
         key = f"{document['level']}.{document['metric']}"
         if key == self._before.metric or document["metadata"].get("case"):
             self._now.append(slim(document))

@@ -14,14 +14,13 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import print_table
 from pandaeval_collector.show.view.compared import change_text
 from pandaeval_collector.show.view.texts import NONE, number
-from pandaeval_lab.cli._case_results import by_case
-from pandaeval_lab.passk.attempts import slim, trials
+from pandaeval_lab.cli._summary import Document
+from pandaeval_lab.passk.attempts import CaseOutcomes, trials
 from pandaeval_lab.passk.gate import drop
 
 _NAMED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
 _UNSAFE = re.compile(r"[^\w.-]+")
 _ROWS = 60
-Document = Mapping[str, Any]
 
 
 def named_agents(agents: Sequence[str] | None) -> dict[str, str | None]:
@@ -59,19 +58,13 @@ def compare_agents(results: Mapping[str, Sequence[Document]], folder: Path) -> N
 
 def compared(key: str, results: Mapping[str, Sequence[Document]]) -> Iterator[dict[str, Any]]:
     """Yield a metric over all common cases, then by case. ``p``: two-sided, by the exact test of the baseline gate."""
-    counts = {name: _counts(documents, key) for name, documents in results.items()}
-    scores = {name: _scores(documents, key) for name, documents in results.items()}
-    common = [case for case in sorted(set().union(*scores.values())) if all(case in each for each in scores.values())]
-    groups = [(None, common), *((case, [case]) for case in common)] if common else []
-    for case, cases in groups:
-        agents = {}
-        for name in results:
-            tried = [counts[name].get(each, (0, 0)) for each in cases]
-            n, c = (sum(each) for each in zip(*tried, strict=True))
-            values = [score for each in cases for score in scores[name][each]]
-            agents[name] = {"trials": n, "passed": c, "mean": statistics.fmean(values)}
-        first, *others = agents
-        tests = {name: _test(counts[first], counts[name], cases) for name in others}
+    found = {name: _cases(documents, key) for name, documents in results.items()}
+    common = sorted(set.intersection(*(set(cases) for cases in found.values())))
+    first, *others = found
+    for case, names in [(None, common), *((case, [case]) for case in common)] if common else ():
+        tried = {agent: [cases[name] for name in names] for agent, cases in found.items()}
+        agents = {agent: _figures(cases) for agent, cases in tried.items()}
+        tests = {agent: _test(tried[first], tried[agent]) for agent in others}
         yield {"metric": key, "case": case, "agents": agents, "against_first": tests}
 
 
@@ -81,26 +74,21 @@ def _keys(results: Mapping[str, Sequence[Document]]) -> list[str]:
     return sorted(keys, key=lambda key: (key != "trial.trial_correct", not key.startswith("trial."), key))
 
 
-def _counts(documents: Sequence[Document], key: str) -> dict[str, tuple[int, int]]:
+def _cases(documents: Sequence[Document], key: str) -> dict[str, CaseOutcomes]:
+    """Return the cases with a score of the metric."""
     with suppress(UserError):  # this agent has no result of the metric in a case
-        return {case.id: (case.n, case.c) for case in trials(map(slim, documents), key, "case").cases}
+        return {case.id: case for case in trials(documents, key, "case").cases if case.scores}
     return {}
 
 
-def _scores(documents: Sequence[Document], key: str) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
-    for case, results in by_case(documents).items():
-        scores = [each["score"] for each in results if f"{each['level']}.{each['metric']}" == key]
-        if known := [score for score in scores if score is not None]:
-            found[case] = known
-    return found
+def _figures(cases: Sequence[CaseOutcomes]) -> dict[str, float]:
+    mean = statistics.fmean(score for case in cases for score in case.scores)
+    return {"trials": sum(case.n for case in cases), "passed": sum(case.c for case in cases), "mean": mean}
 
 
-def _test(
-    first: Mapping[str, tuple[int, int]], other: Mapping[str, tuple[int, int]], cases: Sequence[str]
-) -> dict[str, float | None]:
-    both = [case for case in cases if first.get(case, (0, 0))[0] and other.get(case, (0, 0))[0]]
-    found = drop([first[case] for case in both], [other[case] for case in both])
+def _test(first: Sequence[CaseOutcomes], other: Sequence[CaseOutcomes]) -> dict[str, float | None]:
+    both = [(old, new) for old, new in zip(first, other, strict=True) if old.n and new.n]
+    found = drop([(old.n, old.c) for old, _ in both], [(new.n, new.c) for _, new in both])
     if found is None:
         return dict.fromkeys(("difference", "low", "high", "p"))
     apart = found.difference

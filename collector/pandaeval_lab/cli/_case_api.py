@@ -9,13 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from pandaeval_collector.base.errors import UserError
 from pandaeval_lab.cases.files import case_files, read_suites
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._case_gates import CASE
-from pandaeval_lab.cli._case_results import by_case
 from pandaeval_lab.cli._case_run import CaseRun, CaseRunOptions, chosen
 
 Cases = Suite | str | Path | Sequence[str | Path]
@@ -109,22 +105,29 @@ def run_cases(cases: Cases, agent: Any = None, output: str | Path | None = None,
         run.attempt()
         if not run.is_whole:
             raise KeyboardInterrupt
-        try:
-            run.evaluation.exit_code()
-        except typer.Exit as error:
-            raise UserError("the traces of the run cannot be read") from error
+        run.evaluation.exit_code()
     return _results(run, None if output is None else folder)
 
 
 def _results(run: CaseRun, folder: Path | None) -> CaseRunResults:
     found, failed = run.results, [each for each in run.results.outcomes if not each.passed]
-    of_case, cases = by_case(found.documents), dict[str, CaseOutcome]()
+    of_case, cases = _by_case(found.documents), dict[str, CaseOutcome]()
     for case, count in found.cases.items():
         own = (each.text for each in failed if each.key == f"{CASE}{case}" or each.key.startswith(f"{case}: "))
         told = count.kind, count.trials, count.correct[True], count.correct[None], tuple(own)
         kept = run.transcripts.of(case), tuple(of_case.get(case, ()))
         cases[case] = CaseOutcome(case, *told, count.failed or count.first, *kept)
     return CaseRunResults(cases, tuple(each.text for each in failed), tuple(found.documents), folder)
+
+
+def _by_case(documents: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Group results by the case that they name, else by that of their session."""
+    of_sessions = {each["session_id"]: each["metadata"]["case"] for each in documents if each["metadata"].get("case")}
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for each in documents:
+        if case := each["metadata"].get("case") or of_sessions.get(each["session_id"]):
+            found.setdefault(case, []).append(each)
+    return found
 
 
 def _mean(results: Sequence[Mapping[str, Any]], metric: str) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.base.untrusted.printable import excerpt
@@ -40,26 +40,21 @@ class CaseGates:
 
     def outcomes(self, report: LayerReport) -> Iterator[GateOutcome]:
         """Yield failing cases, worst first, and an outcome if no attempt finished."""
-        for gate in failing_cases(report):
-            text = gate.text + _OVERRIDDEN * self.no_fail
-            yield replace(gate, passed=self.no_fail, text=text)
+        yield from failing_cases(report, self.no_fail, _OVERRIDDEN * self.no_fail)
         errors = [attempt.error or attempt.spoilt for attempt in self.attempts if attempt.has_ended]
         if errors and all(errors):
             problem = f"none of {many(len(errors), 'attempt')} ran to its end: {excerpt(errors[0], _REASON)}"
             yield GateOutcome(ATTEMPTS, False, problem)
 
 
-def failing_cases(report: LayerReport) -> Iterator[GateOutcome]:
-    """Yield regression cases and scenarios that fail, worst first."""
+def failing_cases(report: LayerReport, passed: bool = True, note: str = _REPORTED) -> Iterator[GateOutcome]:
+    """Yield regression cases and scenarios that fail, worst first.
+
+    Default: as notices, because the exit code of ``evaluate`` is of configured gates only.
+    """
     for case, count in report.cases().items():
         if count.fails:
-            yield GateOutcome(CASE + case, False, f"case {case}: {_problem(count)}")
-
-
-def reported_cases(report: LayerReport) -> Iterator[GateOutcome]:
-    """Yield a notice for each failing case, because the exit code of ``evaluate`` is of configured gates only."""
-    for gate in failing_cases(report):
-        yield replace(gate, passed=True, text=gate.text + _REPORTED)
+            yield GateOutcome(CASE + case, passed, f"case {case}: {_problem(count)}{note}")
 
 
 def _problem(count: TrialCount) -> str:

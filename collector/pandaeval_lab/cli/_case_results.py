@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -18,6 +17,7 @@ from pandaeval_lab.cases.trial import RUN_ERROR, TrialMatcher
 from pandaeval_lab.cli._cases import CaseStage
 from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
+from pandaeval_lab.cli._summary import Document
 from pandaeval_lab.report.layers import TrialCount
 from pandaeval_otel.model import Trace
 
@@ -28,11 +28,11 @@ class CollectedResults(Stage):
     """Keeps gate outcomes, trial counts and results."""
 
     def __init__(self) -> None:
-        self.documents: list[Mapping[str, Any]] = []
+        self.documents: list[Document] = []
         self.outcomes: Sequence[GateOutcome] = ()
         self.cases: Mapping[str, TrialCount] = {}
 
-    def take(self, result: Result, document: Mapping[str, Any]) -> None:
+    def take(self, result: Result, document: Document) -> None:
         self.documents.append(document)
 
     def finish(self, outcome: EvaluationOutcome) -> None:
@@ -40,16 +40,6 @@ class CollectedResults(Stage):
         for stage in outcome.stages:
             if isinstance(stage, CaseStage):
                 self.cases = stage.counts()
-
-
-def by_case(documents: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Group results by the case that they name, else by that of their session."""
-    of_sessions = {each["session_id"]: each["metadata"]["case"] for each in documents if each["metadata"].get("case")}
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for each in documents:
-        if case := each["metadata"].get("case") or of_sessions.get(each["session_id"]):
-            found.setdefault(case, []).append(each)
-    return found
 
 
 class Transcripts(Stage):

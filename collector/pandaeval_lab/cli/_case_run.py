@@ -20,7 +20,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._config import ConfigFile
 from pandaeval_collector.cli._options import file_option, given_by
-from pandaeval_collector.cli._output import console, many, notice, progress
+from pandaeval_collector.cli._output import many, notice, progress
 from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import case_files, read_suites
 from pandaeval_lab.cases.graders import unanswered
@@ -220,7 +220,7 @@ async def _run(run: CaseRun) -> bool:
         case_attempts = CaseAttempts(
             lambda attempt: agents[attempt.agent](), tracing, turn_s, case_s, options.concurrency, simulator
         )
-        with progress(console(stderr=True), "running") as on_ended:
+        with progress("running") as on_ended:
             is_whole = await case_attempts.run(
                 attempts, lambda: on_ended(sum(attempt.has_ended for attempt in attempts), len(attempts))
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree.ElementTree import Element
 
 from rich.console import Console
@@ -16,20 +16,15 @@ from pandaeval_collector.cli._output import notice, print_table
 from pandaeval_collector.config import closest
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
-from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cases.graders import doubts, some
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
-from pandaeval_lab.cli._case_gates import CaseGates, reported_cases
+from pandaeval_lab.cli._case_gates import CaseGates, failing_cases
 from pandaeval_lab.cli._gates import GateOutcome
-from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
+from pandaeval_lab.cli._stages import EvaluationOutcome, Replay, Stage
 from pandaeval_lab.cli._summary import Summary
-from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.layers import LAYERS, LayerReport, TrialCount, junit_suites
-
-if TYPE_CHECKING:
-    from pandaeval_lab.replay.judge import ReplayJudge
 
 _MAX_ROWS = 60
 _NOTHING = "-"
@@ -60,14 +55,17 @@ class CaseStage(Stage):
     def decided(self, conclusion: Conclusion) -> None:
         self._matcher.add(conclusion.traces)
 
-    def conclude(self, files: TraceFiles, scorer: Evaluator, judge: ReplayJudge | None) -> Iterator[Result]:
+    def begin(self, replay: Replay) -> None:
+        self._replay = replay
+
+    def conclude(self) -> Iterator[Result]:
         from pandaeval_lab.replay.trial_grading import graded  # imports what calls models
 
-        grader = TrialGrader(scorer, self._suite, self._report.add)
-        return graded(files, grader, self._matcher, judge)
+        grader = TrialGrader(self._replay.scorer, self._suite, self._report.add)
+        return graded(self._replay.files, grader, self._matcher, self._replay.judge)
 
     def gates(self, summary: Summary) -> Iterable[GateOutcome]:
-        return reported_cases(self._report) if self._gates is None else self._gates.outcomes(self._report)
+        return failing_cases(self._report) if self._gates is None else self._gates.outcomes(self._report)
 
     def counts(self) -> Mapping[str, TrialCount]:
         """Return the trial counts by case."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Literal, TextIO
 
 import typer
 
@@ -17,10 +17,9 @@ from pandaeval_collector.store.finding import Finder
 from pandaeval_lab.cli._ci import write_junit
 from pandaeval_lab.cli._gates import with_groups
 from pandaeval_lab.cli._inputs import READ_LIMIT_S
-from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
-from pandaeval_lab.cli._summary import MOST_FAILURES
+from pandaeval_lab.cli._stages import EvaluationOutcome, Replay, Stage
+from pandaeval_lab.cli._summary import MOST_FAILURES, Document
 from pandaeval_lab.cli._writing import output_file, write_json_line
-from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.page import write_report
 
 ResultFormat = Literal["table", "json", "junit", "html"]
@@ -38,8 +37,8 @@ class _Output(Stage):
 class _StoreOutput(_Output):
     """An output that reads the store of the run."""
 
-    def begin(self, files: TraceFiles) -> None:
-        self._folder = files.store.path
+    def begin(self, replay: Replay) -> None:
+        self._folder = replay.files.store.path
 
     def finder(self) -> closing[Finder]:
         return closing(Finder(self._folder, READ_LIMIT_S))
@@ -63,7 +62,7 @@ class JsonLines(_Output):
         super().__init__(path)
         self._failed: list[Result] = []
 
-    def take(self, result: Result, document: Mapping[str, Any]) -> None:
+    def take(self, result: Result, document: Document) -> None:
         if len(self._failed) < MOST_FAILURES and failure_of(result) is not None:
             self._failed.append(result)
         else:
@@ -84,9 +83,9 @@ class JUnit(_Output):
 class HtmlReport(_StoreOutput):
     def __init__(self, path: Path | None) -> None:
         super().__init__(path)
-        self._others: list[tuple[str, Mapping[str, Any]]] = []
+        self._others: list[tuple[str, Document]] = []
 
-    def take(self, result: Result, document: Mapping[str, Any]) -> None:
+    def take(self, result: Result, document: Document) -> None:
         if result.unit.level in ("trial", "task"):
             self._others.append((result.unit.id, document))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -14,16 +13,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.cli._config import opened_folder
 from pandaeval_collector.cli._options import given_by
 from pandaeval_collector.cli._output import console, notice, safe
 from pandaeval_collector.cli._terminal import guarded
-from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.finding import Finder, every
-from pandaeval_collector.store.listed import Wanted
+from pandaeval_collector.store.chunks import stored_traces
 from pandaeval_lab.replay.files import BadLine, Input, Request, UnusableInputError
 from pandaeval_lab.replay.sources import TraceSource
-from pandaeval_lab.replay.trace_files import Read
+from pandaeval_lab.replay.trace_files import Read, TraceFiles
 from pandaeval_otel.base.component_errors import raised_text
+from pandaeval_otel.model import Trace
 
 _EXPECTED = (
     "Expected OTLP/JSON lines (one export request per line), length-delimited OTLP protobuf, or a response of Jaeger "
@@ -72,12 +71,10 @@ class Inputs:
         if len(self.unusable) == len(self._files):
             raise UserError("\n".join([*self._causes, *self.unusable]))
 
-    def leave_if_unusable(self) -> None:
-        """Print unusable files and exit with 2, at the end of a command."""
-        for sentence in self.unusable:
-            typer.echo(sentence, err=True)
+    def check(self) -> None:
+        """Raise ``UserError`` if a file was unusable, at the end of a command."""
         if self.unusable:
-            raise typer.Exit(2)
+            raise UserError("\n".join(self.unusable))
 
     def _requests(self, name: str, progress: Progress) -> Iterator[Request | BadLine]:
         good = 0
@@ -105,8 +102,14 @@ def requests(files: Iterable[str]) -> Iterator[Request | BadLine]:
     """Yield requests, and raise ``UserError`` at the end if any file is unusable."""
     inputs = Inputs(files)
     yield from inputs
-    if inputs.unusable:
-        raise UserError("\n".join(inputs.unusable))
+    inputs.check()
+
+
+def traces_of(files: Iterable[str]) -> Iterator[Trace]:
+    """Yield every trace of the files by start. Raises ``UserError``."""
+    with TraceFiles() as run:
+        run.add_all(requests(files))
+        yield from run.traces()
 
 
 def _opened(name: str) -> Input | TraceSource:
@@ -142,12 +145,6 @@ run_source = given_by("source", RunSource)
 
 
 def _stored(folder: Path) -> Iterator[Request]:
-    if not (folder / FILE_NAME).is_file():
-        raise UserError(f"--store {folder}: no store here; `pandaeval collector` creates one")
-    given: set[str] = set()
-    with closing(Finder(folder, limit_s=READ_LIMIT_S)) as finder:
-        for row in every(finder.traces, Wanted(), worst_first=False):
-            for trace_id in (row.facts["id"], *(finder.members(row.session) if row.session else ())):
-                if trace_id not in given:
-                    given.add(trace_id)
-                    yield from (Request(logs, data) for logs, data in finder.contents(bytes.fromhex(trace_id)))
+    with opened_folder(folder, read_only=True) as connection:
+        for trace in stored_traces(connection):
+            yield from (Request(logs, data) for logs, data in trace.parts)

@@ -25,6 +25,14 @@ def names_of(config: Config) -> MetricNames:
     return MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
 
 
+def selected(config: Config, name: str) -> tuple[str, ...]:
+    """Return the keys of a metric's name. Raises ``UserError`` for an unknown name."""
+    names = names_of(config)
+    if keys := names.select(name):
+        return keys
+    raise UserError(f"{name}: {names.unknown(name)}")
+
+
 def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) -> None:
     """Raise ``UserError`` if a requested metric needs a missing judge. ``with_cases``: bare names mean graders, too."""
     if config.judge.model is not None:

@@ -10,13 +10,20 @@ _WAIT_S = 2.0
 _PORTS = {"http": 80, "https": 443}
 
 
+def host_and_port(address: str) -> tuple[str, int] | None:
+    """Return host and port of a URL or of ``host:port``, else ``None``. Raises ``ValueError``."""
+    parts = urlsplit(address if "//" in address else f"//{address}")
+    port = parts.port or _PORTS.get(parts.scheme)
+    return (parts.hostname, port) if parts.hostname and port else None
+
+
 def unreachable(address: str) -> str:
     """Return why a connection fails; ``""`` for success, a proxy, or no answer within two seconds."""
     try:
-        url = urlsplit(address if "://" in address else f"http://{address}")
-        if url.hostname is None or getproxies().keys() & {"http", "https", "all"}:
+        place = host_and_port(address)
+        if place is None or getproxies().keys() & {"http", "https", "all"}:
             return ""
-        socket.create_connection((url.hostname, url.port or _PORTS.get(url.scheme, 443)), _WAIT_S).close()
+        socket.create_connection(place, _WAIT_S).close()
     except TimeoutError:
         return ""
     except OSError as error:

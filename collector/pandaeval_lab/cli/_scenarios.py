@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from rich.console import Console
 
@@ -19,7 +18,7 @@ from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._gates import GateOutcome, checked
 from pandaeval_lab.cli._names import names_of
 from pandaeval_lab.cli._stages import Stage
-from pandaeval_lab.cli._summary import Summary
+from pandaeval_lab.cli._summary import Document, Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class Scenarios(Stage):
                 own = config.model_copy(update=parts)
                 self._held[case.id] = _Held(own, names.thresholds(own))
 
-    def take(self, result: Result, document: Mapping[str, Any]) -> None:
+    def take(self, result: Result, document: Document) -> None:
         """Add a result. Spoilt conversations count as unscored."""
         case = document["metadata"].get("case") or self._case_of(result.unit.session_id or "")
         if (held := self._held.get(case or "")) is None:

@@ -16,12 +16,21 @@ from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cli._gates import GateOutcome
-from pandaeval_lab.cli._summary import Summary
+from pandaeval_lab.cli._summary import Document, Summary
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.page import ReportOrigin
 
 if TYPE_CHECKING:
     from pandaeval_lab.replay.judge import ReplayJudge
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The input of an evaluation, and what scores it."""
+
+    files: TraceFiles
+    scorer: Evaluator
+    judge: ReplayJudge | None
 
 
 class Stage:
@@ -30,7 +39,7 @@ class Stage:
     def open(self, held: ExitStack) -> None:
         """Open the stage's files before reading. ``held`` closes them."""
 
-    def begin(self, files: TraceFiles) -> None:
+    def begin(self, replay: Replay) -> None:
         """Start after the input is read."""
 
     def keep(self, run: ScoredTrace) -> bool:
@@ -39,11 +48,11 @@ class Stage:
     def decided(self, conclusion: Conclusion) -> None:
         """Accept a batch of scored traces, before their results."""
 
-    def conclude(self, files: TraceFiles, scorer: Evaluator, judge: ReplayJudge | None) -> Iterable[Result]:
+    def conclude(self) -> Iterable[Result]:
         """Return further results after all traces. Raises ``UserError``."""
         return ()
 
-    def take(self, result: Result, document: Mapping[str, Any]) -> None:
+    def take(self, result: Result, document: Document) -> None:
         """Accept a result, and its JSON object."""
 
     def gates(self, summary: Summary) -> Iterable[GateOutcome]:

@@ -1,20 +1,29 @@
-"""Prints results as tables."""
+"""Prints the sessions, metrics and costs of a run as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
-from pandaeval_collector.cli._output import print_table
-from pandaeval_collector.show.view.texts import NONE, number
+from pandaeval_collector.cli._listings import ID, Listing, Row, cells
+from pandaeval_collector.cli._output import print_list, print_table, reason_room
+from pandaeval_collector.show.view.lines import headline, session_headline
+from pandaeval_collector.show.view.results import ResultView, spelled_out
+from pandaeval_collector.show.view.rows import SessionRow
+from pandaeval_collector.show.view.texts import NONE, dollars, number, said
 from pandaeval_collector.show.view.unscored import unasked
+from pandaeval_collector.store.costs import read_costs
 from pandaeval_collector.store.finding import Finder
-from pandaeval_lab.cli._costs import priced, print_costs
-from pandaeval_lab.cli._sessions import print_sessions
+from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED, Wanted
+from pandaeval_collector.store.listed_pages import ListedSession
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
+
+_MOST_SESSIONS, _MOST_COSTS = 40, 10
+_HALF = 0.5
 
 
 def print_summary(summary: Summary, finder: Finder, out: Console, judge: str | None) -> None:
@@ -23,9 +32,9 @@ def print_summary(summary: Summary, finder: Finder, out: Console, judge: str | N
     if summary.units:
         print_sessions(finder, summary.units, out)
     _print_metrics(summary, out)
-    print_costs(finder, out)
+    _print_costs(finder, out)
     if summary.judge_tokens:
-        cost = priced(summary.judge_usd, summary.judge_unpriced)
+        cost = _priced(summary.judge_usd, summary.judge_unpriced)
         out.print(f"Judge: {summary.judge_tokens:,} tokens, {cost}")
     if told := as_text(summary.groups):
         out.print(told)
@@ -49,13 +58,108 @@ def print_things(verdicts: Sequence[Mapping[str, Any]], out: Console) -> None:
 
 
 def _print_metrics(summary: Summary, out: Console) -> None:
-    columns: tuple[str, ...] = ("metric", "scored", "mean", "assumed", "unscored", "reason unscored")
-    if has_open := any(tally.open for tally in summary.tallies.values()):
-        columns = (*columns, "passed")
+    columns = ("metric", "scored", "mean", "assumed", "unscored", "reason unscored", "passed")
     means = summary.means()
     rows = [
-        (key, tally.scored, number(means.get(key), ".3f"), tally.assumed, tally.missing, tally.whys)
-        + ((tally.decided if tally.open else "",) if has_open else ())
+        (
+            key,
+            tally.scored,
+            number(means.get(key), ".3f"),
+            tally.assumed,
+            tally.missing,
+            tally.whys,
+            tally.decided if tally.open else "",
+        )
         for key, tally in sorted(summary.tallies.items())
     ]
     print_table(columns, rows, "Metrics", out)
+
+
+def print_sessions(finder: Finder, sessions: int, out: Console) -> None:
+    """Print the worst of all ``sessions`` and traces without a session."""
+    columns = (
+        ("session", lambda row: row["session_id"] or f"trace {row['worst']['trace_id'][:ID]}"),
+        ("agent", lambda row: (row["worst"] or {}).get("agent", NONE)),
+        ("runs", "traces"),
+        ("handled correctly", _handled),
+        ("worst signal", _worst_signal),
+        ("reliability", _reliability),
+        ("finding", lambda row: _finding(row, reason_room(out))),
+    )
+    rows = [_session_row(unit) for unit in finder.sessions(Wanted(), limit=_MOST_SESSIONS).rows]
+    print_list(*cells(rows, Listing(columns)), "Sessions and single runs, worst first", out)
+    if sessions > _MOST_SESSIONS:
+        out.print(f"… and {sessions - _MOST_SESSIONS} more (--format json lists all)")
+
+
+def _session_row(unit: ListedSession) -> Row:
+    """Return an API row with the signal by which the list is sorted."""
+    signal = unit.position[0] - NOT_FAILED * (not unit.failed)
+    return {**SessionRow.of(unit).model_dump(), "signal": None if signal >= NO_SCORE else signal}
+
+
+def _view(row: Row, metric: str) -> ResultView | None:
+    """Return a result of the session, or of the trace without a session."""
+    about = row if row["session_id"] else row["worst"] or row
+    return next((ResultView.of(each) for each in about["results"] if each["metric"] == metric), None)
+
+
+def _handled(row: Row) -> Text:
+    verdict = _view(row, "correctness")
+    if verdict is None:
+        return Text("")
+    if verdict.success is None:
+        return Text(verdict.label or "not judged", style="dim")
+    return Text("yes", style="green") if verdict.success else Text("no", style="bold red")
+
+
+def _worst_signal(row: Row) -> str:
+    """Return the worst signal, unless it contradicts the words."""
+    signal, held = row["signal"], _view(row, "agent_reliability")
+    is_misleading = row["failed"] != (signal is not None and signal < _HALF)
+    if is_misleading or (held is not None and held.says and not row["failed"]):
+        return NONE
+    return number(signal)
+
+
+def _reliability(row: Row) -> str:
+    held = _view(row, "agent_reliability")
+    if held is None or (held.inline and _view(row, "correctness")):
+        return ""
+    if held.score is None:
+        return held.word
+    return f"{number(held.score) if held.agrees else ''} {held.says}".strip()
+
+
+def _finding(row: Row, most: int) -> str:
+    verdict, held, worst = _view(row, "correctness"), _view(row, "agent_reliability"), row["worst"] or {}
+    if verdict is not None and verdict.failed:
+        return f"{verdict.fault}: {said(verdict.reason, most)}"
+    if row["failed"]:
+        return headline(worst, most) if worst.get("failed") else session_headline(row, most)
+    if verdict is not None and verdict.success:
+        return f"handled correctly: {said(verdict.reason, most)}"
+    if held is not None and held.says:
+        return spelled_out(held.label, said(held.reason, most))
+    return session_headline(row, most)
+
+
+def _print_costs(finder: Finder, out: Console) -> None:
+    rows = [*_costs(finder)]
+    if rows:
+        print_list(("by", "name", "runs", "tokens", "cost"), rows, "Cost of the runs", out)
+
+
+def _priced(usd: float | None, unpriced: int) -> str:
+    """Return a cost as text. ``unpriced``: runs or verdicts without a price."""
+    if usd is None:
+        return "unknown" if unpriced else NONE
+    return f"{'at least ' if unpriced else ''}{dollars(usd)}"
+
+
+def _costs(finder: Finder) -> Iterator[tuple[str, str, int, str, str]]:
+    every = finder.count(Wanted())
+    for by in ("agent", "user", "session", "day"):
+        for name, runs, into, out, usd, unpriced, *_ in read_costs(finder, Wanted(), by, _MOST_COSTS, every):
+            if name is not None and (into or out or usd):
+                yield by, name, runs, f"{into + out:,}", _priced(usd, unpriced)

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli._output import notice
 from pandaeval_collector.cli._where_text import conditions_of, span_of, wrong
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
-from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
-from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
-
-if TYPE_CHECKING:
-    from pandaeval_lab.replay.judge import ReplayJudge
 
 NAMED = ("agent", "service", "environment", "user", "session", "status")
 """Properties with a single name per trace."""
@@ -79,7 +74,7 @@ class TraceFilter(Stage):
         self.chosen, self.left_out = self.chosen + fits, self.left_out + (not fits)
         return fits
 
-    def conclude(self, files: TraceFiles, scorer: Evaluator, judge: ReplayJudge | None) -> Iterable[Result]:
+    def conclude(self) -> Iterable[Result]:
         """Raise ``UserError`` if no trace was selected because of an unknown name."""
         if self.chosen or not self.left_out:
             return ()

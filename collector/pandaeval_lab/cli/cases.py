@@ -24,19 +24,18 @@ from pandaeval_lab.cases.files import case_file, freeze
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._case_mocks import mcp, stub
 from pandaeval_lab.cli._case_run import run
-from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.cli._inputs import traces_of
 from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.passk.figures import PromotableCase, promotable, saturation
 from pandaeval_lab.replay.result_lines import result_lines
-from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_otel.model import Trace
 
 _ID = "ID of a trace or session."
 _FILE = "Read the run from these trace files; default: a running collector."
 _Output = Annotated[Path | None, output_option("Write the case to this file; default: standard output.")]
 _Config = Annotated[Path | None, config_option("Configuration file (YAML), for redact.")]
-
+Runs = list[dict[str, Any]]
+"""Traces as ``pandaeval inspect --format json`` tells of each, in order."""
 
 cases = typer.Typer(help="Test an agent on cases with expected behaviour.", no_args_is_help=True)
 for command in (run, mcp, stub):
@@ -93,7 +92,8 @@ def from_trace(
     You fill in the expected behaviour."""
     runs: Runs | None
     if file:
-        runs = _described(file, lambda trace: id_.lower() == trace.trace_id or id_ == trace.session_id)
+        wanted = (trace for trace in traces_of(file) if id_.lower() == trace.trace_id or id_ == trace.session_id)
+        runs = [describe(trace) for trace in wanted]
         if not runs:
             raise UserError(f"{id_}: no trace or session in the files has this ID; `pandaeval inspect` lists them")
     else:
@@ -122,27 +122,15 @@ def from_failure(
 
     The case fails each trial that has the finding of the incident again.
     """
-    absent, runs = failure_at_collector(group, api)
-    write_case(runs, group, case or f"failure-{group[:32]}", absent["reason"], config, output, absent)
-
-
-Runs = list[dict[str, Any]]
-"""Traces as ``pandaeval inspect --format json`` tells of each, in order."""
-
-
-def failure_at_collector(group_id: str, api: ApiClient) -> tuple[dict[str, str], Runs]:
-    """Return metric, label and reason of an incident, and the traces up to its newest stored failure.
-
-    Raises ``UserError``.
-    """
-    group = api.get(f"/incidents/{quote(group_id, safe='')}")
-    for example in group["examples"]:
+    found = api.get(f"/incidents/{quote(group, safe='')}")
+    absent = {name: found[name] for name in ("metric", "label", "reason")}
+    for example in found["examples"]:
         session, last = example["session_id"], example["trace_id"]
         runs = kept(api, [last] if session is None else _up_to(members(api, session), last))
         if runs is not None:
-            return {name: group[name] for name in ("metric", "label", "reason")}, runs
+            return write_case(runs, group, case or f"failure-{group[:32]}", absent["reason"], config, output, absent)
     raise UserError(
-        f"{group_id}: the spans of its {len(group['examples'])} newest failures are gone "
+        f"{group}: the spans of its {len(found['examples'])} newest failures are gone "
         "(store.keep_content, store.retention)"
     )
 
@@ -173,12 +161,6 @@ def hiding(config: Path | None) -> Callable[[str], str]:
     hide = hider(JudgeSettings("", secrets=True, pii=named.pii, custom=named.custom))
     assert hide is not None
     return hide
-
-
-def _described(files: Sequence[str], is_wanted: Callable[[Trace], bool]) -> Runs:
-    with TraceFiles() as run:
-        run.add_all(requests(files))
-        return [describe(trace) for trace in run.traces() if is_wanted(trace)]
 
 
 def members(api: ApiClient, session_id: str) -> list[str]:

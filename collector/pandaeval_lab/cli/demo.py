@@ -7,7 +7,7 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from pandaeval_collector.app.collector import Collector
+from pandaeval_collector.app.collector import Collector, Listening
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._options import file_option
 from pandaeval_collector.cli._output import console
@@ -26,9 +26,8 @@ from pandaeval_collector.config import Config, load
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli._recordings import recorded_judge, requests
-from pandaeval_lab.cli._sessions import print_sessions
 from pandaeval_lab.cli._summary import Summary
-from pandaeval_lab.cli._tables import print_things
+from pandaeval_lab.cli._tables import print_sessions, print_things
 
 _DATA = "data"
 _PATIENCE_S = 50.0
@@ -93,7 +92,8 @@ def _config(**given: object) -> Config:
     return load(None, environ, {**recorded, "judge.delay": "0s", "judge.detail": "all", **given})
 
 
-def _collector(folder: Path, results: Path) -> Collector:
+@contextlib.asynccontextmanager
+async def _running(folder: Path, results: Path) -> AsyncIterator[tuple[Collector, Listening]]:
     settings = {
         **{f"server.{door}": "127.0.0.1:0" for door in ("grpc", "http", "health")},
         "close.quiet": "1s",
@@ -102,24 +102,23 @@ def _collector(folder: Path, results: Path) -> Collector:
         "store.path": str(folder / _DATA),
         "exporters.jsonl.path": str(results),
     }
-    return Collector(_config(**settings), os.environ)
-
-
-async def _serve(folder: Path, results: Path, out: Console) -> None:
-    collector = _collector(folder, results)
-    page = f"http://{(await collector.start()).http}/#/failures"
+    collector = Collector(_config(**settings), os.environ)
+    listening = await collector.start()
     try:
-        out.print(f"Incidents: {page}\nPress Ctrl-C to stop.")
-        await asyncio.Event().wait()
+        yield collector, listening
     finally:
         await collector.stop()
 
 
+async def _serve(folder: Path, results: Path, out: Console) -> None:
+    async with _running(folder, results) as (_, listening):
+        out.print(f"Incidents: http://{listening.http}/#/failures\nPress Ctrl-C to stop.")
+        await asyncio.Event().wait()
+
+
 async def _run(folder: Path, results: Path) -> int:
-    collector = _collector(folder, results)
-    listening = await collector.start()
-    try:
-        sent = 0
+    sent = 0
+    async with _running(folder, results) as (collector, listening):
         async with grpc.aio.insecure_channel(str(listening.grpc)) as channel:
             traces = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export", None, None)
             logs = channel.unary_unary("/opentelemetry.proto.collector.logs.v1.LogsService/Export", None, None)
@@ -129,6 +128,4 @@ async def _run(folder: Path, results: Path) -> int:
         deadline = time.monotonic() + _PATIENCE_S
         while not collector.at_rest and time.monotonic() < deadline:  # noqa: ASYNC110 - rest is the absence of events
             await asyncio.sleep(0.1)
-    finally:
-        await collector.stop()
     return sent

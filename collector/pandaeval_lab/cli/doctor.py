@@ -14,29 +14,35 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import orjson
 import typer
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._config import ConfigFile, StoreFolder, given, opened_folder, resolve_config
+from pandaeval_collector.cli._config import (
+    ConfigFile,
+    StoreDamagedError,
+    StoreFolder,
+    given,
+    opened_folder,
+    resolve_config,
+)
 from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.format_pauses import cause
 from pandaeval_collector.show.report.detail import stored_trace
-from pandaeval_collector.store import StoreFullError, StoreVersionError
+from pandaeval_collector.store import StoreFullError
 from pandaeval_collector.store.chunks import StoredTrace, stored_traces
 from pandaeval_collector.store.clock import stored_times
 from pandaeval_collector.store.connection import FILE_NAME, used_bytes
 from pandaeval_collector.store.reader import PAUSED
+from pandaeval_lab.cli._reachable import host_and_port
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.unread import MARK
 
 _ADDRESSES = re.compile(r"(^|_)(endpoint|brokers|api_base)$")
 """The names of keys that hold addresses."""
-_PORTS = {"http": 80, "https": 443}
 _TIMEOUT_S = 3.0
 _BACK_S = 60.0
 _LOOKED_AT = 100
@@ -118,10 +124,11 @@ def _store(folder: Path, most: int, is_named: bool) -> Iterator[Diagnosis]:
                 full = StoreFullError(used, most)
                 yield Diagnosis("wrong", f"store: full, and refuses spans: {full.cause}", full.CURE)
             yield from _inside(connection)
-    except (UserError, StoreVersionError) as error:
+    except StoreDamagedError as error:
+        cure = "the next start quarantines it and creates another"
+        yield Diagnosis("wrong", f"store: cannot be read: {error.__cause__}", cure)
+    except UserError as error:
         yield Diagnosis("wrong", f"store: {error}", "docs/operate/backup-upgrade.md#upgrade")
-    except sqlite3.DatabaseError as error:
-        yield Diagnosis("wrong", f"store: cannot be read: {error}", "the next start quarantines it and creates another")
 
 
 def _inside(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
@@ -165,7 +172,7 @@ def _read(stored: StoredTrace) -> tuple[Trace | None, str]:
 
 
 def _places(config: Config) -> Iterator[Diagnosis]:
-    for key, host, port in _addresses(config.model_dump(mode="json"), ""):
+    for key, (host, port) in _addresses(config.model_dump(mode="json"), ""):
         try:
             socket.create_connection((host, port), _TIMEOUT_S).close()
         except OSError as error:
@@ -175,13 +182,12 @@ def _places(config: Config) -> Iterator[Diagnosis]:
             yield Diagnosis("ok", f"{key} ({host}:{port}) answers")
 
 
-def _addresses(value: Any, key: str) -> Iterator[tuple[str, str, int]]:
+def _addresses(value: Any, key: str) -> Iterator[tuple[str, tuple[str, int]]]:
     if isinstance(value, Mapping):
         for name, held in value.items():
             yield from _addresses(held, f"{key}.{name}" if key else name)
     elif isinstance(value, str) and _ADDRESSES.search(key.rpartition(".")[2]):
         for text in map(str.strip, value.split(",")):
             with suppress(ValueError):
-                parts = urlsplit(text if "//" in text else f"//{text}")
-                if parts.hostname and (port := parts.port or _PORTS.get(parts.scheme)):
-                    yield key, parts.hostname, port
+                if place := host_and_port(text):
+                    yield key, place

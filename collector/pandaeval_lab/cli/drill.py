@@ -76,7 +76,7 @@ def drill(
     alone = Evaluator(scorer.embedder, replace(scorer.settings, judge=None))
     with (
         TraceFiles(close_rules(settings)) as files,
-        progress(console(stderr=True), "drilling") as on_done,
+        progress("drilling") as on_done,
         output_file(output) as target,
     ):
         files.add_all(source.requests())
@@ -100,11 +100,11 @@ def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget
     """Judge ``copies`` for at most ``budget`` US dollars. Returns the counts, or ``None`` without judgeable faults."""
     configured = judge(settings)
     assert configured is not None, "settings_of saw to it"
-    wanted, out = [*chosen_copies(drill.kept, copies)], console(stderr=True)
+    wanted = [*chosen_copies(drill.kept, copies)]
     if not wanted:
-        out.print("no judge was called: no copy has a fault for a judge")
+        typer.echo("no judge was called: no copy has a fault for a judge", err=True)
         return None
-    with progress(out, "judging") as on_done:
+    with progress("judging") as on_done:
         return judged_copies(drill, wanted, scorer, configured, os.environ, budget, on_done)
 
 

@@ -17,7 +17,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._config import ConfigFile
 from pandaeval_collector.cli._options import file_option, given_by, output_option
-from pandaeval_collector.cli._output import console, notice, progress, safe
+from pandaeval_collector.cli._output import notice, progress, safe
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
@@ -38,7 +38,7 @@ from pandaeval_lab.cli._gates import GateOutcome, checked, unanswered
 from pandaeval_lab.cli._inputs import FILES, Inputs, print_problems
 from pandaeval_lab.cli._names import check_asked, config_with_trials
 from pandaeval_lab.cli._scenarios import Scenarios
-from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
+from pandaeval_lab.cli._stages import EvaluationOutcome, Replay, Stage
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._where import HELP as WHERE, TraceFilter, attribute_keys, parse_where
 from pandaeval_lab.replay.replay import replay
@@ -107,7 +107,8 @@ def evaluate(options: EvaluateOptions) -> None:
     Exit code 1: a threshold is missed, a failure is too severe (gates.*), or trials do worse than the baseline. Exit
     code 2: an input is unusable. A failing case is a notice; set a threshold for trial.trial_correct to fail for it.
     """
-    Evaluation(options).run()
+    if code := Evaluation(options).exit_code():
+        raise typer.Exit(code)
 
 
 class Evaluation:
@@ -144,24 +145,20 @@ class Evaluation:
         self._summary = Summary()
         self._inputs, self._telemetry = Inputs(options.files), Telemetry()
 
-    def run(self) -> None:
-        """Raise ``typer.Exit``: 1 if a gate fails, 2 if an input is unusable."""
-        if code := self.exit_code():
-            raise typer.Exit(code)
-
     def exit_code(self) -> int:
-        """Evaluate, and return 1 if a gate fails. Raises ``typer.Exit`` if an input is unusable."""
+        """Evaluate, and return 1 if a gate fails. Raises ``UserError`` if an input is unusable."""
         scorer = evaluator(self._config)
         with ExitStack() as held:
-            on_judged = held.enter_context(progress(console(stderr=True)))
+            on_judged = held.enter_context(progress("judging"))
             files = held.enter_context(TraceFiles(close_rules(self._config)))
             judge = held.enter_context(self._judge(files, scorer, on_judged))
             for stage in self._stages:
                 stage.open(held)
             files.add_all(self._inputs)
+            run = Replay(files, scorer, judge)
             for stage in self._stages:
-                stage.begin(files)
-            for result in self._results(files, scorer, judge):
+                stage.begin(run)
+            for result in self._results(run):
                 document = result.to_dict()
                 self._summary.take(result, document)
                 for stage in self._stages:
@@ -172,7 +169,7 @@ class Evaluation:
             for stage in self._stages:
                 stage.finish(outcome)
         self._tell(outcome)
-        self._inputs.leave_if_unusable()
+        self._inputs.check()
         if self._options.model is not None and self._summary.silence:
             raise UserError(f"--model {self._options.model}: {self._summary.silence}")
         return int(not all(gate.passed for gate in outcome.gates))
@@ -187,8 +184,8 @@ class Evaluation:
 
         return ReplayJudge(files.store, scorer, config, os.environ, telemetry=self._telemetry, on_judged=on_judged)
 
-    def _results(self, files: TraceFiles, scorer: Evaluator, judge: ReplayJudge | None) -> Iterator[Result]:
-        spans, size, scored = files.read.items, files.read.stored_bytes, 0
+    def _results(self, run: Replay) -> Iterator[Result]:
+        read, scored = run.files.read, 0
 
         def keep(run: ScoredTrace) -> bool:
             return all(stage.keep(run) for stage in self._stages)
@@ -199,12 +196,13 @@ class Evaluation:
             for stage in self._stages:
                 stage.decided(conclusion)
             scored += sum(trace.size for trace in conclusion.changes.traces)
-            on_scored(round(spans * scored / size) if size else spans, spans)  # spans of average size
+            done = scored / read.stored_bytes if read.stored_bytes else 1.0
+            on_scored(round(read.items * done), read.items)  # spans of average size
 
-        with progress(console(stderr=True), "scoring") as on_scored:
-            yield from replay(files, scorer, judge, where=keep, on_decided=decided)
+        with progress("scoring") as on_scored:
+            yield from replay(run.files, run.scorer, run.judge, where=keep, on_decided=decided)
             for stage in self._stages:
-                yield from stage.conclude(files, scorer, judge)
+                yield from stage.conclude()
 
     def _groups(self, judge: ReplayJudge | None) -> tuple[RootCause, ...]:
         if judge is None:

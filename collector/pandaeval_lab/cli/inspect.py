@@ -50,7 +50,7 @@ def inspect(
     sys.stdout.flush()
     if not shown:
         typer.echo("No spans in this input.", err=True)
-    inputs.leave_if_unusable()
+    inputs.check()
 
 
 def _print(out: Console, trace: Trace) -> None:

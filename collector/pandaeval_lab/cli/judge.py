@@ -77,7 +77,7 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
             await asked[0].run(items)
 
     try:
-        with progress(out, "asking") as told:
+        with progress("asking", out) as told:
             asyncio.run(ask(lambda done: told(done, len(items))))
     except CallFailedError as error:
         cure = cure_of(error)

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.analysis.embedding import Bands, load
-from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import MetricsConfigFile
@@ -17,7 +16,7 @@ from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._output import console, print_json
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_lab.cli._names import config_with_trials, names_of
+from pandaeval_lab.cli._names import config_with_trials, selected
 
 _METRICS = Listing(("name", "level", "kind", ("threshold", lambda row: f"{row['threshold']:g}"), "needs", "question"))
 _JUDGED = frozenset(
@@ -37,10 +36,7 @@ def metrics(
     bands = load("embedded").bands
     out = console()
     if name is not None:
-        names = names_of(resolved)
-        keys = sorted(names.select(name))
-        if not keys:
-            raise UserError(f"{name}: {names.unknown(name)}")
+        keys = selected(resolved, name)
         if format_ == "json":
             return print_json([_facts(known[key], bands) for key in keys])
         for key in keys:

@@ -15,7 +15,6 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import printable
 from pandaeval_collector.cli._config import MetricsConfigFile
 from pandaeval_collector.cli._output import console
-from pandaeval_collector.config import MetricNames
 from pandaeval_collector.jobs import same_cause
 from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.conversation import Conversation, conversation
@@ -29,16 +28,14 @@ from pandaeval_collector.runs.rulings_file import read_rulings, rulings_path
 from pandaeval_collector.scoring.metric import JudgedMetric, answered_with
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cases.model import Scenario
-from pandaeval_lab.cli._inputs import requests
-from pandaeval_lab.cli._names import config_with_trials, names_of
+from pandaeval_lab.cli._inputs import traces_of
+from pandaeval_lab.cli._names import config_with_trials, selected
 from pandaeval_lab.replay import grouping
 from pandaeval_lab.replay.counting import made_up
-from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.running import simulated
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai
 
-AnyMetric = JudgedMetric
 V = TypeVar("V", bound=Verdict)
 _RECORD = "(the record of the run)"
 _FAILURES = "(the failures, each with its number, label and reason)"
@@ -74,25 +71,19 @@ def prompts(
     elif name in alone:
         texts = [alone[name]]
     else:
-        texts = _of_metrics(_named(name, judged, names_of(settings)), judged, traces, rulings)
+        keys = selected(settings, name)
+        named = {key: metric for key, metric in judged.items() if key in keys}
+        if not named:
+            raise UserError(f"{name} calls no model, so it has no prompt; `pandaeval metrics` lists the kinds")
+        texts = _of_metrics(named, judged, traces, rulings)
     out = console()
     for text in texts:
         out.print(printable(text), soft_wrap=True)
 
 
-def _named(name: str, judged: Mapping[str, AnyMetric], names: MetricNames) -> Mapping[str, AnyMetric]:
-    keys = names.select(name)
-    if not keys:
-        raise UserError(f"{name}: {names.unknown(name)}")
-    selected = {key: metric for key, metric in judged.items() if key in keys}
-    if not selected:
-        raise UserError(f"{name} calls no model, so it has no prompt; `pandaeval metrics` lists the kinds")
-    return selected
-
-
 def _of_metrics(
-    metrics: Mapping[str, AnyMetric],
-    judged: Mapping[str, AnyMetric],
+    metrics: Mapping[str, JudgedMetric],
+    judged: Mapping[str, JudgedMetric],
     traces: Sequence[Trace],
     rulings: Sequence[Ruling],
 ) -> Iterator[str]:
@@ -108,16 +99,14 @@ def _of_metrics(
 
 
 def _first_session(name: str) -> list[Trace]:
-    with TraceFiles() as run:
-        run.add_all(requests([name]))
-        found = [trace for trace in run.traces() if is_genai(trace)]
+    found = [trace for trace in traces_of([name]) if is_genai(trace)]
     if not found:
         raise UserError(f"{name}: no agent trace in it")
     session = found[0].session_id
     return [found[0], *(trace for trace in found[1:] if session is not None and trace.session_id == session)]
 
 
-def sent(metric: AnyMetric, traces: Sequence[Trace], guidance: Guidance) -> Iterator[tuple[Rubric, str]]:
+def sent(metric: JudgedMetric, traces: Sequence[Trace], guidance: Guidance) -> Iterator[tuple[Rubric, str]]:
     """Yield each question of the metric with rulings, messages and schema as text.
 
     Placeholders replace earlier extractions.
@@ -143,7 +132,7 @@ def _subject(level: str, traces: Sequence[Trace]) -> Trace | TurnView | Conversa
     return traces[0]
 
 
-def shared(metrics: Collection[AnyMetric], traces: Sequence[Trace]) -> Mapping[str, str]:
+def shared(metrics: Collection[JudgedMetric], traces: Sequence[Trace]) -> Mapping[str, str]:
     """Return the question that judges all metrics of a level in a call, for levels with at least two of them."""
     packed = _packed(redacted(traces[0]) if traces else None)
     texts: dict[str, str] = {}

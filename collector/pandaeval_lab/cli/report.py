@@ -15,7 +15,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import no_store
 from pandaeval_collector.cli._options import output_option
-from pandaeval_collector.cli._output import console, progress
+from pandaeval_collector.cli._output import progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.show.api.filters import wanted_of
 from pandaeval_collector.show.api.names import Names
@@ -60,7 +60,7 @@ def report(
         with (
             closing(Finder(folder, READ_LIMIT_S)) as finder,
             ExitStack() as held,
-            progress(console(stderr=True), "reading") as on_read,
+            progress("reading") as on_read,
         ):
             wanted = Names(finder, settings.metrics.modules).wanted(wanted_of(**filters | times))
             where = " ".join(f"{name}={value}" for name, value in filters.items())

@@ -9,7 +9,7 @@ import typer
 
 from pandaeval_collector.cli import _listings as listings, _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row
-from pandaeval_collector.cli._output import console, many, print_json, progress
+from pandaeval_collector.cli._output import many, print_json, progress
 from pandaeval_collector.cli._run_place import ApiClient, at_collector, at_place
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import dollars, interval, moment, number
@@ -127,7 +127,7 @@ def watch(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> No
 
 def ended(api: ApiClient, run_id: str) -> Row:
     try:
-        with progress(console(stderr=True), f"run {run_id}") as tell:
+        with progress(f"run {run_id}") as tell:
             while (run := api.get(f"/runs/{run_id}"))["ended_at"] is None:
                 tell(run["done"] + run["failed"], run["traces"])
                 time.sleep(_LOOK_S)

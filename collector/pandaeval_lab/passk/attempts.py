@@ -29,13 +29,14 @@ _ABOUT = ("case", "trial", "case_kind", "k")
 class CaseOutcomes:
     """The trials of a case, or interactions of a conversation: ``None`` is undetermined.
 
-    ``kind``: ``regression``, ``capability`` or empty.
+    ``kind``: ``regression``, ``capability`` or empty. ``scores``: of the results of a case, if they hold them.
     """
 
     id: str
     trials: dict[Trial, bool | None] = field(default_factory=dict)
     kind: str = ""
     agents: set[str] = field(default_factory=set)
+    scores: list[float] = field(default_factory=list)
 
     @property
     def n(self) -> int:
@@ -146,6 +147,8 @@ def _by_case(results: Iterable[tuple[Mapping[str, Any], tuple[str, str, str] | N
         case = found.setdefault(name, CaseOutcomes(name))
         case.kind = kind or case.kind
         case.agents.add(_text(each.get("agent")))
+        if (score := each.get("score")) is not None:
+            case.scores.append(score)
         place = _text(each.get("session_id")) or ("" if trial else _text(each.get("trace_id")))
         if each["level"] == "trial":  # each of these is about a whole trial
             place = f"{place}\t{_text(each.get('trace_id'))}"

@@ -24,7 +24,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
-from rich.console import Console  # noqa: E402
 
 from lab.bench._labelled_runs import LABELS, LARGEST, Scored, capture, default_evaluator, labelled  # noqa: E402
 from lab.bench._separation import NOTHING, Z95, ShareEstimate, auroc, auroc_within, thirds  # noqa: E402
@@ -104,7 +103,7 @@ def captured(scorer: Evaluator, limit: int | None) -> Iterator[tuple[str, list[S
     """Return each other scenario's captures with the happy captures."""
     sets = sorted(folder for folder in (SHARED / CAPTURES).iterdir() if folder.is_dir())[:limit]
     names = sorted({path.name for folder in sets for path in folder.glob("*.otlp.jsonl")} - {"happy.otlp.jsonl"})
-    with progress(Console(stderr=True), CAPTURES) as told:
+    with progress(CAPTURES) as told:
         paths = [folder / name for name in ("happy.otlp.jsonl", *names) for folder in sets]
         paths = [path for path in paths if path.exists()]
         units: dict[str, list[Scored]] = {}
@@ -118,7 +117,7 @@ def captured(scorer: Evaluator, limit: int | None) -> Iterator[tuple[str, list[S
 def sets(scorer: Evaluator, only: Sequence[str], limit: int | None) -> Iterator[tuple[str, list[Scored]]]:
     for name in LABELS:
         if not only or name in only:
-            with progress(Console(stderr=True), name) as told:
+            with progress(name) as told:
                 yield name, labelled(SHARED / "data" / name, scorer, limit, told)
     if not only or CAPTURES in only:
         yield from captured(scorer, limit)

@@ -145,3 +145,11 @@ class TestDoctor:
     def test_a_newer_store(self, folder: Path) -> None:
         change(folder, "PRAGMA user_version = 99")
         assert any("schema version 99" in line for line in self.wrong(folder))
+
+
+@pytest.mark.parametrize("command", ["labels rates", "jobs retry", "traces list", "store verify"])
+def test_a_file_that_is_no_database_is_an_error_of_one_line(command: str, tmp_path: Path) -> None:
+    (tmp_path / "pandaeval.db").write_bytes(b"no database" * 1000)
+    done = CliRunner().invoke(app, [*command.split(), "--store", str(tmp_path)])
+    assert (done.exit_code, done.output.count("\n")) == (2, 1), done.output
+    assert "file is not a database" in done.output

@@ -126,8 +126,7 @@ def test_what_is_written_wrong_is_told_with_the_cure(written: str, says: str) ->
 
 def _unknown(selection: TraceFilter) -> str:
     try:
-        with TraceFiles() as files:
-            selection.conclude(files, Evaluator(WordEmbedder(), EvaluatorSettings()), None)
+        selection.conclude()
     except UserError as error:
         return str(error)
     return ""

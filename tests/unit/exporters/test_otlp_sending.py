@@ -156,7 +156,7 @@ class TestMetrics:
     @pytest.mark.parametrize(
         ("answer", "reason", "dropped", "told"),
         [
-            (Answer(rejected=2, message="no"), "rejected_by_sink", 2, ": the sink threw away 2 of 6 items: no"),
+            (Answer(rejected=2, message="no"), "rejected_by_sink", 2, ": the sink discarded 2 of 6 items: no"),
             (INVALID, "invalid_argument", 6, ": 6 items are dropped"),
             (UNIMPLEMENTED, "unimplemented", 6, " is switched off"),
         ],

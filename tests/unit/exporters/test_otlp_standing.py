@@ -74,8 +74,8 @@ def test_that_it_is_switched_off_is_said_once_and_that_it_is_on_again_each_time(
     assert told[1:] == [on_again, on_again]
     assert told[0] == (
         "WARNING",
-        "otlp.logs is switched off, since the sink does not take this signal (HTTP 404); if that is as it should be, "
-        "say exporters.otlp.logs.enabled: false",
+        "otlp.logs is switched off, because the sink rejects this signal (HTTP 404); if this is correct, "
+        "set exporters.otlp.logs.enabled: false",
     )
 
 
@@ -83,10 +83,10 @@ def test_that_it_is_switched_off_is_said_once_and_that_it_is_on_again_each_time(
     ("rejected", "message", "lost", "told"),
     [
         (0, "", 0, []),
-        (2, "too old", 2, ["otlp.logs: the sink threw away 2 of 5 items: too old"]),
-        (5, "", 5, ["otlp.logs: the sink threw away 5 of 5 items: "]),
-        (9, "all", 5, ["otlp.logs: the sink threw away 9 of 5 items: all"]),
-        (0, "slow down", 0, ["otlp.logs: the sink threw away 0 of 5 items: slow down"]),
+        (2, "too old", 2, ["otlp.logs: the sink discarded 2 of 5 items: too old"]),
+        (5, "", 5, ["otlp.logs: the sink discarded 5 of 5 items: "]),
+        (9, "all", 5, ["otlp.logs: the sink discarded 9 of 5 items: all"]),
+        (0, "slow down", 0, ["otlp.logs: the sink discarded 0 of 5 items: slow down"]),
     ],
 )
 def test_what_a_sink_threw_away_is_counted_and_told(
@@ -98,7 +98,7 @@ def test_what_a_sink_threw_away_is_counted_and_told(
 
 def test_a_refusal_is_told_with_what_it_costs(caplog: pytest.LogCaptureFixture) -> None:
     OtlpSink("otlp.logs").refused(3, INVALID)
-    assert said(caplog) == ["otlp.logs: 3 items are dropped, the sink will not take them: HTTP 400"]
+    assert said(caplog) == ["otlp.logs: 3 items are dropped, because the sink rejects them: HTTP 400"]
 
 
 def test_the_same_complaint_is_told_once_until_all_is_well_or_another_one_comes(

@@ -355,7 +355,7 @@ class TestTrouble:
         async with RunningLine(tmp_path) as line:
             failures[statement] = 1_000_000  # the pipeline's own writes fail as well
             for _ in range(2):
-                with pytest.raises(Overloaded, match="cannot be written to just now"):
+                with pytest.raises(Overloaded, match="is not writable now"):
                     await line.send(trace)
             failures[statement] = 0
             assert await line.send(trace) == Accepted()
@@ -371,7 +371,7 @@ class TestTrouble:
             await line.send(trace, trace.spans[1:])
             await line.wait(QUIET)
             failures["SELECT trace_id, revision"] = 1
-            with pytest.raises(Overloaded, match="cannot be written to just now"):
+            with pytest.raises(Overloaded, match="is not writable now"):
                 await line.send(trace, trace.spans[:1])
             assert await line.send(trace, trace.spans[:1]) == Accepted()
             await line.settle()
@@ -565,7 +565,7 @@ class TestTakingIn:
             for _ in range(3):
                 with pytest.raises(Overloaded, match=r"of 1,000 bytes of memory \(server.max_open_bytes\)"):
                     await line.send(second)
-            assert caplog.text.count("senders are asked to come back: traces that are not decided yet take") == 1
+            assert caplog.text.count("senders must retry later: traces without scores take") == 1
             assert not [each for each in line.store.reads.open_chunks() if each.trace_id == second.trace_id]
             await line.wait(200)
             assert await line.send(second) == Accepted()

@@ -138,20 +138,20 @@ class OtlpSink:
             _log.info("%s is switched on again", self._name)
         count, message = rejected(response)
         if count or message:
-            self._complain("partial_success", f"the sink threw away {count} of {items} items: {told(message)}")
+            self._complain("partial_success", f"the sink discarded {count} of {items} items: {told(message)}")
         else:
             self._complained_of = ""
         return min(count, items)
 
     def refused(self, items: int, error: RefusedError) -> None:
         if not isinstance(error, NotServedError):
-            self._complain(error.reason, f"{items} items are dropped, the sink will not take them: {told(error)}")
+            self._complain(error.reason, f"{items} items are dropped, because the sink rejects them: {told(error)}")
             return
         self._ask_at = self._clock() + _ASK_AGAIN_S
         if not self._warned_off:
             self._warned_off = True
             _log.warning(
-                "%s is switched off, since the sink does not take this signal (%s); if that is as it should be, say "
+                "%s is switched off, because the sink rejects this signal (%s); if this is correct, set "
                 "exporters.%s.enabled: false",
                 self._name,
                 error,

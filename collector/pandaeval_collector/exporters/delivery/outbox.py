@@ -70,7 +70,7 @@ class Outlet(ABC):
         except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
             if self._is_up:
                 kind = type(error).__name__
-                _log.warning("%s: no delivery for now, results wait (%s: %s)", self._sink.name, kind, told(error))
+                _log.warning("%s: delivery is paused, and results wait (%s: %s)", self._sink.name, kind, told(error))
             self._is_up = False
             return self._backoff.failed(error.after_s if isinstance(error, RetryLaterError) else None)
         return wait

@@ -81,7 +81,7 @@ def alone(folder: Path) -> Iterator[ASGIApp]:
     try:
         reads.finder.change()
         yield api_app(reads, Work(), "0")
-    except (FileNotFoundError, sqlite3.OperationalError) as error:
+    except (FileNotFoundError, sqlite3.DatabaseError) as error:
         raise UserError(f"cannot read a store in {folder} ({error}): name a collector's data directory") from error
     finally:
         reads.close()

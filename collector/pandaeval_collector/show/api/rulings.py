@@ -79,10 +79,8 @@ class RulingTrial(BaseModel):
     text: Annotated[
         str, Field(min_length=1, max_length=MOST_CHARS, description="The ruling, a sentence that the judge follows.")
     ]
-    question: Annotated[
-        str, Field(max_length=40, description="ID of the question. If empty, the ruling applies to all questions.")
-    ] = ""
-    agent: Annotated[str, Field(max_length=200, description="Name of the agent; empty: all agents.")] = ""
+    question: Annotated[str, Field(max_length=40, description="ID of the question. If empty, all questions.")] = ""
+    agent: Annotated[str, Field(max_length=200, description="Name of the agent. If empty, all agents.")] = ""
     author: Name = "people"
     budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
     dry_run: Annotated[bool, Field(description="Only estimate calls, tokens and cost.")] = False
@@ -95,7 +93,7 @@ class NewRuling(BaseModel):
 
     run: Annotated[str, Field(max_length=64, description="ID of the run that tried the ruling.")] = ""
     text: Annotated[str, Field(max_length=MOST_CHARS)] = ""
-    agent: Annotated[str, Field(max_length=200, description="Name of the agent; empty: all agents.")] = ""
+    agent: Annotated[str, Field(max_length=200, description="Name of the agent. If empty, all agents.")] = ""
     question: Annotated[str, Field(max_length=400, description="Question that the ruling answers.")] = ""
     author: Name = "people"
 
