@@ -333,7 +333,7 @@ class TrialMatcher:
         self.unmatched = 0
         """Traces of no case."""
         self.unmatched_said = ""
-        """The first words of the user in one such trace, shortened."""
+        """The first words of the user in such a trace, shortened."""
 
     def add(self, traces: Iterable[Trace]) -> None:
         for trace in traces:
