@@ -27,8 +27,10 @@ from pandaeval_lab.graders._expected import trial_metric
 class AnswerVerdict(Verdict):
     """``score``: 0..1, 1 is what was expected; ``None``: it cannot be told."""
 
-    reason: Reason = Field(description="The agreements, gaps and contradictions, in one to three sentences.")
-    score: float | None = Field(ge=0.0, le=1.0, description="By the guide. Null if it cannot be decided.")
+    reason: Reason
+    """The agreements, gaps and contradictions, in one to three sentences."""
+    score: float | None = Field(ge=0.0, le=1.0)
+    """By the guide. Null if it cannot be decided."""
 
 
 RUBRIC = Rubric(

@@ -9,8 +9,6 @@ Source: ours.
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
@@ -23,8 +21,10 @@ from pandaeval_lab.graders._expected import trial_metric
 class RepeatedVerdict(Verdict):
     """``repeated``: the run shows the failure; ``None``: the record does not show whether it does."""
 
-    reason: Reason = Field(description="The message or call that shows the failure, or that avoids it.")
-    repeated: bool | None = Field(description="Whether the run shows the failure. Null if the record does not show it.")
+    reason: Reason
+    """The message or call that shows the failure, or that avoids it."""
+    repeated: bool | None
+    """Whether the run shows the failure. Null if the record does not show it."""
 
 
 RUBRIC = Rubric(

@@ -21,8 +21,10 @@ from pandaeval_lab.graders._expected import trial_metric
 class Utilization(Verdict):
     """``score``: 0..1, 1 uses all that matters; ``None``: it cannot be told."""
 
-    reason: Reason = Field(description="The used and the unused results, in one to three sentences.")
-    score: float | None = Field(ge=0.0, le=1.0, description="By the guide. Null if it cannot be decided.")
+    reason: Reason
+    """The used and the unused results, in one to three sentences."""
+    score: float | None = Field(ge=0.0, le=1.0)
+    """By the guide. Null if it cannot be decided."""
 
 
 RUBRIC = Rubric(
