@@ -38,13 +38,13 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 def drill(
     source: RunSource,
     n: Annotated[int, typer.Option("--n", min=1, help="Number of copies of each fault.")] = 200,
-    faults: Annotated[str | None, typer.Option(help="Faults or fault families, comma-separated; default: all.")] = None,
-    seed: Annotated[int, typer.Option(help="Random seed for runs and values.")] = 0,
+    faults: Annotated[str | None, typer.Option(help="Faults or families of faults, with commas; default: all.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed for the choice of runs and values.")] = 0,
     judge: Annotated[
         bool,
         typer.Option(
             "--judge",
-            help="Also send some copies and their originals to the judge.",
+            help="Also send some copies, and their originals, to the judge.",
         ),
     ] = False,
     model: JudgeModel = None,
@@ -52,19 +52,19 @@ def drill(
     budget: Annotated[float, typer.Option(min=0.0, help="Maximum cost of the judge, in US dollars.")] = 1.0,
     baseline: Annotated[
         Path | None,
-        file_option("JSON of an earlier drill; exit with 1 on a significant drop."),
+        file_option("JSON file of an earlier drill. If detection drops significantly, exit with 1."),
     ] = None,
     config: ConfigFile = None,
     format_: Annotated[
         RunFormat,
-        typer.Option("--format", help="Output format; json serves as a later --baseline."),
+        typer.Option("--format", help="Output format. You can use json as --baseline later."),
     ] = "table",
     output: Annotated[Path | None, output_option("Write to this file instead of standard output.")] = None,
 ) -> None:
     """Plant known faults in good runs and count detections.
 
-    The drill needs no labels and no model. With --judge, it also tests a model. Exit code 1: a metric detects less
-    than in the baseline. Exit code 2: the input is unusable.
+    The drill needs no labels and no model. With --judge, it also tests the judge. Exit code 1: a metric detects
+    significantly fewer faults than in the baseline. Exit code 2: the input cannot be used.
     """
     before = None if baseline is None else baseline_of(baseline)
     try:

@@ -97,10 +97,10 @@ def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], ski
 @stored
 def next_(
     number: Annotated[int, typer.Option("--n", min=1, max=10_000, help="Number of runs to draw.")] = 20,
-    metric: Annotated[str, typer.Option(help="Judged metric to label; required if there are several.")] = "",
+    metric: Annotated[str, typer.Option(help="Judged metric to label. Required if there are several.")] = "",
     agent: Annotated[str, typer.Option(help="Draw only runs of this agent.")] = "",
     unclear: Annotated[
-        bool, typer.Option("--unclear", help="Draw unclear and disputed runs first; rates ignore their labels.")
+        bool, typer.Option("--unclear", help="Draw unclear and disputed runs first. Rates ignore their labels.")
     ] = False,
     out: Annotated[Path | None, output_option("Write a CSV or .jsonl file to fill in and import.", "--out")] = None,
     *,
@@ -108,8 +108,8 @@ def next_(
 ) -> None:
     """Draw judged runs for people to label.
 
-    Half are random, half are close to the judge's threshold. The judge's verdict is hidden, so that it does not
-    influence you."""
+    Half of the drawn runs are random, and the others are close to the judge's threshold. The command hides the judge's
+    verdicts, so that they do not influence you."""
     with opened_store(settings) as connection:
         key = metric_to_label(connection, metric, names_of(settings))
         connection.execute("BEGIN IMMEDIATE")
@@ -157,16 +157,16 @@ def export(
 @at_collector
 def dismiss(
     metric: Annotated[str, typer.Argument(help="Metric of the finding, such as trace.response.")],
-    trace: Annotated[str, typer.Option(metavar="ID", help="ID of the trace; of a turn, TRACE_ID:SPAN_ID.")] = "",
+    trace: Annotated[str, typer.Option(metavar="ID", help="ID of the trace. For a turn, TRACE_ID:SPAN_ID.")] = "",
     session: Annotated[str, typer.Option(metavar="ID", help="ID of the session.")] = "",
-    comment: Annotated[str, typer.Option(help="Why the finding is false.")] = "",
-    undo: Annotated[bool, typer.Option("--undo", help="Count a dismissed finding again.")] = False,
+    comment: Annotated[str, typer.Option(help="Explanation why the finding is false.")] = "",
+    undo: Annotated[bool, typer.Option("--undo", help="Undo the dismissal, so that the finding counts again.")] = False,
     *,
     api: ApiClient,
 ) -> None:
-    """Dismiss a false finding of code, so that it counts nowhere.
+    """Dismiss a false finding of code. It then counts nowhere.
 
-    The command works at a running collector. Give --trace or --session."""
+    The command needs a running collector. Give --trace or --session."""
     about = {"trace_id": trace or None, "session_id": session or None, "metric": metric}
     api.post("/dismissals", {**about, "annotator": getpass.getuser(), "comment": comment, "undone": undo})
     typer.echo("counted again" if undo else "dismissed", err=True)

@@ -29,14 +29,14 @@ from pandaeval_lab.replay.result_lines import result_lines
 
 def passk(
     file: Annotated[Path, file_argument("Results of `evaluate --format json`; - is standard input.")],
-    k: Annotated[str, typer.Option(help="Values of k, comma-separated.")] = "1,3,5",
+    k: Annotated[str, typer.Option(help="Values of k, separated by commas.")] = "1,3,5",
     metric: Annotated[
         str | None,
-        typer.Option(help="Metric that decides success; default: trial_correct, or the only metric."),
+        typer.Option(help="Metric that decides success; default: trial_correct, or the only metric in the file."),
     ] = None,
     per: Annotated[
         Literal["case", "conversation"] | None,
-        typer.Option(help="Group trials by case or conversation; default: case, if results name cases."),
+        typer.Option(help="Group trials by case or by conversation; default: by case, if the results name cases."),
     ] = None,
     format_: Annotated[
         RunFormat, typer.Option("--format", help="Output format: table, or one JSON object per line.")

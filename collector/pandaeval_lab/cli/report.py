@@ -45,11 +45,12 @@ def report(
 ) -> None:
     """Write the stored results of a collector as an HTML report.
 
-    The command only reads the data directory; a collector may be running. Without --output it writes to standard
-    output, or in a terminal to pandaeval-report.html. Exit code 2: no results to report.
+    The command only reads the data directory, so you can run it beside a collector. Without --output, it writes to
+    standard output, or in a terminal to pandaeval-report.html. Exit code 2: there are no results.
 
-    --where keys: agent, service, environment, user, session, label, status=error|ok, time=FROM..TO (RFC 3339 or a day
-    in UTC) and attribute=KEY=VALUE, if the store lists it. All keys must match; of a repeated key, any value.
+    The keys of --where are agent, service, environment, user, session, label, status=error|ok, time=FROM..TO (RFC 3339
+    or a day in UTC) and attribute=KEY=VALUE, if the store lists it. A trace must match all keys. If a key is repeated,
+    any of its values matches.
     """
     times = {name: datetime.fromisoformat(time) for name, time in given.api_times(filters).items()}
     folder = Path(settings.store.path)

@@ -26,13 +26,13 @@ _RULINGS = Listing(
 @dataclass(frozen=True, slots=True)
 class TrialOptions:
     text: Annotated[str, typer.Argument(help="The sentence that the judge follows.")]
-    question: Annotated[str, typer.Option(help="ID of the question; default: all questions.")] = ""
-    agent: Annotated[str, typer.Option(help="Only for this agent; default: all agents.")] = ""
+    question: Annotated[str, typer.Option(help="ID of the answered question; default: all questions.")] = ""
+    agent: Annotated[str, typer.Option(help="Apply the ruling to this agent; default: all agents.")] = ""
     author: Annotated[str, typer.Option(help="Name of the person who answers.")] = "people"
-    budget: Annotated[float | None, typer.Option(min=0.0, help="Limit in US dollars; default: twice the estimate.")] = (
+    budget: Annotated[float | None, typer.Option(min=0.0, help="Maximum US dollars; default: twice the estimate.")] = (
         None
     )
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before judge calls and keeping the ruling.")] = False
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before judge calls or saving the ruling.")] = False
     format_: given.Format = "table"
 
     @property
@@ -65,7 +65,7 @@ def try_(options: TrialOptions, *, api: ApiClient) -> None:
 @at_collector
 @given_by("options", TrialOptions)
 def answer(options: TrialOptions, *, api: ApiClient) -> None:
-    """Show the effect of a ruling, keep it, and judge again."""
+    """Show the effect of a ruling, keep it, and judge runs again."""
     run = _tried(api, options)
     if not options.yes:
         typer.confirm("Keep the ruling?", abort=True)

@@ -75,16 +75,16 @@ def start(
     run: given.RunOptions,
     filters: dict[str, Any],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only estimate calls, tokens and cost; call no model.")
+        bool, typer.Option("--dry-run", help="Only estimate calls, tokens and cost. Call no model.")
     ] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Return at once, without waiting for the end.")] = False,
     format_: given.Format = "table",
     *,
     api: ApiClient,
 ) -> None:
-    """Start a run, and wait for its end.
+    """Start an evaluation run, and wait for its end.
 
-    Ctrl-C stops waiting; the run continues."""
+    If you press Ctrl-C, the command ends, but the run continues."""
     body = run.body(filters)
     if dry_run:
         dry = api.post("/runs", {**body, "dry_run": True})
@@ -121,7 +121,7 @@ def show(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> Non
 def watch(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> None:
     """Wait for the end of a run.
 
-    Ctrl-C stops waiting; the run continues."""
+    If you press Ctrl-C, the command ends, but the run continues."""
     _wait(api, run_id, format_)
 
 
