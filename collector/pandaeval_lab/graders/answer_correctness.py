@@ -1,8 +1,8 @@
-"""Does the answer say what the case expects?
+"""Does the answer contain the expected answer of the case?
 
-A judge compares the meaning of the last answer with ``expected_answer``, and accepts ``knowledge`` of the case as true.
-In a conversation, the judge compares each answer with the expected answer of its interaction, and the score is the
-mean. It does not judge tone or how the agent found the answer.
+A judge compares the meaning of the last answer with ``expected_answer``. It treats the statements in the case's
+``knowledge`` as true. In a conversation, the judge compares each answer with the expected answer of its interaction,
+and the score is the mean. It does not judge tone or how the agent found the answer.
 
 Scale: 0..1, 1 means that the answer contains the expected answer and does not contradict it.
 Source: Agentic metric, *Answer correctness* (threshold 0.7).

@@ -1,7 +1,7 @@
-"""Is the failure absent that a judge found in the run of the case?
+"""Does the trial avoid the failure that a judge found in the original run?
 
-A judge reads the trial, and checks that no failure of ``absent`` occurred. It does not judge failures that
-code can find; ``finding_absent`` does.
+A judge reads the record of the trial, and checks that none of the failures listed in ``absent`` occurred. It does not
+judge failures that code can find; ``finding_absent`` does.
 
 Scale: 1 or 0.
 Source: ours.
