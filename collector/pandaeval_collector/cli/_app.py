@@ -26,6 +26,7 @@ from typer.main import get_group
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.removed import removed
 from pandaeval_collector.cli._extras import hint
+from pandaeval_collector.cli._options import option
 from pandaeval_collector.cli._terminal import harmless_arguments
 from pandaeval_otel.base.plugins import told
 
@@ -218,7 +219,7 @@ def _build() -> typer.Typer:
 
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+        bool, option("Print the version and exit.", "--version", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Holds the common options."""

@@ -14,6 +14,7 @@ from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._list_group import ListGroup
 from pandaeval_collector.cli._listings import ID, Listing, Row, show, show_one
+from pandaeval_collector.cli._options import argument, option
 from pandaeval_collector.cli._output import many, reason_room, safe
 from pandaeval_collector.cli._run_place import ApiClient, at_collector, at_place
 from pandaeval_collector.show.view.lines import (
@@ -28,8 +29,8 @@ from pandaeval_collector.show.view.lines import (
 from pandaeval_collector.show.view.texts import NONE, moment, said
 from pandaeval_collector.store.triage import Standing, State
 
-_Most = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
-_Id = Annotated[str, typer.Argument(metavar="ID", help="ID, as the command list prints it.")]
+_Most = Annotated[int, option("Maximum number of rows.", min=1)]
+_Id = Annotated[str, argument("ID, as the command list prints it.", metavar="ID")]
 _Level: Any = Literal[tuple(SEVERITIES)]
 
 
@@ -86,7 +87,7 @@ failures = typer.Typer(help="List or show incidents, or set their state.", cls=L
 def list_traces(
     filters: dict[str, Any],
     limit: _Most = 50,
-    newest: Annotated[bool, typer.Option("--newest", help="Sort by time, newest first; default: worst first.")] = False,
+    newest: Annotated[bool, option("Sort by time, newest first; default: worst first.", "--newest")] = False,
     format_: given.Format = "table",
     *,
     api: ApiClient,
@@ -112,9 +113,9 @@ def list_sessions(
 @at_place
 def list_failures(
     filters: dict[str, Any],
-    severity: Annotated[_Level | None, typer.Option(help="Minimum severity.")] = None,
-    state: Annotated[Standing, typer.Option(help="Triage state; open means new or known.")] = "open",
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of incidents.")] = 50,
+    severity: Annotated[_Level | None, option("Minimum severity.")] = None,
+    state: Annotated[Standing, option("Triage state; open means new or known.")] = "open",
+    limit: Annotated[int, option("Maximum number of incidents.", min=1, max=500)] = 50,
     format_: given.Format = "table",
     *,
     api: ApiClient,
@@ -128,8 +129,8 @@ def list_failures(
 @at_collector
 def set_state(
     id_: _Id,
-    state: Annotated[State | None, typer.Option(help="New state; default: unchanged.")] = None,
-    note: Annotated[str | None, typer.Option(help="Reason or ticket; default: unchanged.")] = None,
+    state: Annotated[State | None, option("New state; default: unchanged.")] = None,
+    note: Annotated[str | None, option("Reason or ticket; default: unchanged.")] = None,
     *,
     api: ApiClient,
 ) -> None:

@@ -11,7 +11,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import of_store, opened_store
 from pandaeval_collector.cli._listings import Listing, show
-from pandaeval_collector.cli._options import output_option
+from pandaeval_collector.cli._options import option, output_option
 from pandaeval_collector.cli._output import binary_file, many, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.store.checking import CURES, Damage, damages
@@ -40,9 +40,7 @@ def verify(format_: given.Format = "table", *, settings: Config) -> None:
 @of_store
 def export(
     output: Annotated[Path, output_option("Write to this file; - for standard output.")],
-    trace: Annotated[
-        str, typer.Option(metavar="ID", help="Export only traces whose ID starts with these digits.")
-    ] = "",
+    trace: Annotated[str, option("Export only traces whose ID starts with these digits.", metavar="ID")] = "",
     *,
     settings: Config,
 ) -> None:

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._options import file_argument
+from pandaeval_collector.cli._options import file_argument, option
 from pandaeval_collector.cli._output import safe
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.mocks import MockAnswer, offered
@@ -42,7 +42,7 @@ _OWN_PAGES = "web pages of other origins may not call mocks; programs call them 
 
 def mcp(
     suite: Annotated[Path, file_argument(_SUITE)],
-    case: Annotated[str, typer.Option(metavar="CASE", help="ID of the case that provides the tools.")],
+    case: Annotated[str, option("ID of the case that provides the tools.", metavar="CASE")],
 ) -> None:
     """Serve the mocked tools of a case over MCP (stdio).
 
@@ -74,8 +74,8 @@ def mcp(
 
 def stub(
     suite: Annotated[Path, file_argument(_SUITE)],
-    case: Annotated[str | None, typer.Option(metavar="CASE", help="ID of the case for calls without baggage.")] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Local port; 0: any free port.")] = 4330,
+    case: Annotated[str | None, option("ID of the case for calls without baggage.", metavar="CASE")] = None,
+    port: Annotated[int, option("Local port; 0: any free port.", min=0, max=65535)] = 4330,
 ) -> None:
     """Serve the mocked tools of cases over HTTP.
 

@@ -19,7 +19,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._config import ConfigFile
-from pandaeval_collector.cli._options import file_option, given_by
+from pandaeval_collector.cli._options import argument, file_option, given_by, option
 from pandaeval_collector.cli._output import many, notice, progress
 from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import case_files, read_suites
@@ -62,26 +62,24 @@ _OBJECT = "the given object"
 
 @dataclass(frozen=True, slots=True)
 class CaseRunOptions:
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help=_FILES)]
-    agent: Annotated[list[str] | None, typer.Option(help=_AGENT, metavar="AGENT")] = None
-    trials: Annotated[int, typer.Option(min=1, help="Number of attempts at each case.")] = 1
-    simulate: Annotated[str | None, typer.Option(metavar="MODEL", help=_SIMULATE)] = None
-    seed: Annotated[int, typer.Option(help="Random seed of the simulated conversations.")] = 0
-    concurrency: Annotated[int, typer.Option(min=1, max=256, help="Number of parallel attempts.")] = 4
-    turn_timeout: Annotated[str, typer.Option(metavar="TIME", help="Maximum time of a turn.")] = "2m"
-    case_timeout: Annotated[str, typer.Option(metavar="TIME", help="Maximum time of an attempt.")] = "10m"
-    wait: Annotated[str, typer.Option(metavar="TIME", help="Maximum time to wait for the last spans.")] = "1m"
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="CASE", help="Run only these cases; * matches any text.")
-    ] = None
+    files: Annotated[list[str], argument(_FILES, metavar="FILE...")]
+    agent: Annotated[list[str] | None, option(_AGENT, metavar="AGENT")] = None
+    trials: Annotated[int, option("Number of attempts at each case.", min=1)] = 1
+    simulate: Annotated[str | None, option(_SIMULATE, metavar="MODEL")] = None
+    seed: Annotated[int, option("Random seed of the simulated conversations.")] = 0
+    concurrency: Annotated[int, option("Number of parallel attempts.", min=1, max=256)] = 4
+    turn_timeout: Annotated[str, option("Maximum time of a turn.", metavar="TIME")] = "2m"
+    case_timeout: Annotated[str, option("Maximum time of an attempt.", metavar="TIME")] = "10m"
+    wait: Annotated[str, option("Maximum time to wait for the last spans.", metavar="TIME")] = "1m"
+    only: Annotated[list[str] | None, option("Run only these cases; * matches any text.", metavar="CASE")] = None
     config: ConfigFile = None
-    metrics: Annotated[str | None, typer.Option(help="Metrics to run, comma-separated; default: all.")] = None
+    metrics: Annotated[str | None, option("Metrics to run, comma-separated; default: all.")] = None
     model: JudgeModel = None
     baseline: Annotated[Path | None, file_option(_BASELINE)] = None
-    no_fail: Annotated[bool, typer.Option("--no-fail", help=_NO_FAIL)] = False
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help=_VERBOSE)] = False
-    watch: Annotated[bool, typer.Option("--watch", help=_WATCH)] = False
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help=_OUTPUT)] = Path("pandaeval-run")
+    no_fail: Annotated[bool, option(_NO_FAIL, "--no-fail")] = False
+    verbose: Annotated[bool, option(_VERBOSE, "--verbose", "-v")] = False
+    watch: Annotated[bool, option(_WATCH, "--watch")] = False
+    output: Annotated[Path, option(_OUTPUT, "--output", "-o", metavar="FOLDER")] = Path("pandaeval-run")
 
     def seconds(self, option: str) -> float:
         """Return a duration option. Raises ``UserError``."""

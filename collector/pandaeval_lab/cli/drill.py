@@ -15,7 +15,7 @@ from rich.console import Console
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.user_files import read_given
 from pandaeval_collector.cli._config import ConfigFile, resolve_config
-from pandaeval_collector.cli._options import file_option, output_option
+from pandaeval_collector.cli._options import file_option, option, output_option
 from pandaeval_collector.cli._output import console, many, print_table, progress
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
@@ -37,28 +37,19 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 @run_source
 def drill(
     source: RunSource,
-    n: Annotated[int, typer.Option("--n", min=1, help="Number of copies of each fault.")] = 200,
-    faults: Annotated[str | None, typer.Option(help="Faults or fault families, comma-separated; default: all.")] = None,
-    seed: Annotated[int, typer.Option(help="Random seed for runs and values.")] = 0,
-    judge: Annotated[
-        bool,
-        typer.Option(
-            "--judge",
-            help="Also send some copies and their originals to the judge.",
-        ),
-    ] = False,
+    n: Annotated[int, option("Number of copies of each fault.", "--n", min=1)] = 200,
+    faults: Annotated[str | None, option("Faults or fault families, comma-separated; default: all.")] = None,
+    seed: Annotated[int, option("Random seed for runs and values.")] = 0,
+    judge: Annotated[bool, option("Also send some copies and their originals to the judge.", "--judge")] = False,
     model: JudgeModel = None,
-    judged: Annotated[int, typer.Option(min=1, help="Number of copies to send to the judge.")] = 20,
-    budget: Annotated[float, typer.Option(min=0.0, help="Maximum cost of the judge, in US dollars.")] = 1.0,
+    judged: Annotated[int, option("Number of copies to send to the judge.", min=1)] = 20,
+    budget: Annotated[float, option("Maximum cost of the judge, in US dollars.", min=0.0)] = 1.0,
     baseline: Annotated[
         Path | None,
         file_option("JSON of an earlier drill; exit with 1 on a significant drop."),
     ] = None,
     config: ConfigFile = None,
-    format_: Annotated[
-        RunFormat,
-        typer.Option("--format", help="Output format; json serves as a later --baseline."),
-    ] = "table",
+    format_: Annotated[RunFormat, option("Output format; json serves as a later --baseline.", "--format")] = "table",
     output: Annotated[Path | None, output_option("Write to this file instead of standard output.")] = None,
 ) -> None:
     """Plant known faults in good runs and count detections.

@@ -16,7 +16,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._config import ConfigFile
-from pandaeval_collector.cli._options import file_option, given_by, output_option
+from pandaeval_collector.cli._options import argument, file_option, given_by, option, output_option
 from pandaeval_collector.cli._output import notice, progress, safe
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
@@ -54,30 +54,21 @@ _SHOWN_GROUPS = 100
 
 @dataclass(frozen=True, slots=True)
 class EvaluateOptions:
-    files: Annotated[list[str], typer.Argument(help=FILES)]
+    files: Annotated[list[str], argument(FILES)]
     config: ConfigFile = None
-    metrics: Annotated[
-        str | None,
-        typer.Option(help="Metrics to run, comma-separated; default: all."),
-    ] = None
+    metrics: Annotated[str | None, option("Metrics to run, comma-separated; default: all.")] = None
     model: Annotated[
         str | None,
-        typer.Option(
-            help="Judge model in litellm format, such as openai/gpt-4o. Overrides judge.model and judge.models."
-        ),
+        option("Judge model in litellm format, such as openai/gpt-4o. Overrides judge.model and judge.models."),
     ] = None
     cases: Annotated[Path | None, file_option("Grade traces that are trials of the cases in this file.")] = None
-    where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None
+    where: Annotated[list[str] | None, option(WHERE, metavar="KEY=VALUE")] = None
     baseline: Annotated[
         Path | None,
         file_option("Earlier results (JSON lines); exit with 1 if trials do worse."),
     ] = None
     format: Annotated[
-        ResultFormat,
-        typer.Option(
-            "--format",
-            help="Output format: table, JSON lines, JUnit XML or an HTML report.",
-        ),
+        ResultFormat, option("Output format: table, JSON lines, JUnit XML or an HTML report.", "--format")
     ] = "table"
     output: Annotated[Path | None, output_option("Write the results to this file; default: standard output.")] = None
 

@@ -14,6 +14,7 @@ from rich.tree import Tree
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.printable import excerpt
+from pandaeval_collector.cli._options import argument, option
 from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.show.report.detail import describe, in_order
@@ -23,10 +24,10 @@ from pandaeval_otel.model import Captured, OtherResult, Span, Trace
 
 
 def inspect(
-    files: Annotated[list[str], typer.Argument(help="Trace files, as for evaluate; - is standard input.")],
+    files: Annotated[list[str], argument("Trace files, as for evaluate; - is standard input.")],
     format_: Annotated[
-        Literal["tree", "json"], typer.Option("--format", help="Output format: tree, or one JSON trace per line.")
-    ] = ("tree"),
+        Literal["tree", "json"], option("Output format: tree, or one JSON trace per line.", "--format")
+    ] = "tree",
 ) -> None:
     """Show how traces were read.
 

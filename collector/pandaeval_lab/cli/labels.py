@@ -15,7 +15,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_store
 from pandaeval_collector.cli._listings import Listing, show
-from pandaeval_collector.cli._options import file_argument, output_option
+from pandaeval_collector.cli._options import argument, file_argument, option, output_option
 from pandaeval_collector.cli._output import print_table
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.config import Config
@@ -56,9 +56,7 @@ def import_(
         Path,
         file_argument("CSV or JSON lines, one label per line."),
     ],
-    skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Skip labels of runs that are not in this store.")
-    ] = False,
+    skip_unknown: Annotated[bool, option("Skip labels of runs that are not in this store.", "--skip-unknown")] = False,
     *,
     settings: Config,
 ) -> None:
@@ -96,11 +94,11 @@ def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], ski
 @labels.command("next")
 @stored
 def next_(
-    number: Annotated[int, typer.Option("--n", min=1, max=10_000, help="Number of runs to draw.")] = 20,
-    metric: Annotated[str, typer.Option(help="Judged metric to label; required if there are several.")] = "",
-    agent: Annotated[str, typer.Option(help="Draw only runs of this agent.")] = "",
+    number: Annotated[int, option("Number of runs to draw.", "--n", min=1, max=10_000)] = 20,
+    metric: Annotated[str, option("Judged metric to label; required if there are several.")] = "",
+    agent: Annotated[str, option("Draw only runs of this agent.")] = "",
     unclear: Annotated[
-        bool, typer.Option("--unclear", help="Draw unclear and disputed runs first; rates ignore their labels.")
+        bool, option("Draw unclear and disputed runs first; rates ignore their labels.", "--unclear")
     ] = False,
     out: Annotated[Path | None, output_option("Write a CSV or .jsonl file to fill in and import.", "--out")] = None,
     *,
@@ -135,7 +133,7 @@ def export(
     out: Annotated[
         Path | None, output_option("Write to this CSV or .jsonl file; default: CSV to standard output.", "--out")
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Include labels of unknown metrics.")] = False,
+    all_: Annotated[bool, option("Include labels of unknown metrics.", "--all")] = False,
     *,
     settings: Config,
 ) -> None:
@@ -156,11 +154,11 @@ def export(
 @labels.command("dismiss")
 @at_collector
 def dismiss(
-    metric: Annotated[str, typer.Argument(help="Metric of the finding, such as trace.response.")],
-    trace: Annotated[str, typer.Option(metavar="ID", help="ID of the trace; of a turn, TRACE_ID:SPAN_ID.")] = "",
-    session: Annotated[str, typer.Option(metavar="ID", help="ID of the session.")] = "",
-    comment: Annotated[str, typer.Option(help="Why the finding is false.")] = "",
-    undo: Annotated[bool, typer.Option("--undo", help="Count a dismissed finding again.")] = False,
+    metric: Annotated[str, argument("Metric of the finding, such as trace.response.")],
+    trace: Annotated[str, option("ID of the trace; of a turn, TRACE_ID:SPAN_ID.", metavar="ID")] = "",
+    session: Annotated[str, option("ID of the session.", metavar="ID")] = "",
+    comment: Annotated[str, option("Why the finding is false.")] = "",
+    undo: Annotated[bool, option("Count a dismissed finding again.", "--undo")] = False,
     *,
     api: ApiClient,
 ) -> None:

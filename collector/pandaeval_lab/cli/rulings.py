@@ -9,7 +9,7 @@ import typer
 
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row, show, show_one
-from pandaeval_collector.cli._options import given_by
+from pandaeval_collector.cli._options import argument, given_by, option
 from pandaeval_collector.cli._output import many
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.show.view.texts import dollars
@@ -25,14 +25,12 @@ _RULINGS = Listing(
 
 @dataclass(frozen=True, slots=True)
 class TrialOptions:
-    text: Annotated[str, typer.Argument(help="The sentence that the judge follows.")]
-    question: Annotated[str, typer.Option(help="ID of the question; default: all questions.")] = ""
-    agent: Annotated[str, typer.Option(help="Only for this agent; default: all agents.")] = ""
-    author: Annotated[str, typer.Option(help="Name of the person who answers.")] = "people"
-    budget: Annotated[float | None, typer.Option(min=0.0, help="Limit in US dollars; default: twice the estimate.")] = (
-        None
-    )
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before judge calls and keeping the ruling.")] = False
+    text: Annotated[str, argument("The sentence that the judge follows.")]
+    question: Annotated[str, option("ID of the question; default: all questions.")] = ""
+    agent: Annotated[str, option("Only for this agent; default: all agents.")] = ""
+    author: Annotated[str, option("Name of the person who answers.")] = "people"
+    budget: Annotated[float | None, option("Limit in US dollars; default: twice the estimate.", min=0.0)] = None
+    yes: Annotated[bool, option("Do not ask before judge calls and keeping the ruling.", "--yes")] = False
     format_: given.Format = "table"
 
     @property
@@ -75,7 +73,7 @@ def answer(options: TrialOptions, *, api: ApiClient) -> None:
 
 @rulings.command("remove")
 @at_collector
-def remove(ruling_id: Annotated[str, typer.Argument(metavar="ID", help="ID of a ruling.")], *, api: ApiClient) -> None:
+def remove(ruling_id: Annotated[str, argument("ID of a ruling.", metavar="ID")], *, api: ApiClient) -> None:
     """Remove a ruling. Earlier verdicts stay."""
     api.delete(f"/rulings/{ruling_id}")
     typer.echo(f"ruling {ruling_id} is removed")
