@@ -12,7 +12,7 @@ import typer
 from pandaeval_collector.cli import _model_keys
 from pandaeval_collector.cli._config import ConfigFile, resolve_config, start_problems
 from pandaeval_collector.cli._options import file_argument, option
-from pandaeval_collector.cli._output import safe
+from pandaeval_collector.cli._output import message, safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import check_machine, docs, effective, to_yaml
 
@@ -34,7 +34,7 @@ def check(
     held = resolved.config
     found = [*check_machine(held, os.environ), *start_problems(held), *_model_keys.problems(held)]
     for problem in resolved.located(found):
-        typer.echo(f"note: {problem}", err=True)
+        message(f"note: {problem}")
     typer.echo(f"{safe(str(file or 'the configuration'))} is valid")
 
 

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.cli._options import option
+from pandaeval_collector.cli._output import message
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 
 
@@ -41,13 +41,12 @@ def delete(
         typer.echo("no stored data match")
         return
     if found["sinks"]:
-        names = one_printable_line(", ".join(found["sinks"]))
-        typer.echo(f"these destinations keep their copies: {names}", err=True)
+        message(f"these destinations keep their copies: {', '.join(found['sinks'])}")
     if not yes and not _confirmed():
-        typer.echo("nothing is deleted", err=True)
+        message("nothing is deleted")
         return
     done = api.post("/delete", {**chosen, "by": getpass.getuser()})
-    typer.echo("deleted" if done["complete"] else "deletion has begun; the collector completes it", err=True)
+    message("deleted" if done["complete"] else "deletion has begun; the collector completes it")
 
 
 def _day(text: str) -> str:

@@ -15,7 +15,7 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._list_group import ListGroup
 from pandaeval_collector.cli._listings import ID, Listing, Row, show, show_one
 from pandaeval_collector.cli._options import argument, option
-from pandaeval_collector.cli._output import many, reason_room, safe
+from pandaeval_collector.cli._output import many, message, reason_room, safe
 from pandaeval_collector.cli._run_place import ApiClient, at_collector, at_place
 from pandaeval_collector.show.view.lines import (
     headline,
@@ -145,7 +145,7 @@ def set_state(
         note = held["note"] if held["back_at"] is None else ""  # a returned incident has the note of its resolution
     new = {"ids": row["ids"], "state": state or held["state"], "note": note, "by": getpass.getuser()}
     done = api.post("/incidents/state", new)
-    typer.echo(safe(f"{row['id']} is {done['state']}"), err=True)
+    message(f"{row['id']} is {done['state']}")
 
 
 def _of_worst(session: Row, key: str) -> str:

@@ -12,7 +12,7 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import of_store, opened_store
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import option, output_option
-from pandaeval_collector.cli._output import binary_file, many, progress
+from pandaeval_collector.cli._output import binary_file, many, message, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.store.checking import CURES, Damage, damages
 from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
@@ -73,9 +73,9 @@ def export(
             f"no spans of a trace {trace}: those of an agent's trace are kept for store.retention, in a fifth of "
             "store.max_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
         )
-    typer.echo(f"{many(traces, 'trace')} in {many(requests, 'request')}", err=True)
+    message(f"{many(traces, 'trace')} in {many(requests, 'request')}")
     for stored in damaged:
-        typer.echo(f"left out: trace {stored.trace_id.hex()}: {stored.damage}", err=True)
+        message(f"left out: trace {stored.trace_id.hex()}: {stored.damage}")
     if damaged:
         raise typer.Exit(1)
 

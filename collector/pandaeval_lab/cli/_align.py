@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._output import print_json, print_table
+from pandaeval_collector.cli._output import message, print_json, print_table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
@@ -101,7 +101,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
             try:
                 verdict = await asked.ask(rubric)
             except (NoVerdictError, CallFailedError, OverBudgetError) as error:
-                typer.echo(f"the judge model proposed no ruling: {error}", err=True)
+                message(f"the judge model proposed no ruling: {error}")
                 return []
             finally:
                 judging.spent += asked.spent.cost_usd

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from opentelemetry import context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.sdk.trace import TracerProvider
@@ -18,7 +17,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._options import file_argument, option
-from pandaeval_collector.cli._output import safe
+from pandaeval_collector.cli._output import message
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.mocks import MockAnswer, offered
 from pandaeval_lab.cases.trial import MOCK_SCOPE
@@ -92,7 +91,7 @@ def stub(
             listener.listen()
         except OSError as error:
             raise UserError(f"--port {port}: {error.strerror}; name another port, or 0 for any free port") from error
-        typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/TOOL is served; press Ctrl-C to stop.", err=True)
+        message(f"http://127.0.0.1:{listener.getsockname()[1]}/TOOL is served; press Ctrl-C to stop.")
         uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off")).run([listener])
 
 
@@ -141,7 +140,7 @@ class _Answers:
                 reply = await self._replies.answer(tool, arguments)
         finally:
             context.detach(token)
-        typer.echo(safe(_json(reply.told(tool, arguments))), err=True)
+        message(_json(reply.told(tool, arguments)))
         return reply
 
 

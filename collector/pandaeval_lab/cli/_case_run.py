@@ -20,7 +20,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._config import ConfigFile
 from pandaeval_collector.cli._options import argument, file_option, given_by, option
-from pandaeval_collector.cli._output import many, notice, progress
+from pandaeval_collector.cli._output import many, message, notice, progress
 from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import case_files, read_suites
 from pandaeval_lab.cases.graders import unanswered
@@ -251,7 +251,7 @@ def _tell_conversations(simulator: Simulator, attempts: Sequence[Attempted]) -> 
         if attempt.case.scenario and attempt.has_ended:
             ends["spoilt" if attempt.spoilt else attempt.how or "agent failed"] += 1
     counts = ", ".join(f"{how} {count}" for how, count in ends.most_common()) or "none"
-    typer.echo(f"simulated user: {simulator.told()}; conversations: {counts}", err=True)
+    message(f"simulated user: {simulator.told()}; conversations: {counts}")
 
 
 def _write_spans(receiver: SpanReceiver, run: CaseRun, is_remote: bool) -> None:

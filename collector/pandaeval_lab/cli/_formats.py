@@ -8,10 +8,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Literal, TextIO
 
-import typer
-
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.cli._output import console
+from pandaeval_collector.cli._output import console, message
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.finding import Finder
 from pandaeval_lab.cli._ci import write_junit
@@ -92,7 +90,7 @@ class HtmlReport(_StoreOutput):
     def finish(self, outcome: EvaluationOutcome) -> None:
         with self.finder() as finder:
             contents = write_report(self._target, finder, outcome.about, others=self._others)
-        typer.echo(f"{self._path or 'report'}: {contents}", err=True)
+        message(f"{self._path or 'report'}: {contents}")
 
 
 class SavedResults(JsonLines):

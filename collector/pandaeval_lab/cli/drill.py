@@ -16,7 +16,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.user_files import read_given
 from pandaeval_collector.cli._config import ConfigFile, resolve_config
 from pandaeval_collector.cli._options import file_option, option, output_option
-from pandaeval_collector.cli._output import console, many, print_table, progress
+from pandaeval_collector.cli._output import console, many, message, print_table, progress
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs.front import close_rules
@@ -82,7 +82,7 @@ def drill(
         else:
             print_drill(tally.to_dict(), console(file=target))
     for drop in worse:
-        typer.echo(f"failed: {drop.told}", err=True)
+        message(f"failed: {drop.told}")
     if worse:
         raise typer.Exit(1)
 
@@ -93,7 +93,7 @@ def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget
     assert configured is not None, "settings_of saw to it"
     wanted = [*chosen_copies(drill.kept, copies)]
     if not wanted:
-        typer.echo("no judge was called: no copy has a fault for a judge", err=True)
+        message("no judge was called: no copy has a fault for a judge")
         return None
     with progress("judging") as on_done:
         return judged_copies(drill, wanted, scorer, configured, os.environ, budget, on_done)

@@ -17,7 +17,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._config import ConfigFile
 from pandaeval_collector.cli._options import argument, file_option, given_by, option, output_option
-from pandaeval_collector.cli._output import notice, progress, safe
+from pandaeval_collector.cli._output import message, notice, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
@@ -235,7 +235,7 @@ class Evaluation:
             for line in unanswered(self._config, summary, self._options.names or ()):
                 notice(line)
         elif not outcome.is_json and not summary.left_out:
-            typer.echo("No agent traces in this input. `pandaeval inspect` shows how it was read.", err=True)
+            message("No agent traces in this input. `pandaeval inspect` shows how it was read.")
         for gate in outcome.gates:
             if gate.key != BASELINE:
                 _tell_gate(gate)
@@ -252,10 +252,10 @@ def _tell_gate(gate: GateOutcome) -> None:
     if not gate.text:
         return
     if not gate.passed and (annotation := error_annotation(gate, os.environ)):
-        typer.echo(annotation, err=True)
-    typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
+        message(annotation)
+    message(f"{'notice' if gate.passed else 'failed'}: {gate.text}")
     for example in gate.examples:
-        typer.echo(f"  {safe(example)}", err=True)
+        message(f"  {example}")
 
 
 def config_of(options: EvaluateOptions, attributes: Sequence[str] = (), has_cases: bool = False) -> Config:

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._options import config_option, option, output_option
-from pandaeval_collector.cli._output import binary_file, many
+from pandaeval_collector.cli._output import binary_file, many, message
 from pandaeval_collector.cli._run_place import ApiClient, at_place
 from pandaeval_collector.cli._where_text import api_filters
 from pandaeval_collector.show.report.export import WRITERS, Subject
@@ -97,4 +95,4 @@ def _cases(api: ApiClient, of: Subject, asked: dict[str, Any], config: Path | No
 
 def _tell(done: int, gone: int, noun: str) -> None:
     left_out = f"; {many(gone, 'run')} left out: content or spans are not stored" if gone else ""
-    typer.echo(f"{many(done, noun)}{left_out}", err=True)
+    message(f"{many(done, noun)}{left_out}")

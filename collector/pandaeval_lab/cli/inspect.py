@@ -6,7 +6,6 @@ import sys
 from typing import Annotated, Literal
 
 import orjson
-import typer
 from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
@@ -15,7 +14,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.cli._options import argument, option
-from pandaeval_collector.cli._output import console, safe
+from pandaeval_collector.cli._output import console, message, safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.show.report.detail import describe, in_order
 from pandaeval_lab.cli._inputs import Inputs, print_problems
@@ -50,7 +49,7 @@ def inspect(
         print_problems(run.read, telemetry)
     sys.stdout.flush()
     if not shown:
-        typer.echo("No spans in this input.", err=True)
+        message("No spans in this input.")
     inputs.check()
 
 

@@ -16,7 +16,7 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_store
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import argument, file_argument, option, output_option
-from pandaeval_collector.cli._output import print_table
+from pandaeval_collector.cli._output import message, print_table
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.config import Config
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label, unclear_first
@@ -86,7 +86,7 @@ def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], ski
     said += ", ".join(list(dict.fromkeys(each.unit for each in unknown))[:5])
     if not skip:
         raise UserError(f"{said}\nNo label was imported; --skip-unknown imports the rest.")
-    typer.echo(said, err=True)
+    message(said)
     strange = {id(each) for each in unknown}
     return [each for each in labels if id(each) not in strange]
 
@@ -144,9 +144,7 @@ def export(
     kept = [each for each in labels if all_ or each.metric in known]
     if len(kept) < len(labels):
         strange = ", ".join(sorted({each.metric for each in labels} - known)[:5])
-        typer.echo(
-            f"{len(labels) - len(kept)} labels of unknown metrics left out: {strange} (--all includes them)", err=True
-        )
+        message(f"{len(labels) - len(kept)} labels of unknown metrics left out: {strange} (--all includes them)")
     with output_file(out) as target:
         target.write(written([row_of(each) for each in kept], out))
 
@@ -167,7 +165,7 @@ def dismiss(
     The command works at a running collector. Give --trace or --session."""
     about = {"trace_id": trace or None, "session_id": session or None, "metric": metric}
     api.post("/dismissals", {**about, "annotator": getpass.getuser(), "comment": comment, "undone": undo})
-    typer.echo("counted again" if undo else "dismissed", err=True)
+    message("counted again" if undo else "dismissed")
 
 
 @labels.command("rates")

@@ -9,13 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import no_store
 from pandaeval_collector.cli._options import output_option
-from pandaeval_collector.cli._output import progress
+from pandaeval_collector.cli._output import message, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.show.api.filters import wanted_of
 from pandaeval_collector.show.api.names import Names
@@ -73,7 +71,7 @@ def report(
         raise UserError(f"{folder}: {error}") from error
     except sqlite3.Error as error:
         raise UserError(f"{folder}: the store cannot be read: {error}") from error
-    typer.echo(f"{output or 'report'}: {contents}", err=True)
+    message(f"{output or 'report'}: {contents}")
 
 
 def origin_of(finder: Finder, settings: Config, wanted: Wanted, where: str) -> ReportOrigin:

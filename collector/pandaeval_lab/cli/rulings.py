@@ -10,7 +10,7 @@ import typer
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row, show, show_one
 from pandaeval_collector.cli._options import argument, given_by, option
-from pandaeval_collector.cli._output import many
+from pandaeval_collector.cli._output import many, message
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cli.runs import ended
@@ -68,7 +68,7 @@ def answer(options: TrialOptions, *, api: ApiClient) -> None:
     if not options.yes:
         typer.confirm("Keep the ruling?", abort=True)
     kept = api.post("/rulings", {"run": run})
-    typer.echo(f"ruling {kept['ruling']['id']} is kept; the judge repeats {many(kept['again'], 'verdict')}", err=True)
+    message(f"ruling {kept['ruling']['id']} is kept; the judge repeats {many(kept['again'], 'verdict')}")
 
 
 @rulings.command("remove")
@@ -84,7 +84,7 @@ def _tried(api: ApiClient, options: TrialOptions) -> str:
     usd = dry["cost_usd"]
     price = "price unknown" if usd is None else dollars(usd)
     calls, tokens = many(dry["calls"], "call"), many(dry["prompt_tokens"] + dry["completion_tokens"], "token")
-    typer.echo(f"{many(dry['traces'], 'trace')}: {calls}, {tokens}, {price}", err=True)
+    message(f"{many(dry['traces'], 'trace')}: {calls}, {tokens}, {price}")
     if not options.yes:
         typer.confirm("Ask the judge?", abort=True)
     limit = max(_LEAST_USD, 2 * (usd or 0.0)) if options.budget is None else options.budget
@@ -92,7 +92,7 @@ def _tried(api: ApiClient, options: TrialOptions) -> str:
     run = ended(api, run["id"])
     show_one(api.get("/runs/compare", a=run["id"], b="live"), _tell_effect, options.format_)
     if run["error"]:
-        typer.echo(f"the trial stopped early: {run['error']}", err=True)
+        message(f"the trial stopped early: {run['error']}")
     return str(run["id"])
 
 

@@ -10,7 +10,7 @@ import typer
 from pandaeval_collector.cli import _listings as listings, _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row
 from pandaeval_collector.cli._options import argument, option
-from pandaeval_collector.cli._output import many, print_json, progress
+from pandaeval_collector.cli._output import many, message, print_json, progress
 from pandaeval_collector.cli._run_place import ApiClient, at_collector, at_place
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import dollars, interval, moment, number
@@ -132,7 +132,7 @@ def ended(api: ApiClient, run_id: str) -> Row:
                 time.sleep(_LOOK_S)
     except KeyboardInterrupt:
         told = f"continues; `pandaeval runs watch {run_id}` waits for it, `pandaeval runs cancel {run_id}` cancels it"
-        typer.echo(f"run {run_id} {told}", err=True)
+        message(f"run {run_id} {told}")
         raise
     return dict(run)
 
