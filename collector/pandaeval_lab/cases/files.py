@@ -189,7 +189,7 @@ def holds_cases(path: Path) -> bool:
 
 
 def read_suites(paths: Sequence[Path], modules: tuple[str, ...] = ()) -> shapes.Suite:
-    """Read case files as one suite. Raises :class:`CaseFileError`."""
+    """Read case files as a suite. Raises :class:`CaseFileError`."""
     suites = [read_suite(path, modules) for path in paths]
     first, cases, places = suites[0], list[shapes.Case](), dict[str, Path]()
     for path, suite in zip(paths, suites, strict=True):
