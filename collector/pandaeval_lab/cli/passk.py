@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._options import file_argument, option, output_option
 from pandaeval_collector.cli._output import console, notice, print_table
-from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_lab.cli._writing import output_file, write_json_lines
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.passk.figures import (
@@ -35,7 +35,7 @@ def passk(
         Literal["case", "conversation"] | None,
         option("Group trials by case or conversation; default: case, if results name cases."),
     ] = None,
-    format_: Annotated[RunFormat, option("Output format: table, or one JSON object per line.", "--format")] = "table",
+    format_: given.Format = "table",
     output: Annotated[Path | None, output_option("Write to this file; default: standard output.")] = None,
 ) -> None:
     """Compute pass@k and pass^k from repeated trials."""
