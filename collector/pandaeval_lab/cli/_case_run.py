@@ -7,7 +7,7 @@ import os
 import secrets
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -160,10 +160,9 @@ class CaseRun:
         self.is_whole = True
         self.results, self.transcripts = CollectedResults(), Transcripts(suite, options.verbose)
         graded = {each: getattr(options, each) for each in ("config", "metrics", "model", "baseline")}
-        graded |= {"cases": Path(options.files[0]), "output": summary}
         saved = SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html"), JUnit(folder / "cases.xml")
         self.evaluation = Evaluation(
-            EvaluateOptions([str(folder / "traces.pb")], **graded),
+            EvaluateOptions([str(folder / "traces.pb")], output=summary, **graded),
             suite,
             outputs=(*saved, self.transcripts, self.results),
             case_gates=CaseGates(self.attempts, options.no_fail),
@@ -214,7 +213,7 @@ async def _run(run: CaseRun) -> bool:
         agents = {name: run.start(name, held, replies) for name in entries}
         tracing = Tracing(receiver.grpc, here=is_here)
         held.callback(tracing.close)
-        simulator = await _simulator(options, run.simulation, held)
+        simulator = await _simulator(run, held)
         case_attempts = CaseAttempts(
             lambda attempt: agents[attempt.agent](), tracing, turn_s, case_s, options.concurrency, simulator
         )
@@ -238,11 +237,12 @@ def _set_endpoint(endpoint: str | None) -> None:
         os.environ[_ENDPOINT] = endpoint
 
 
-async def _simulator(options: CaseRunOptions, simulation: Config | None, held: AsyncExitStack) -> Simulator | None:
-    if simulation is None or options.simulate is None:
+async def _simulator(run: CaseRun, held: AsyncExitStack) -> Simulator | None:
+    model, settings = run.options.simulate, run.simulation
+    if model is None or settings is None:
         return None
-    how = f"{options.simulate}, temperature {simulation.judge.parameters['temperature']}, seed {options.seed}"
-    return Simulator(await held.enter_async_context(judge_of(simulation, os.environ)), options.simulate, how)
+    how = f"{model}, temperature {settings.judge.parameters['temperature']}, seed {run.options.seed}"
+    return Simulator(await held.enter_async_context(judge_of(settings, os.environ)), model, how)
 
 
 def _tell_conversations(simulator: Simulator, attempts: Sequence[Attempted]) -> None:
@@ -284,7 +284,7 @@ def chosen(suite: Suite, options: CaseRunOptions) -> Suite:
     return suite.model_copy(update={"cases": cases})
 
 
-def _only(ids: Sequence[str], options: CaseRunOptions) -> Sequence[str]:
+def _only(ids: Sequence[str], options: CaseRunOptions) -> Collection[str]:
     if options.only and options.baseline is not None:
         raise UserError("--baseline compares whole suites; omit --only")
     if options.only is None:
@@ -295,7 +295,7 @@ def _only(ids: Sequence[str], options: CaseRunOptions) -> Sequence[str]:
         if not matching:
             raise no_case("--only", pattern, " ".join(options.files), ids)
         wanted.update(matching)
-    return [id_ for id_ in ids if id_ in wanted]
+    return wanted
 
 
 def _agent(given: str | None, suite: Suite, case: Case) -> str:

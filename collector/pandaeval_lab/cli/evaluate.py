@@ -271,7 +271,7 @@ def config_of(options: EvaluateOptions, attributes: Sequence[str] = (), has_case
         own = (metric for metric in known.values() if isinstance(metric, JudgedMetric) and metric.model is not None)
         given["judge.models"] = {metric.key: options.model for metric in own}
     config = config_with_trials(options.config, given)
-    check_asked(config, options.names or (), options.cases is not None)
+    check_asked(config, options.names or (), has_cases)
     if config.judge.model is not None:
         from pandaeval_lab.cli._judges import check_judge  # imports what calls models
 
