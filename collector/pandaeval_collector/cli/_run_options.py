@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, Filter, in_place_of
+from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, TIMES, Filter, in_place_of
 from pandaeval_collector.base.section import parse_moment
 from pandaeval_collector.cli._options import given_by, option
 
@@ -38,10 +38,11 @@ _TYPES: dict[str, Any] = {
 
 
 def filtered(filters: Iterable[Filter] = FILTERS) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that replaces parameter ``filters`` by an option per filter."""
+    """Return a decorator that replaces parameter ``filters`` by an option per filter. Times are by RFC 3339."""
 
     def given(**said: Any) -> dict[str, Any]:
-        return {name: value for name, value in said.items() if value not in (None, [])}
+        found = {name: value for name, value in said.items() if value not in (None, [])}
+        return {name: _time(value, f"--{name}") if name in TIMES else value for name, value in found.items()}
 
     return in_place_of("filters", {each.name: (_option(each), None) for each in filters}, given)
 
@@ -66,10 +67,10 @@ class RunOptions:
     name: Annotated[str, option("Display name of the run.")] = ""
 
     def body(self, filters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the API request for the traces of ``filters``. Raises ``UserError`` for malformed values."""
+        """Return the API request for the traces of ``filters``."""
         return {
             "metrics": [each.strip() for each in self.metrics.split(",") if each.strip()],
-            "filters": {**filters, **api_times(filters)},
+            "filters": dict(filters),
             "model": self.model,
             "sample": self.sample,
             "emit": self.emit,
@@ -80,11 +81,6 @@ class RunOptions:
 
 run_options = given_by("run", RunOptions)
 """Gives a command the options that say what a run does, in place of its parameter ``run``."""
-
-
-def api_times(filters: Mapping[str, Any]) -> dict[str, str]:
-    """Return ``since`` and ``until`` of ``filters`` by RFC 3339. Raises ``UserError``."""
-    return {key: _time(filters[key], f"--{key}") for key in ("since", "until") if key in filters}
 
 
 def _time(text: str, option: str) -> str:

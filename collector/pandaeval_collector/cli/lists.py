@@ -93,7 +93,7 @@ def list_traces(
     api: ApiClient,
 ) -> None:
     """List traces, worst first."""
-    asked = {**filters, **given.api_times(filters), "order": "newest" if newest else "worst"}
+    asked = {**filters, "order": "newest" if newest else "worst"}
     show([*api.pages("/traces", limit, **asked)], TRACES, format_)
 
 
@@ -104,8 +104,7 @@ def list_sessions(
     filters: dict[str, Any], limit: _Most = 50, format_: given.Format = "table", *, api: ApiClient
 ) -> None:
     """List sessions, and runs without a session, worst first."""
-    asked = {**filters, **given.api_times(filters)}
-    show([*api.pages("/sessions", limit, **asked)], SESSIONS, format_)
+    show([*api.pages("/sessions", limit, **filters)], SESSIONS, format_)
 
 
 @failures.command("list")
@@ -121,7 +120,7 @@ def list_failures(
     api: ApiClient,
 ) -> None:
     """List incidents, which are failures with the same cause."""
-    asked = {**filters, **given.api_times(filters), "severity": severity, "state": state, "limit": limit}
+    asked = {**filters, "severity": severity, "state": state, "limit": limit}
     show(api.get("/incidents", **asked)["incidents"], INCIDENTS, format_)
 
 

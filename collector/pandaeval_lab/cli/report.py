@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.filters import TIMES
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import no_store
 from pandaeval_collector.cli._options import output_option
@@ -49,7 +50,7 @@ def report(
     --where keys: agent, service, environment, user, session, label, status=error|ok, time=FROM..TO (RFC 3339 or a day
     in UTC) and attribute=KEY=VALUE, if the store lists it. All keys must match; of a repeated key, any value.
     """
-    times = {name: datetime.fromisoformat(time) for name, time in given.api_times(filters).items()}
+    times = {name: datetime.fromisoformat(filters[name]) for name in TIMES if name in filters}
     folder = Path(settings.store.path)
     if not (folder / FILE_NAME).is_file():
         raise no_store(folder)
