@@ -81,13 +81,13 @@ class CaseRunOptions:
     watch: Annotated[bool, option(_WATCH, "--watch")] = False
     output: Annotated[Path, option(_OUTPUT, "--output", "-o", metavar="FOLDER")] = Path("pandaeval-run")
 
-    def seconds(self, option: str) -> float:
+    def seconds(self, name: str) -> float:
         """Return a duration option. Raises ``UserError``."""
-        text = getattr(self, option)
+        text = getattr(self, name)
         try:
             return parse_duration(text)
         except ValueError as error:
-            raise UserError(f"--{option.replace('_', '-')} {text}: {error}") from None
+            raise UserError(f"--{name.replace('_', '-')} {text}: {error}") from None
 
 
 @given_by("options", CaseRunOptions)

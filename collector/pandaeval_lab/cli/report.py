@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from contextlib import ExitStack, closing
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,10 +45,7 @@ def report(
     """Write the stored results of a collector as an HTML report.
 
     The command only reads the data directory; a collector may be running. Without --output it writes to standard
-    output, or in a terminal to pandaeval-report.html. Exit code 2: no results to report.
-
-    --where keys: agent, service, environment, user, session, label, status=error|ok, time=FROM..TO (RFC 3339 or a day
-    in UTC) and attribute=KEY=VALUE, if the store lists it. All keys must match; of a repeated key, any value.
+    output, or in a terminal to pandaeval-report.html. All filters must match. Exit code 2: no results to report.
     """
     times = {name: datetime.fromisoformat(filters[name]) for name in TIMES if name in filters}
     folder = Path(settings.store.path)
@@ -56,16 +53,12 @@ def report(
         raise no_store(folder)
     output = output or default_file(sys.stdout.isatty())
     try:
-        with (
-            closing(Finder(folder, READ_LIMIT_S)) as finder,
-            ExitStack() as held,
-            progress("reading") as on_read,
-        ):
+        with closing(Finder(folder, READ_LIMIT_S)) as finder, progress("reading") as on_read:
             wanted = Names(finder, settings.metrics.modules).wanted(wanted_of(**filters | times))
             where = " ".join(f"{name}={value}" for name, value in filters.items())
             origin = origin_of(finder, settings, wanted, where)
-            out = held.enter_context(output_file(output))
-            contents = write_report(out, finder, origin, wanted, on_read=on_read)
+            with output_file(output) as out:
+                contents = write_report(out, finder, origin, wanted, on_read=on_read)
     except ProblemError as error:
         raise UserError(str(error)) from error
     except TooSlowError as error:
