@@ -79,7 +79,8 @@ def import_(
 
 
 def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], skip: bool) -> list[HumanLabel]:
-    unknown = [each for each in labels if not people.is_known(connection, each)]
+    found = [(each, people.is_known(connection, each)) for each in labels]
+    unknown = [each for each, is_known in found if not is_known]
     if not unknown:
         return labels
     said = f"{len(unknown)} of {len(labels)} labels refer to runs that are not in this store: "
@@ -87,8 +88,7 @@ def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], ski
     if not skip:
         raise UserError(f"{said}\nNo label was imported; --skip-unknown imports the rest.")
     message(said)
-    strange = {id(each) for each in unknown}
-    return [each for each in labels if id(each) not in strange]
+    return [each for each, is_known in found if is_known]
 
 
 @labels.command("next")
@@ -119,9 +119,10 @@ def next_(
         _print_queue(connection, key, queue)
     if out is not None and queue.drawn:
         id_ = "session_id" if key.startswith("session.") else "trace_id"
-        rows = [{id_: each.run.unit, "metric": key, "probability": each.probability} for each in queue.drawn]
-        if id_ == "trace_id":
-            rows = [row | {"session_id": each.run.session} for row, each in zip(rows, queue.drawn, strict=True)]
+        rows = [
+            {"session_id": each.run.session, id_: each.run.unit, "metric": key, "probability": each.probability}
+            for each in queue.drawn
+        ]
         with output_file(out) as target:
             target.write(written(rows, out))
         typer.echo(f"Fill in label (pass or fail), then: pandaeval labels import {out}")
