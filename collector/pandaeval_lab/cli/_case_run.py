@@ -26,10 +26,10 @@ from pandaeval_lab.cases.files import case_files, read_suites
 from pandaeval_lab.cases.graders import unanswered
 from pandaeval_lab.cases.model import Case, Suite
 from pandaeval_lab.cli._case_agents import compare_agents, named_agents
-from pandaeval_lab.cli._case_gates import CaseGates
 from pandaeval_lab.cli._case_results import CollectedResults, Transcripts
 from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.cli._formats import HtmlReport, JUnit, SavedResults
+from pandaeval_lab.cli._gates import CaseGates
 from pandaeval_lab.cli._judges import JudgeModel, judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._reachable import unreachable

@@ -8,12 +8,13 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Literal, TextIO
 
+import orjson
+
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli._output import console, message
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.finding import Finder
 from pandaeval_lab.cli._ci import write_junit
-from pandaeval_lab.cli._gates import with_groups
 from pandaeval_lab.cli._inputs import READ_LIMIT_S
 from pandaeval_lab.cli._stages import EvaluationOutcome, Replay, Stage
 from pandaeval_lab.cli._summary import MOST_FAILURES, Document
@@ -67,8 +68,11 @@ class JsonLines(_Output):
             write_json_line(self._target, result.to_json())
 
     def finish(self, outcome: EvaluationOutcome) -> None:
-        for line in with_groups(self._failed, outcome.summary.groups):
-            write_json_line(self._target, line)
+        groups = {member.result: group.to_dict() for group in outcome.summary.groups for member in group.members}
+        for result in self._failed:
+            held = orjson.loads(result.to_json())
+            held["metadata"]["failure_group"] = groups.get(result.id)
+            write_json_line(self._target, orjson.dumps(held))
 
 
 class JUnit(_Output):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from rich.console import Console
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.user_files import read_given
 from pandaeval_collector.cli._config import ConfigFile, resolve_config
+from pandaeval_collector.cli._listings import Row
 from pandaeval_collector.cli._options import file_option, option, output_option
 from pandaeval_collector.cli._output import console, many, message, print_table, progress
 from pandaeval_collector.cli._run_options import RunFormat
@@ -108,7 +109,7 @@ def baseline_of(path: Path) -> dict[str, Any]:
         raise UserError(f"--baseline {path}: not the output of `pandaeval drill --format json` ({error})") from error
 
 
-def print_drill(figures: Mapping[str, Any], on: Console) -> None:
+def print_drill(figures: Row, on: Console) -> None:
     runs = f"{figures['good']:,} runs that look good, of {figures['runs']:,} read"
     planted = sum(fault["n"] for fault in figures["faults"].values())
     on.print(f"{many(planted, 'fault')}, each in a copy of one of {runs}")
@@ -119,7 +120,7 @@ def print_drill(figures: Mapping[str, Any], on: Console) -> None:
         _print_tables(judged, on)
 
 
-def _print_tables(figures: Mapping[str, Any], on: Console) -> None:
+def _print_tables(figures: Row, on: Console) -> None:
     faults = {name: fault for name, fault in figures["faults"].items() if fault["n"]}
     columns = ("fault", "family", "n", "failed", "95 %", "undecided", "step", "by")
     print_table(columns, _fault_rows(faults), on=on)
@@ -130,12 +131,12 @@ def _print_tables(figures: Mapping[str, Any], on: Console) -> None:
         print_table(("not applicable", "why"), missing, on=on)
 
 
-def _why(each: Mapping[str, Any]) -> str:
+def _why(each: Row) -> str:
     commonest = [*each["not_applicable"].items()][:2]
     return "; ".join(f"{why} ({count:,})" for why, count in commonest) or "no run looked good"
 
 
-def _fault_rows(faults: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def _fault_rows(faults: Row) -> Iterator[tuple[str, ...]]:
     for name, each in faults.items():
         by = ", ".join(f"{metric} {_percent(share)}" for metric, share in [*each["by_metric"].items()][:3])
         shares = (_percent(each[key]) for key in ("could_not_tell", "blamed"))
@@ -143,9 +144,9 @@ def _fault_rows(faults: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         yield name, each["family"], f"{each['n']:,}", _percent(noticed), _interval(noticed), *shares, by
 
 
-def _percent(share: Mapping[str, Any]) -> str:
+def _percent(share: Row) -> str:
     return number(share["share"], ".0%")
 
 
-def _interval(share: Mapping[str, Any]) -> str:
+def _interval(share: Row) -> str:
     return interval(share["low"], share["high"], ".0%") or NONE

@@ -30,11 +30,10 @@ from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._agreement import Agreement
 from pandaeval_lab.cli._baseline import BASELINE, BaselineStage
-from pandaeval_lab.cli._case_gates import CaseGates
 from pandaeval_lab.cli._cases import CaseStage, case_table
 from pandaeval_lab.cli._ci import add_summary, error_annotation
 from pandaeval_lab.cli._formats import FORMATS, ResultFormat, default_file
-from pandaeval_lab.cli._gates import GateOutcome, checked, unanswered
+from pandaeval_lab.cli._gates import CaseGates, GateOutcome, checked, unanswered
 from pandaeval_lab.cli._inputs import FILES, Inputs, print_problems
 from pandaeval_lab.cli._names import check_asked, config_with_trials
 from pandaeval_lab.cli._scenarios import Scenarios

@@ -116,7 +116,7 @@ def next_(
         else:
             queue = draw(connection, key, agent, number, time.time())
         connection.execute("COMMIT")
-        _print_queue(connection, key, queue)
+        _print_queue(key, queue)
     if out is not None and queue.drawn:
         id_ = "session_id" if key.startswith("session.") else "trace_id"
         rows = [
@@ -177,7 +177,7 @@ def rates(format_: given.Format = "table", *, settings: Config) -> None:
         _print_rates(connection, format_)
 
 
-def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> None:
+def _print_queue(metric: str, queue: Queue) -> None:
     if not queue.drawn:
         typer.echo(f"no judged run without a label ({metric})")
         return
