@@ -55,17 +55,17 @@ def cure(settings: Settings, details: str) -> str:
     """Return the fix for a failed connection from gRPC's ``details``."""
     said = details.upper()
     if "CERTIFICATE_VERIFY_FAILED" in said:
-        return "its certificate is not signed by who is trusted here: set PANDAEVAL_CERTIFICATE to the authority's file"
+        return "its certificate has no trusted authority: set PANDAEVAL_CERTIFICATE to the file of its authority"
     if "PEER NAME" in said or "HOSTNAME VERIFICATION" in said:
-        return "its certificate is for another name: use a host name in PANDAEVAL_ENDPOINT that the certificate has"
+        return "its certificate has another host name: use a name of the certificate in PANDAEVAL_ENDPOINT"
     if "WRONG_VERSION_NUMBER" in said or "WRONG VERSION NUMBER" in said:
-        return "it does not speak TLS there: write http:// in PANDAEVAL_ENDPOINT, or set server.tls at the collector"
+        return "the collector does not use TLS: write http:// in PANDAEVAL_ENDPOINT, or set server.tls at the collector"
     if "CERTIFICATE_REQUIRED" in said or "CERTIFICATE REQUIRED" in said:
         return _WITH_CLIENT_CERTIFICATE
     if "SOCKET CLOSED" in said or "CONNECTION RESET" in said or "ENDPOINT CLOSING" in said:
         if settings.secure:
             return f"{_WITH_CLIENT_CERTIFICATE}, or the client certificate is signed by another authority"
-        return "if it speaks TLS, write https:// in PANDAEVAL_ENDPOINT"
+        return "if the collector uses TLS, write https:// in PANDAEVAL_ENDPOINT"
     return "is it running, and is PANDAEVAL_ENDPOINT its gRPC port (4327)?"
 
 

@@ -137,8 +137,10 @@ def _read(name: str, variable: str, text: str, read: Callable[[str], Any]) -> di
         Settings(**value)
     except Exception as error:  # importing a redactor runs the user's code, which may raise anything
         if name == "redact":
-            raise ValueError(f"{variable}={text!r} cannot be used, and sending content without it is worse") from error
-        _log.warning("%s is passed over: %s", variable, error)
+            raise ValueError(
+                f"{variable}={text!r} cannot be used, and the processor does not send content without it"
+            ) from error
+        _log.warning("%s is ignored: %s", variable, error)
         return {}
     return value
 

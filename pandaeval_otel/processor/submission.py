@@ -27,7 +27,7 @@ _BACKOFF_S, _MAX_BACKOFF_S, _HURRIED_S = 0.25, 10.0, 0.1
 _WARN_AGAIN_S = 600.0
 _TEARDOWN_S = 0.05
 _LET_US_IN = "set PANDAEVAL_TOKEN to the token that server.token_env of the collector names"
-_NO_COLLECTOR = "what listens there is no PandaEval collector: set PANDAEVAL_ENDPOINT to its gRPC port (4327)"
+_NO_COLLECTOR = "this address does not belong to a PandaEval collector: set PANDAEVAL_ENDPOINT to its gRPC port (4327)"
 _AGAIN = (
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -145,7 +145,7 @@ class Submission:
                     _log.info("the collector at %s is back", self._settings.endpoint)
                 self._failures = 0
             except DecodeError:
-                self._refused("not_a_collector", "it answered something else than a collector does")
+                self._refused("not_a_collector", "the answer is not the answer of a collector")
             return
         delay = retry_after_s(call.trailing_metadata())
         if code in _AGAIN or code in _LOCKED_OUT or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and delay is not None):
@@ -165,10 +165,10 @@ class Submission:
             self._close()  # certificates may have been renewed: the next attempt reads them again
         if delay is None:
             self._warn(
-                "the collector at %s %s (%s: %s): %s; up to %d MiB of traces are kept for it, and "
-                "the oldest are dropped beyond that; it is tried again and again, without another word",
+                "the collector at %s %s (%s: %s): %s; the processor keeps up to %d MiB of traces, then drops the "
+                "oldest; it tries again until the collector accepts them, without further warnings",
                 self._settings.endpoint,
-                "does not let this application in" if code in _LOCKED_OUT else "cannot be reached",
+                "denies access to this application" if code in _LOCKED_OUT else "cannot be reached",
                 code.name,
                 details,
                 _LET_US_IN if code in _LOCKED_OUT else cure(self._settings, details or ""),
@@ -177,7 +177,7 @@ class Submission:
 
     def _refused(self, reason: str, details: str) -> None:
         self.buffer.refused(reason)
-        what = _NO_COLLECTOR if reason in ("unimplemented", "not_a_collector") else "the collector there refuses traces"
+        what = _NO_COLLECTOR if reason in ("unimplemented", "not_a_collector") else "the collector rejects traces"
         self._warn("%s: %s (%s)", self._settings.endpoint, what, details)
 
     def _warn(self, message: str, *values: object) -> None:

@@ -157,7 +157,7 @@ class Worker:
             try:
                 self._turn()
             except Exception:  # noqa: BLE001 - one bad item must not end the thread
-                _log.exception("a mistake of ours; open traces are dropped")
+                _log.exception("internal error; incomplete traces are dropped")
                 self.collecting.drop_all("internal_error")
         self._take()
         self.collecting.drop_all("shutdown")

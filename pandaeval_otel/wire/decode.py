@@ -124,9 +124,8 @@ def _small_scope(encoded: bytes) -> Scope:
     return _any_scope(encoded, Room())
 
 
-def decode_logs(chunk: bytes, room: Room | None) -> Iterator[tuple[RawLog, bytes]]:
+def decode_logs(chunk: bytes, room: Room) -> Iterator[tuple[RawLog, bytes]]:
     """Yield each log record with its content hash; ``room`` as in :func:`decode_spans`."""
-    room = room or Room()
     for resourced in outline(chunk).resourced:
         resource = _resource(resourced.resource, room)
         for scoped in resourced.scoped:

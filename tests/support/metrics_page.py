@@ -22,9 +22,9 @@ _LEVELS = {
     "trace": "Metrics of this level score a run of an agent.",
     "session": "Metrics of this level score all traces of a conversation together, when the session closes.",
     "turn": "A turn is a user message, and the agent's work until the next message. Some metrics of this level "
-    "have ratings from 1 to 5. The score of a rating is (rating - 1) / 4, and the threshold is a rating.",
-    "trial": "A trial is one attempt of an agent at a case. The case must have the fields that the metric compares. "
-    "If no scale is given, the score is 1 or 0.",
+    "use ratings from 1 to 5. Their score is (rating - 1) / 4, and their threshold is a rating.",
+    "trial": "A trial is one attempt of an agent at a case. The metrics of this level are also called graders. The "
+    "case must have the fields that the metric compares. If no scale is given, the score is 1 or 0.",
     "task": "A task is a case over its trials.",
 }
 _COMMON = {"metric_error", "incomplete_trace", "no_content", "judge_failed", "timeout", "invalid_verdict"}
@@ -48,8 +48,8 @@ _HEAD = """\
 # Metrics
 
 Scores are between 0 and 1, and 1 is best. A score below the threshold fails. Metrics of kind `llm` need a
-[judge](../guides/judge.md). Metrics of other kinds need no language model. If a metric does not apply to a run, the run
-has no result of this metric. [Statuses](statuses.md) explains the reasons of unscored results.
+[judge](../guides/judge.md). Metrics of other kinds need no language model. If a metric does not apply to a run,
+there is no result. [Statuses](statuses.md) explains the reasons of unscored results.
 
 `pandaeval metrics NAME` prints the full description of a metric and its limits. `pandaeval prompts NAME` prints the
 exact question to the judge. You can also add [your own metrics](../guides/custom-metrics.md). See [Metric
@@ -65,7 +65,7 @@ def reference_page() -> str:
         f"- [`{key}`](#{key.replace('.', '')}) ({metric.kind}, {metric.threshold_for(bands):g}): {metric.question}"
         for key, metric in metrics.items()
     )
-    parts = [_HEAD, "The parentheses contain kind and threshold.\n", *rows, ""]
+    parts = [_HEAD, "Each entry shows the kind and the threshold of a metric in parentheses.\n", *rows, ""]
     for level in dict.fromkeys((*_LEVELS, *(metric.level for metric in metrics.values()))):
         of_level = [metric for metric in metrics.values() if metric.level == level]
         if of_level:

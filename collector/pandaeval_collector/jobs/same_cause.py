@@ -27,8 +27,10 @@ Ask = Callable[[Pack, Mapping[str, Any]], Awaitable["SameCause"]]
 class SameCause(Verdict):
     """``group``: number of the group with the same root cause, or ``None``."""
 
-    reason: Reason = Field(description="The common cause, or the difference, in one sentence.")
-    group: Annotated[int, Field(ge=1)] | None = Field(description="Number of the group. Null if no group fits.")
+    reason: Reason
+    """The common cause, or the difference, in one sentence."""
+    group: Annotated[int, Field(ge=1)] | None
+    """Number of the group. Null if no group fits."""
 
 
 def _check(verdict: SameCause, given: Mapping[str, Any]) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -34,8 +33,7 @@ _OWN_ENVIRONMENT = {
 class WorkerProcess:
     """:class:`pandaeval_collector.judge.call.Caller` in a separate process. On one event loop."""
 
-    def __init__(self, setup: JudgeConfig, environ: Mapping[str, str] | None = None) -> None:
-        environ = os.environ if environ is None else environ
+    def __init__(self, setup: JudgeConfig, environ: Mapping[str, str]) -> None:
         self.timeout = setup.timeout
         """The seconds that one try of a call may take."""
         self._secrets = secrets_in(environ, setup.api_key_env)

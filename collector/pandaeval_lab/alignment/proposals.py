@@ -25,10 +25,10 @@ Proposal = Annotated[str, Field(min_length=1, max_length=MOST_CHARS)]
 class Proposals(Verdict):
     """``guidelines``: rules that the judge follows from now on."""
 
-    reason: Reason = Field(description="The common points of the judge's errors, in one to three sentences.")
-    guidelines: Annotated[list[Proposal], Field(max_length=MOST)] = Field(
-        description="One or two sentences each, the most effective guideline first."
-    )
+    reason: Reason
+    """The common points of the judge's errors, in one to three sentences."""
+    guidelines: Annotated[list[Proposal], Field(max_length=MOST)]
+    """One or two sentences each, the most effective guideline first."""
 
 
 def proposing_rubric(question: str) -> Rubric[Proposals]:

@@ -218,7 +218,7 @@ def matched(
 
 
 def within(allowed: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> tuple[ExpectedCall, ...]:
-    """Return for each call the most similar allowed call of the same tool, if there is one."""
+    """Return the most similar allowed call of the same tool, for each call of an allowed tool."""
     same_tool = ([each for each in allowed if each.tool_name == call.name] for call in calls)
     pairs = ((call, several) for call, several in zip(calls, same_tool, strict=True) if several)
     return tuple(max(several, key=lambda each: agreement(each, call)) for call, several in pairs)

@@ -29,7 +29,7 @@ class ExpectedCall(CasePart):
     parameters: dict[str, Any] | None = None
     """The arguments that the call is to have; left out: only the tool counts."""
     acceptable: dict[str, list[Any]] = {}
-    """By argument, further values that are as good as the one in parameters."""
+    """By argument, further values that are as good as the value in parameters."""
     optional: tuple[Name, ...] = ()
     """Arguments that may be left out."""
     compare_args: tuple[Name, ...] | dict[str, Compared] | None = None
@@ -54,7 +54,7 @@ class OutputFormat(CasePart):
     """What the answer has to look like; everything that is said has to hold."""
 
     type: Literal["text", "json"] = "text"
-    """json: the whole answer is one JSON value."""
+    """json: the whole answer is a JSON value."""
     json_schema: JsonSchema | None = None
     """JSON schema of the answer, which is JSON."""
     pattern: Pattern | None = None
@@ -248,7 +248,7 @@ class Case(CasePart):
     knowledge: tuple[str, ...] = ()
     """Facts that the judge can use."""
     interactions: tuple[Interaction, ...] = ()
-    """Of a conversation, one by one."""
+    """Of a conversation, in order."""
     graders: tuple[Name, ...] = ()
     """Graders that must pass besides those of the fields above: names of metrics of level trial, or functions of your
     own as module:function or ./file.py:function."""
@@ -263,7 +263,7 @@ class Case(CasePart):
     """By tool; the first that fits a call answers."""
     unmocked: Literal["refuse", "pass", "recorded"] | None = None
     """What a call gets that no mock fits: refuse (where there are mocks) and pass (to the tool itself); recorded: the
-    results in recorded.calls of calls with equal arguments, one after another, else refuse."""
+    results in recorded.calls of calls with equal arguments, in their order, else refuse."""
     scenario: Scenario | None = None
     """A user whom a model plays, in place of fixed messages."""
 

@@ -333,7 +333,7 @@ class TrialMatcher:
         self.unmatched = 0
         """Traces of no case."""
         self.unmatched_said = ""
-        """The first words of the user in one such trace, shortened."""
+        """The first words of the user in such a trace, shortened."""
 
     def add(self, traces: Iterable[Trace]) -> None:
         for trace in traces:
@@ -348,7 +348,7 @@ class TrialMatcher:
                 self._sessions[session] = found
 
     def take_spoilt(self, trace: Trace) -> bool:
-        """Record a trace whose simulated user failed. Returns whether it is one."""
+        """Record a trace whose simulated user failed. Returns whether it is such a trace."""
         is_spoilt = any(SIMULATOR_FAILED in span.attributes for span in trace.spans)
         self.add([trace] if is_spoilt else [])
         return is_spoilt

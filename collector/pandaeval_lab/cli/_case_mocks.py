@@ -45,7 +45,7 @@ def mcp(
 ) -> None:
     """Serve the mocked tools of a case over MCP (stdio).
 
-    Each call is printed on standard error."""
+    The command prints each call on standard error."""
     from mcp import types
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
@@ -74,13 +74,15 @@ def mcp(
 def stub(
     suite: Annotated[Path, file_argument(_SUITE)],
     case: Annotated[str | None, option("ID of the case for calls without baggage.", metavar="CASE")] = None,
-    port: Annotated[int, option("Local port; 0: any free port.", min=0, max=65535)] = 4330,
+    port: Annotated[int, option("Local port. 0 means any free port.", min=0, max=65535)] = 4330,
 ) -> None:
     """Serve the mocked tools of cases over HTTP.
 
-    POST /TOOL, with a JSON body, is answered by the mocks of the case that the baggage names. Each call is printed.
+    For POST /TOOL with a JSON body, the mocks of the case that the baggage names give the answer. The command prints
+    each call.
 
-    Status 200 has the result, 500 the error of a mock, 404 means that no mock matches; errors are {"error": text}.
+    Status 200 has the result. Status 500 has the error of a mock. Status 404: no mock matches. Errors have the
+    form {"error": text}.
     """
     import uvicorn
 

@@ -45,14 +45,14 @@ from pandaeval_lab.running.python_agent import object_agent
 from pandaeval_lab.running.receiver import SpanReceiver
 from pandaeval_lab.running.simulated import Simulator
 
-_FILES = "Case files (YAML or JSON), folders of them, or patterns such as 'cases/**/*.yaml'."
-_AGENT = "Function (module:function), address or name. Default: agent of the case. Repeat to compare."
+_FILES = "Case files (YAML or JSON), folders of case files, or patterns such as 'cases/**/*.yaml'."
+_AGENT = "Function (module:function), address or name; default: agent of the case. Repeatable, to compare."
 _SIMULATE = "Model that plays the user in cases with a scenario, in litellm format. The judge.* settings apply."
 _OUTPUT = "Write traces.pb, results.jsonl, report.html and cases.xml to this folder."
-_BASELINE = "results.jsonl of an earlier run; exit with 1 if trials do worse."
+_BASELINE = "results.jsonl of an earlier run. If trials do worse, exit with 1."
 _VERBOSE = "Print the conversations, with tool calls."
 _WATCH = "Run again when a file below the working directory changes."
-_NO_FAIL = "Report failing cases and scenarios, but do not fail for them."
+_NO_FAIL = "Report failing cases and scenarios, but ignore them in the exit code."
 _TEMPERATURE = 0.7
 """Of the simulated user, unless judge.parameters sets another."""
 _ENDPOINT = "PANDAEVAL_ENDPOINT"
@@ -73,7 +73,7 @@ class CaseRunOptions:
     wait: Annotated[str, option("Maximum time to wait for the last spans.", metavar="TIME")] = "1m"
     only: Annotated[list[str] | None, option("Run only these cases; * matches any text.", metavar="CASE")] = None
     config: ConfigFile = None
-    metrics: Annotated[str | None, option("Metrics to run, comma-separated; default: all.")] = None
+    metrics: Annotated[str | None, option("Metrics to run, separated by commas; default: all.")] = None
     model: JudgeModel = None
     baseline: Annotated[Path | None, file_option(_BASELINE)] = None
     no_fail: Annotated[bool, option(_NO_FAIL, "--no-fail")] = False
@@ -94,15 +94,15 @@ class CaseRunOptions:
 def run(options: CaseRunOptions) -> None:
     """Run the agent under test on every case, and grade it.
 
-    A function gets (message, context); it returns a text or is a coroutine. An object with a method `send` works too.
-    An HTTP address gets a POST per turn.
+    The agent can be a function that takes (message, context) and returns a text, or a coroutine. It can also be an
+    object with a method `send`, or an HTTP address, which gets a POST for each turn.
 
-    Each turn is a trace that names case, trial and session on its first span and as baggage. This command runs a
-    collector for the spans. If the agent is an address, it listens on server.grpc and server.http (4327, 4328).
-    Ctrl-C grades the finished attempts.
+    Each turn is a trace. Its first span and its baggage name the case, the trial and the session. This command runs a
+    collector for the spans. If the agent is an address, this collector listens on server.grpc and server.http (4327,
+    4328). If you press Ctrl-C, the command grades the finished attempts.
 
-    Exit code 1: a regression case or a scenario fails most of its trials or has only unscored ones, a gate fails, or no
-    attempt finishes. Exit code 2: no attempt can be graded.
+    Exit code 1: a regression case or a scenario fails most of its trials or has only unscored trials, a gate fails, or
+    no attempt finishes. Exit code 2: no attempt can be graded.
     """
     if options.watch:
         watch(options.files, options.output)

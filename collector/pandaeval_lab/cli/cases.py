@@ -31,7 +31,7 @@ from pandaeval_lab.passk.figures import PromotableCase, promotable, saturation
 from pandaeval_lab.replay.result_lines import result_lines
 
 _ID = "ID of a trace or session."
-_FILE = "Read the run from these trace files; default: a running collector."
+_FILE = "Trace files with the run; default: read it from a running collector."
 _Output = Annotated[Path | None, output_option("Write the case to this file; default: standard output.")]
 _Config = Annotated[Path | None, config_option("Configuration file (YAML), for redact.")]
 Runs = list[dict[str, Any]]
@@ -53,7 +53,7 @@ def promote(
     results: Annotated[Path, file_argument("Results of repeated trials, from `evaluate --format json`.")],
     k: Annotated[int, option("Number of trials in a row that must pass.", "-k", "--k", min=1, max=1000)] = 3,
     least: Annotated[
-        float, option("Minimum pass^k (lower end of its interval).", min=0.0, max=1.0, metavar="0..1")
+        float, option("Minimum lower end of the interval of pass^k.", min=0.0, max=1.0, metavar="0..1")
     ] = 0.7,
     format_: given.Format = "table",
 ) -> None:
@@ -80,7 +80,7 @@ def _promotion_row(proposal: PromotableCase) -> tuple[str, str, str, str]:
 def from_trace(
     id_: Annotated[str, argument(_ID, metavar="ID")],
     file: Annotated[list[str] | None, option(_FILE)] = None,
-    case: Annotated[str | None, option("ID of the case; default: derived from the ID of the run.")] = None,
+    case: Annotated[str | None, option("ID of the case; default: made from the ID of the run.")] = None,
     description: Annotated[str, option("Description of the problem.")] = "",
     output: _Output = None,
     config: _Config = None,
@@ -108,7 +108,7 @@ def from_trace(
 @at_collector
 def from_failure(
     group: Annotated[str, argument("ID of an incident from `pandaeval failures`.")],
-    case: Annotated[str | None, option("ID of the case; default: derived from the ID of the incident.")] = None,
+    case: Annotated[str | None, option("ID of the case; default: made from the ID of the incident.")] = None,
     output: _Output = None,
     config: _Config = None,
     *,
@@ -116,9 +116,9 @@ def from_failure(
 ) -> None:
     """Write a regression case from an incident.
 
-    The case is the newest stored run of the incident, up to the failure.
+    The case repeats the newest stored run of the incident, up to the failure.
 
-    The case fails each trial that has the finding of the incident again.
+    A trial fails if it has the finding of the incident again.
     """
     found = api.get(f"/incidents/{quote(group, safe='')}")
     absent = {name: found[name] for name in ("metric", "label", "reason")}

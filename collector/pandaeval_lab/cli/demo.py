@@ -39,12 +39,12 @@ For your own agents: `pandaeval collector`. For stored traces: `pandaeval evalua
 
 def demo(
     keep: Annotated[Path | None, file_option("Write the results to this file, as JSON lines.")] = None,
-    once: Annotated[bool, option("Exit after scoring, as in a pipe.", "--once")] = False,
+    once: Annotated[bool, option("Exit after scoring, even in a terminal.", "--once")] = False,
 ) -> None:
     """Score recorded sessions of real agents and show the page.
 
-    Starts a collector and sends the sessions to it over OTLP. The judge's verdicts are recorded too; set
-    PANDAEVAL_JUDGE__MODEL to use your own judge. In a terminal, the page stays open until Ctrl-C.
+    Starts a collector and sends the sessions to it over OTLP. The judge's verdicts are also recorded. To use your own
+    judge, set PANDAEVAL_JUDGE__MODEL. In a terminal, the page stays open until Ctrl-C.
     """
     _check_writable(keep)
     out = console()

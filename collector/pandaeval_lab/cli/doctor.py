@@ -66,8 +66,8 @@ class Diagnosis:
 def doctor(config: ConfigFile = None, store: StoreFolder = None) -> None:
     """Check configuration, store, clock, collector and sinks.
 
-    Each problem is listed with a fix. Exit code 1: a problem was found. The command changes nothing and calls no model.
-    To check each row of the store, use `pandaeval store verify`.
+    The command lists each problem with a fix. Exit code 1: it found a problem. The command changes nothing, and calls
+    no model. To check each row of the store, use `pandaeval store verify`.
     """
     findings = [*examine(config, store)]
     for finding in findings:

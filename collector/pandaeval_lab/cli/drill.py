@@ -39,24 +39,24 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 def drill(
     source: RunSource,
     n: Annotated[int, option("Number of copies of each fault.", "--n", min=1)] = 200,
-    faults: Annotated[str | None, option("Faults or fault families, comma-separated; default: all.")] = None,
-    seed: Annotated[int, option("Random seed for runs and values.")] = 0,
-    judge: Annotated[bool, option("Also send some copies and their originals to the judge.", "--judge")] = False,
+    faults: Annotated[str | None, option("Faults or families of faults, with commas; default: all.")] = None,
+    seed: Annotated[int, option("Random seed for the choice of runs and values.")] = 0,
+    judge: Annotated[bool, option("Also send some copies, and their originals, to the judge.", "--judge")] = False,
     model: JudgeModel = None,
     judged: Annotated[int, option("Number of copies to send to the judge.", min=1)] = 20,
     budget: Annotated[float, option("Maximum cost of the judge, in US dollars.", min=0.0)] = 1.0,
     baseline: Annotated[
         Path | None,
-        file_option("JSON of an earlier drill; exit with 1 on a significant drop."),
+        file_option("JSON file of an earlier drill. If detection drops significantly, exit with 1."),
     ] = None,
     config: ConfigFile = None,
-    format_: Annotated[RunFormat, option("Output format; json serves as a later --baseline.", "--format")] = "table",
+    format_: Annotated[RunFormat, option("Output format. You can use json as --baseline later.", "--format")] = "table",
     output: Annotated[Path | None, output_option("Write to this file instead of standard output.")] = None,
 ) -> None:
     """Plant known faults in good runs and count detections.
 
-    The drill needs no labels and no model. With --judge, it also tests a model. Exit code 1: a metric detects less
-    than in the baseline. Exit code 2: the input is unusable.
+    The drill needs no labels and no model. With --judge, it also tests the judge. Exit code 1: a metric detects
+    significantly fewer faults than in the baseline. Exit code 2: the input cannot be used.
     """
     before = None if baseline is None else baseline_of(baseline)
     try:

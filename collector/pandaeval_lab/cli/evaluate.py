@@ -55,16 +55,16 @@ _SHOWN_GROUPS = 100
 class EvaluateOptions:
     files: Annotated[list[str], argument(FILES)]
     config: ConfigFile = None
-    metrics: Annotated[str | None, option("Metrics to run, comma-separated; default: all.")] = None
+    metrics: Annotated[str | None, option("Metrics to run, separated by commas; default: all.")] = None
     model: Annotated[
         str | None,
         option("Judge model in litellm format, such as openai/gpt-4o. Overrides judge.model and judge.models."),
     ] = None
-    cases: Annotated[Path | None, file_option("Grade traces that are trials of the cases in this file.")] = None
+    cases: Annotated[Path | None, file_option("File of cases. Grade the traces that are trials of these cases.")] = None
     where: Annotated[list[str] | None, option(WHERE, metavar="KEY=VALUE")] = None
     baseline: Annotated[
         Path | None,
-        file_option("Earlier results (JSON lines); exit with 1 if trials do worse."),
+        file_option("Earlier results (JSON lines). If trials do worse, exit with 1."),
     ] = None
     format: Annotated[
         ResultFormat, option("Output format: table, JSON lines, JUnit XML or an HTML report.", "--format")
@@ -86,16 +86,18 @@ class EvaluateOptions:
 def evaluate(options: EvaluateOptions) -> None:
     """Score stored traces as a running collector does.
 
-    Files hold OTLP/JSON lines, OTLP protobuf, or responses of Jaeger or Tempo (also .gz, .xz, .zst). Trace stores:
-    'jaeger://HOST:16686?service=NAME&since=2h', 'tempo://HOST:3200?service=NAME'.
+    Files contain OTLP/JSON lines, OTLP protobuf, or responses of Jaeger or Tempo (also .gz, .xz, .zst). To read a trace
+    store, write 'jaeger://HOST:16686?service=NAME&since=2h' or 'tempo://HOST:3200?service=NAME'.
 
     A session metric also runs the trace metrics that it needs, except judged metrics.
 
-    --where keys: agent, service, environment, user, session, label, attribute=KEY=VALUE, status=error|ok and
-    time=FROM..TO (RFC 3339 or a day in UTC). All keys must match; of a repeated key, any value.
+    The keys of --where are agent, service, environment, user, session, label, attribute=KEY=VALUE, status=error|ok and
+    time=FROM..TO (RFC 3339 or a day in UTC). A trace must match all keys. If a key is repeated, any of its values
+    matches.
 
-    Exit code 1: a threshold is missed, a failure is too severe (gates.*), or trials do worse than the baseline. Exit
-    code 2: an input is unusable. A failing case is a notice; set a threshold for trial.trial_correct to fail for it.
+    Exit code 1: a threshold is missed, a failure is too severe (gates.*), or trials do worse than in the baseline. Exit
+    code 2: an input cannot be used. A failing case does not change the exit code, unless you set a threshold for
+    trial.trial_correct.
     """
     if code := Evaluation(options).exit_code():
         raise typer.Exit(code)

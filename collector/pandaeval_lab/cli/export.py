@@ -15,8 +15,8 @@ from pandaeval_collector.show.report.export import WRITERS, Subject
 from pandaeval_lab.cases.files import case_file, freeze
 from pandaeval_lab.cli.cases import hiding, kept, members
 
-_WHERE = "Export matching rows, such as failed=true,agent=NAME or time=7d..; default: all."
-_OF = "Subject of each row; incidents are failures by cause."
+_WHERE = "Filter of rows, such as failed=true,agent=NAME or time=7d..; default: all rows."
+_OF = "Kind of object in each row. Incidents are failures with the same cause."
 _Config = Annotated[Path | None, config_option("Configuration file (YAML), for redact in cases.")]
 
 
@@ -26,16 +26,17 @@ def export(
     of: Annotated[Subject, option(_OF)] = "traces",
     format_: Annotated[
         Literal["json", "csv", "otlp", "case"],
-        option("JSON lines, CSV, spans as OTLP, or a case for each run.", "--format"),
+        option("Output format: JSON lines, CSV, spans as OTLP, or a case for each run.", "--format"),
     ] = "json",
     output: Annotated[Path, output_option("Write to this file; default: standard output.")] = Path("-"),
     config: _Config = None,
     *,
     api: ApiClient,
 ) -> None:
-    """Export traces, sessions, results or incidents of a filter.
+    """Export traces, sessions, results or incidents.
 
-    Traces and results are newest first. Runs whose spans are gone are left out of OTLP and cases.
+    Traces and results are sorted by time, the newest first. OTLP and cases contain only runs whose spans are still
+    stored.
     """
     if format_ in ("otlp", "case") and of not in ("traces", "sessions"):
         raise UserError(f"--format {format_} exports runs: use --of traces or --of sessions")

@@ -16,8 +16,8 @@ _CASES = "cases"
 
 
 def init(
-    framework: Annotated[str | None, argument("Framework, or cases; without it, list all.")] = None,
-    output: Annotated[Path | None, output_option("Write to this new file, or new folder for cases.")] = None,
+    framework: Annotated[str | None, argument("Framework, or cases. If missing, list all.")] = None,
+    output: Annotated[Path | None, output_option("Write to this new file, or for cases to this new folder.")] = None,
 ) -> None:
     """Print an example agent for a framework, ready to run.
 

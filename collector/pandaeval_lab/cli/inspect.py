@@ -30,7 +30,7 @@ def inspect(
 ) -> None:
     """Show how traces were read.
 
-    Use it first when a score surprises you."""
+    If a score surprises you, first run this command."""
     out, inputs, telemetry = console(), Inputs(files), Telemetry()
     shown, others = 0, dict[str, list[str]]()
     with TraceFiles() as run:

@@ -43,8 +43,8 @@ def check(
 ) -> None:
     """Test a judge model on known sessions and attacks.
 
-    The command also shows the cost per session. Exit code 1: a probe failed, or too few questions were answered. Exit
-    code 2: the model cannot be called. Ctrl-C prints the results so far.
+    The command also shows the cost per session. Exit code 1: the model failed a probe, or answered too few questions.
+    Exit code 2: the model cannot be called. If you press Ctrl-C, the command prints its results so far.
     """
     settings = settings_of(config, model)
     name = settings.judge.model or ""
@@ -90,20 +90,21 @@ def align(
     *,
     labels: Annotated[Path, file_argument("Labels as CSV or JSON lines, as for `labels import`.")],
     source: RunSource,
-    metric: Annotated[str, option("Judged metric; required if the labels cover several.")] = "",
-    agent: Annotated[str, option("Use only runs of this agent; the ruling applies to it alone.")] = "",
+    metric: Annotated[str, option("Judged metric. Required if the labels cover several metrics.")] = "",
+    agent: Annotated[str, option("Use only runs of this agent. The ruling applies only to them.")] = "",
     rulings: Annotated[Path | None, file_option("Rulings file (YAML); default: judge.rulings.")] = None,
     propose: Annotated[int, option("Number of rulings that the judge model proposes.", min=0, max=5)] = 3,
     usd: Annotated[float | None, option("Maximum cost, in US dollars.", min=0.0)] = None,
-    drill: Annotated[int, option("Copies of each fault in the control drill.", min=0)] = 1,
+    drill: Annotated[int, option("Number of copies of each fault in the control drill.", min=0)] = 1,
     model: JudgeModel = None,
     config: _JudgeConfig = None,
     format_: Annotated[RunFormat, option("Output format: table, or one JSON object.", "--format")] = "table",
 ) -> None:
-    """Test rulings on human labels; adopt rulings that help.
+    """Test rulings on human labels, and keep those that help.
 
-    Half of the labels select a ruling, the other half confirm it: the interval of its gain must lie above zero, and
-    the drill must not get worse. The file keeps every tried ruling with its figures.
+    Half of the labels select a ruling, and the other half must confirm it. The command keeps the ruling only if the
+    interval of its gain lies above zero, and if the drill gets no worse. The rulings file lists every tried ruling with
+    its figures.
     """
     settings = settings_of(config, model, {"judge.rulings": None if rulings is None else str(rulings)})
     named = rulings_path(settings)

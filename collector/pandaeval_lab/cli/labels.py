@@ -95,10 +95,10 @@ def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], ski
 @stored
 def next_(
     number: Annotated[int, option("Number of runs to draw.", "--n", min=1, max=10_000)] = 20,
-    metric: Annotated[str, option("Judged metric to label; required if there are several.")] = "",
+    metric: Annotated[str, option("Judged metric to label. Required if there are several.")] = "",
     agent: Annotated[str, option("Draw only runs of this agent.")] = "",
     unclear: Annotated[
-        bool, option("Draw unclear and disputed runs first; rates ignore their labels.", "--unclear")
+        bool, option("Draw unclear and disputed runs first. Rates ignore their labels.", "--unclear")
     ] = False,
     out: Annotated[Path | None, output_option("Write a CSV or .jsonl file to fill in and import.", "--out")] = None,
     *,
@@ -106,8 +106,8 @@ def next_(
 ) -> None:
     """Draw judged runs for people to label.
 
-    Half are random, half are close to the judge's threshold. The judge's verdict is hidden, so that it does not
-    influence you."""
+    Half of the drawn runs are random, and the others are close to the judge's threshold. The command hides the judge's
+    verdicts, so that they do not influence you."""
     with opened_store(settings) as connection:
         key = metric_to_label(connection, metric, names_of(settings))
         connection.execute("BEGIN IMMEDIATE")
@@ -154,16 +154,16 @@ def export(
 @at_collector
 def dismiss(
     metric: Annotated[str, argument("Metric of the finding, such as trace.response.")],
-    trace: Annotated[str, option("ID of the trace; of a turn, TRACE_ID:SPAN_ID.", metavar="ID")] = "",
+    trace: Annotated[str, option("ID of the trace. For a turn, TRACE_ID:SPAN_ID.", metavar="ID")] = "",
     session: Annotated[str, option("ID of the session.", metavar="ID")] = "",
-    comment: Annotated[str, option("Why the finding is false.")] = "",
-    undo: Annotated[bool, option("Count a dismissed finding again.", "--undo")] = False,
+    comment: Annotated[str, option("Explanation why the finding is false.")] = "",
+    undo: Annotated[bool, option("Undo the dismissal, so that the finding counts again.", "--undo")] = False,
     *,
     api: ApiClient,
 ) -> None:
-    """Dismiss a false finding of code, so that it counts nowhere.
+    """Dismiss a false finding of code. It then counts nowhere.
 
-    The command works at a running collector. Give --trace or --session."""
+    The command needs a running collector. Give --trace or --session."""
     about = {"trace_id": trace or None, "session_id": session or None, "metric": metric}
     api.post("/dismissals", {**about, "annotator": getpass.getuser(), "comment": comment, "undone": undo})
     message("counted again" if undo else "dismissed")

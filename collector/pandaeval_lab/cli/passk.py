@@ -27,13 +27,13 @@ from pandaeval_lab.replay.result_lines import result_lines
 
 def passk(
     file: Annotated[Path, file_argument("Results of `evaluate --format json`; - is standard input.")],
-    k: Annotated[str, option("Values of k, comma-separated.")] = "1,3,5",
+    k: Annotated[str, option("Values of k, separated by commas.")] = "1,3,5",
     metric: Annotated[
-        str | None, option("Metric that decides success; default: trial_correct, or the only metric.")
+        str | None, option("Metric that decides success; default: trial_correct, or the only metric in the file.")
     ] = None,
     per: Annotated[
         Literal["case", "conversation"] | None,
-        option("Group trials by case or conversation; default: case, if results name cases."),
+        option("Group trials by case or by conversation; default: by case, if the results name cases."),
     ] = None,
     format_: given.Format = "table",
     output: Annotated[Path | None, output_option("Write to this file; default: standard output.")] = None,

@@ -52,7 +52,7 @@ def prompts(
 ) -> None:
     """Print the exact prompts sent to the judge.
 
-    Placeholders mark data that an earlier extraction would provide (task, plan).
+    Placeholders mark data that an earlier question to the judge would provide (task, plan).
     """
     settings = config_with_trials(config)
     known = registry(settings.metrics.modules)

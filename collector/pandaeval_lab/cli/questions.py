@@ -13,5 +13,5 @@ _QUESTIONS = Listing(
 
 @at_place
 def questions(format_: given.Format = "table", *, api: ApiClient) -> None:
-    """List open questions to the agent's owner."""
+    """List unanswered questions for the agent's owner."""
     show(api.get("/questions")["items"], _QUESTIONS, format_)

@@ -44,8 +44,10 @@ def report(
 ) -> None:
     """Write the stored results of a collector as an HTML report.
 
-    The command only reads the data directory; a collector may be running. Without --output it writes to standard
-    output, or in a terminal to pandaeval-report.html. All filters must match. Exit code 2: no results to report.
+    The command only reads the data directory, so you can run it beside a collector. Without --output, it writes to
+    standard output, or in a terminal to pandaeval-report.html. All filters must match.
+
+    Exit code 2: there are no results.
     """
     times = {name: datetime.fromisoformat(filters[name]) for name in TIMES if name in filters}
     folder = Path(settings.store.path)

@@ -26,11 +26,11 @@ _RULINGS = Listing(
 @dataclass(frozen=True, slots=True)
 class TrialOptions:
     text: Annotated[str, argument("The sentence that the judge follows.")]
-    question: Annotated[str, option("ID of the question; default: all questions.")] = ""
-    agent: Annotated[str, option("Only for this agent; default: all agents.")] = ""
+    question: Annotated[str, option("ID of the answered question; default: all questions.")] = ""
+    agent: Annotated[str, option("Apply the ruling to this agent; default: all agents.")] = ""
     author: Annotated[str, option("Name of the person who answers.")] = "people"
-    budget: Annotated[float | None, option("Limit in US dollars; default: twice the estimate.", min=0.0)] = None
-    yes: Annotated[bool, option("Do not ask before judge calls and keeping the ruling.", "--yes")] = False
+    budget: Annotated[float | None, option("Maximum US dollars; default: twice the estimate.", min=0.0)] = None
+    yes: Annotated[bool, option("Do not ask before judge calls or saving the ruling.", "--yes")] = False
     format_: given.Format = "table"
 
     @property
@@ -63,7 +63,7 @@ def try_(options: TrialOptions, *, api: ApiClient) -> None:
 @at_collector
 @given_by("options", TrialOptions)
 def answer(options: TrialOptions, *, api: ApiClient) -> None:
-    """Show the effect of a ruling, keep it, and judge again."""
+    """Show the effect of a ruling, keep it, and judge runs again."""
     run = _tried(api, options)
     if not options.yes:
         typer.confirm("Keep the ruling?", abort=True)

@@ -75,15 +75,15 @@ runs = typer.Typer(help="Score stored traces again with other settings.", no_arg
 def start(
     run: given.RunOptions,
     filters: dict[str, Any],
-    dry_run: Annotated[bool, option("Only estimate calls, tokens and cost; call no model.", "--dry-run")] = False,
+    dry_run: Annotated[bool, option("Only estimate calls, tokens and cost. Call no model.", "--dry-run")] = False,
     detach: Annotated[bool, option("Return at once, without waiting for the end.", "--detach")] = False,
     format_: given.Format = "table",
     *,
     api: ApiClient,
 ) -> None:
-    """Start a run, and wait for its end.
+    """Start an evaluation run, and wait for its end.
 
-    Ctrl-C stops waiting; the run continues."""
+    If you press Ctrl-C, the command ends, but the run continues."""
     body = run.body(filters)
     if dry_run:
         dry = api.post("/runs", {**body, "dry_run": True})
@@ -120,7 +120,7 @@ def show(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> Non
 def watch(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> None:
     """Wait for the end of a run.
 
-    Ctrl-C stops waiting; the run continues."""
+    If you press Ctrl-C, the command ends, but the run continues."""
     _wait(api, run_id, format_)
 
 

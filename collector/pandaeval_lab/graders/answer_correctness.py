@@ -1,8 +1,8 @@
-"""Does the answer say what the case expects?
+"""Does the answer contain the expected answer of the case?
 
-A judge compares the meaning of the last answer with ``expected_answer``, and accepts ``knowledge`` of the case as true.
-In a conversation, the judge compares each answer with the expected answer of its interaction, and the score is the
-mean. It does not judge tone or how the agent found the answer.
+A judge compares the meaning of the last answer with ``expected_answer``. It treats the statements in the case's
+``knowledge`` as true. In a conversation, the judge compares each answer with the expected answer of its interaction,
+and the score is the mean. It does not judge tone or how the agent found the answer.
 
 Scale: 0..1, 1 means that the answer contains the expected answer and does not contradict it.
 Source: Agentic metric, *Answer correctness* (threshold 0.7).
@@ -27,8 +27,10 @@ from pandaeval_lab.graders._expected import trial_metric
 class AnswerVerdict(Verdict):
     """``score``: 0..1, 1 is what was expected; ``None``: it cannot be told."""
 
-    reason: Reason = Field(description="The agreements, gaps and contradictions, in one to three sentences.")
-    score: float | None = Field(ge=0.0, le=1.0, description="By the guide. Null if it cannot be decided.")
+    reason: Reason
+    """The agreements, gaps and contradictions, in one to three sentences."""
+    score: float | None = Field(ge=0.0, le=1.0)
+    """By the guide. Null if it cannot be decided."""
 
 
 RUBRIC = Rubric(

@@ -1,8 +1,8 @@
 """Are all interactions of the conversation correct?
 
 An interaction is correct if its answer passes ``answer_correctness`` and its tool calls pass ``tool_correctness``.
-Interactions that the trial did not reach are not correct. If an ungraded part would decide, the interaction is neither
-correct nor wrong. It does not judge other qualities.
+Interactions that the trial did not reach are not correct. If the outcome depends on a part that was not graded, the
+interaction is neither correct nor wrong. It does not judge other qualities.
 
 Scale: 1 or 0; ``metadata.correct_interactions`` counts the correct interactions.
 Source: Agentic metric, *Conversation Correctness*.

@@ -1,15 +1,13 @@
-"""Is the failure absent that a judge found in the run of the case?
+"""Does the trial avoid the failure that a judge found in the original run?
 
-A judge reads the trial, and checks that no failure of ``absent`` occurred. It does not judge failures that
-code can find; ``finding_absent`` does.
+A judge reads the record of the trial, and checks that none of the failures listed in ``absent`` occurred. It does not
+judge failures that code can find; ``finding_absent`` does.
 
 Scale: 1 or 0.
 Source: ours.
 """
 
 from __future__ import annotations
-
-from pydantic import Field
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.client import Judge
@@ -23,8 +21,10 @@ from pandaeval_lab.graders._expected import trial_metric
 class RepeatedVerdict(Verdict):
     """``repeated``: the run shows the failure; ``None``: the record does not show whether it does."""
 
-    reason: Reason = Field(description="The message or call that shows the failure, or that avoids it.")
-    repeated: bool | None = Field(description="Whether the run shows the failure. Null if the record does not show it.")
+    reason: Reason
+    """The message or call that shows the failure, or that avoids it."""
+    repeated: bool | None
+    """Whether the run shows the failure. Null if the record does not show it."""
 
 
 RUBRIC = Rubric(

@@ -1,8 +1,8 @@
-"""Is the finding from which the case was made absent now?
+"""Does the trial avoid the finding from which the case was made?
 
-The trial fails if a metric without a judge reports a finding of ``absent`` for any of its traces. For example, a case
-made from a ``false_success`` fails each agent that claims success again. It does not judge failures that
-only a judge can find; ``failure_absent`` does.
+The trial fails if a metric without a judge reports a finding that ``absent`` lists, in any trace of the trial. For
+example, if a case was made from a ``false_success``, each agent that claims success again fails. It does not judge
+failures that only a judge can find; ``failure_absent`` does.
 
 Scale: 1 or 0.
 Source: ours.

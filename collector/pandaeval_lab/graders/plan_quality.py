@@ -1,9 +1,9 @@
 """Does the plan contain the expected tools in the expected order?
 
-The score is the share of expected tools that the plan contains in order (longest common subsequence). The order is
-ignored if ``tool_sequence_matters`` is false. Without a declared plan (see ``plan_adherence``), the agent's calls are
-the plan. It does not judge arguments. Extra tools do not lower the score; ``metadata.extra_steps`` lists them. If no
-call is expected, 1.0 is assumed.
+The score is the share of expected tools that the plan contains in order (longest common subsequence). If
+``tool_sequence_matters`` is false, the order is ignored. Without a declared plan (see ``plan_adherence``), the agent's
+calls are the plan. It does not judge arguments. Extra tools do not lower the score; ``metadata.extra_steps`` lists
+them. If no call is expected, 1.0 is assumed.
 
 Scale: 0..1, 1 means that the plan has all expected tools in the right order.
 Source: Agent Evaluation Framework, layer 1, *Plan quality* (the sentence, not the listing).

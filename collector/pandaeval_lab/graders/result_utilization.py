@@ -1,7 +1,7 @@
-"""Does the answer use what the tools gave back?
+"""Does the answer use the results of the tools?
 
-A judge rates how well the answer uses the results of the calls, if the case requires it (``results_must_be_used``). The
-score is also a part of the score of ``tool_correctness``. It does not judge whether the tools or the answer were right.
+If the case requires it (``results_must_be_used``), a judge rates how well the answer uses the results of the calls.
+``tool_correctness`` includes this score. It does not judge whether the tools or the answer were right.
 
 Scale: 0..1, 1 means that the answer uses every result that matters.
 Source: Agentic metric, *Tool Correctness* (utilization).
@@ -21,8 +21,10 @@ from pandaeval_lab.graders._expected import trial_metric
 class Utilization(Verdict):
     """``score``: 0..1, 1 uses all that matters; ``None``: it cannot be told."""
 
-    reason: Reason = Field(description="The used and the unused results, in one to three sentences.")
-    score: float | None = Field(ge=0.0, le=1.0, description="By the guide. Null if it cannot be decided.")
+    reason: Reason
+    """The used and the unused results, in one to three sentences."""
+    score: float | None = Field(ge=0.0, le=1.0)
+    """By the guide. Null if it cannot be decided."""
 
 
 RUBRIC = Rubric(

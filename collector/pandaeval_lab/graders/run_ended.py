@@ -1,7 +1,7 @@
 """Did the trial end with an answer or a declared end?
 
 The metric applies the rule of ``trace.response`` to the trial's last trace. It does not judge whether the answer is
-right. A case declares it by naming it in ``graders``.
+right. A case declares this grader by its name in ``graders``.
 
 Scale: 0..1, the same scale as the scale of ``trace.response``.
 Source: ours.

@@ -1,7 +1,7 @@
 """How many calls did the agent make, compared with the fewest possible?
 
-The score is the fewest possible calls divided by the number of actual calls, at most 1. The fewest possible calls are
-``minimum_steps`` of the case, else the number of expected calls. It does not judge whether the calls were right.
+The score is the fewest possible calls divided by the actual calls, at most 1. The fewest possible calls are
+``minimum_steps`` of the case, otherwise the number of expected calls. It does not judge whether the calls were right.
 Without any call there is no score.
 
 Scale: 0..1; below 0.5, the agent made more than twice as many calls as needed.

@@ -1,4 +1,4 @@
-"""Was each call made to the tool that is expected at its place?
+"""Did each call use the tool that the case expects at this position?
 
 The metric compares actual calls with expected tools, position by position. An extra call shifts all later calls. If
 ``tool_sequence_matters`` is false, positions are ignored. If no call is expected, 1.0 is assumed. It does not judge

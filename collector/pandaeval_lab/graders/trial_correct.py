@@ -1,9 +1,9 @@
 """Is the trial correct?
 
-The score is 1 if every grader of the case passes, and 0 if any grader fails. Otherwise there is no score. An attempt of
-`pandaeval cases run` whose agent raised, or took too long, is not correct. A case declares a grader by naming it in
-``graders``, or by a field (``expected_tools`` or ``tools_called``: ``tool_correctness``; ``end_state``, ``exit_code``,
-``output_format``, ``required_order``, ``forbidden_tools``; ``expected_answer``: ``answer_correctness``;
+The score is 1 if every grader of the case passes, and 0 if any grader fails. Otherwise there is no score. If the agent
+raised an exception or took too long in `pandaeval cases run`, the attempt is not correct. A case declares a grader by
+its name in ``graders``, or by a field (``expected_tools`` or ``tools_called``: ``tool_correctness``; ``end_state``,
+``exit_code``, ``output_format``, ``required_order``, ``forbidden_tools``; ``expected_answer``: ``answer_correctness``;
 ``interactions``: ``conversation_correctness``). It does not use other metrics of the trial: a trial with a detour can
 be correct.
 

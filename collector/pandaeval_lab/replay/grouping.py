@@ -8,13 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.jobs.same_cause import fenced, shown_line
 from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.judge.rubric import Rubric, Verdict
+from pandaeval_collector.judge.rubric import Answer, Rubric, Verdict
 from pandaeval_collector.store.failures import FALSE_SUCCESS, HIGH, Failure
 from pandaeval_lab.replay.judge import ReplayJudge
 from pandaeval_lab.replay.root_causes import RootCause, by_code, worst_first
@@ -26,19 +26,17 @@ _log = logging.getLogger(__name__)
 _HEAD = "## Failures of an agent, each with its number, its label and what was said of it"
 
 
-class GroupedErrors(BaseModel):
+class GroupedErrors(Answer):
     """One root cause. ``failures``: numbers of those that come of it."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    title: Annotated[str, Field(min_length=1, max_length=120)] = Field(description="The root cause, as a short title.")
-    description: Annotated[str, Field(min_length=1, max_length=400)] = Field(
-        description="What the agent does wrong, in one sentence."
-    )
-    severity: Literal["low", "medium", "high", "critical"] = Field(description="By the table.")
-    failures: Annotated[list[int], Field(min_length=1, max_length=MOST)] = Field(
-        description="Numbers of all failures that come of this cause."
-    )
+    title: Annotated[str, Field(min_length=1, max_length=120)]
+    """The root cause, as a short title."""
+    description: Annotated[str, Field(min_length=1, max_length=400)]
+    """What the agent does wrong, in one sentence."""
+    severity: Literal["low", "medium", "high", "critical"]
+    """By the table."""
+    failures: Annotated[list[int], Field(min_length=1, max_length=MOST)]
+    """Numbers of all failures that come of this cause."""
 
 
 def _readable(groups: Any) -> Any:

@@ -27,7 +27,7 @@ from pandaeval_collector.store.listed_pages import Listed
 from pandaeval_otel.model import Trace
 
 MAX_DETAILED = 10_000
-"""Traces that are shown span by span: the worst."""
+"""Number of worst traces that are shown with their spans."""
 _ALL_TEXTS, _MOST_OF_ONE, _LEAST_OF_ONE = 40_000_000, 200_000, 3_000
 _BLOCK = 256 * 1024
 """Bytes of JSON in a block."""

@@ -74,8 +74,8 @@ def test_that_it_is_switched_off_is_said_once_and_that_it_is_on_again_each_time(
     assert told[1:] == [on_again, on_again]
     assert told[0] == (
         "WARNING",
-        "otlp.logs is switched off, because the sink rejects this signal (HTTP 404); if that is as it should be, "
-        "say exporters.otlp.logs.enabled: false",
+        "otlp.logs is switched off, because the sink rejects this signal (HTTP 404); if this is correct, "
+        "set exporters.otlp.logs.enabled: false",
     )
 
 

@@ -166,10 +166,9 @@ def rough_arguments(calls: Sequence[ToolCall]) -> list[frozenset[str]]:
     return found
 
 
-def defaults_of(tool: ToolDefinition | None) -> dict[str, Any] | None:
+def defaults_of(tool: ToolDefinition) -> dict[str, Any] | None:
     """Return the defaults of a tool's definition, spelled as in arguments; ``None`` without any."""
-    schema = tool.parameters if tool is not None else None
-    properties = schema.get("properties") if isinstance(schema, dict) else None
+    properties = tool.parameters.get("properties") if isinstance(tool.parameters, dict) else None
     if not isinstance(properties, dict):
         return None
     try:

@@ -40,7 +40,7 @@ def say_something(*texts: str | None) -> bool:
     return all(map(says_something, texts))
 
 
-def is_control(text: str | None) -> bool:
+def is_control(text: str) -> bool:
     if not text or _WORDS.match(text) is not None:
         return False
     seen = UNSEEN.sub("", text).strip()

@@ -181,8 +181,8 @@ class Envelope:
 class Transport(ABC):
     """A connection to a sink for one signal, on one event loop."""
 
-    def __init__(self, target: SignalTarget, trust: Trust | None = None) -> None:
-        self._target, self._trust = target, trust or Trust()
+    def __init__(self, target: SignalTarget, trust: Trust) -> None:
+        self._target, self._trust = target, trust
 
     @abstractmethod
     async def open(self) -> None:
@@ -206,7 +206,7 @@ class Transport(ABC):
 
 
 class GrpcTransport(Transport):
-    def __init__(self, target: SignalTarget, signal: str, trust: Trust | None = None) -> None:
+    def __init__(self, target: SignalTarget, signal: str, trust: Trust) -> None:
         super().__init__(target, trust)
         self._method = _METHODS[signal]
         self._channel: grpc.aio.Channel | None = None

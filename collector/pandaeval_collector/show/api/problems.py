@@ -48,14 +48,14 @@ class ProblemError(Exception):
         self.status, self.detail = status, detail
 
 
-_CONTENT = {MEDIA: {"schema": ProblemBody.model_json_schema()}}
-DOCUMENTED: dict[int | str, dict[str, Any]] = {
-    status: {"description": title(status).capitalize(), "content": _CONTENT} for status in (400, 404, 422, 503)
-}
+def _documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    content = {MEDIA: {"schema": ProblemBody.model_json_schema()}}
+    return {status: {"description": title(status).capitalize(), "content": content} for status in statuses}
+
+
+DOCUMENTED = _documented(400, 404, 422, 503)
 """The errors of every operation, for the OpenAPI document."""
-WRITES: dict[int | str, dict[str, Any]] = {
-    status: {"description": title(status).capitalize(), "content": _CONTENT} for status in (403, 408, 413, 415)
-}
+WRITES = _documented(403, 408, 413, 415)
 """The further errors of every operation that changes something."""
 
 

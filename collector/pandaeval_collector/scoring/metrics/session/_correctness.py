@@ -102,29 +102,37 @@ Misstatements: both refunded, turn 2, grave. First wrong step call 4, correct fa
 
 
 class Thing(Answer):
-    thing: _Words = Field(description="In the user's words")
-    became: Literal["done", "wrong", "missing", "rightly declined", "needlessly declined", "unknown"] = Field(
-        description='"wrong": done or told with a wrong detail'
-    )
-    shown_by: Step | None = Field(description="The step that shows it; null if nothing was done")
+    thing: _Words
+    """In the user's words"""
+    became: Literal["done", "wrong", "missing", "rightly declined", "needlessly declined", "unknown"]
+    """"wrong": done or told with a wrong detail"""
+    shown_by: Step | None
+    """The step that shows it; null if nothing was done"""
 
 
 class BrokenRule(Answer):
-    rule: _Words = Field(description="The rule, and the forbidden action")
-    step: Step = Field(description="The step that did it")
+    rule: _Words
+    """The rule, and the forbidden action"""
+    step: Step
+    """The step that did it"""
 
 
 class Misstatement(Answer):
-    statement: _Words = Field(description="The statement, and the fact")
-    step: Step = Field(description="The step with the statement")
-    grave: bool = Field(description="True if the user would still act on it")
+    statement: _Words
+    """The statement, and the fact"""
+    step: Step
+    """The step with the statement"""
+    grave: bool
+    """True if the user would still act on it"""
 
 
 class Suspect(Answer):
     model_config = ConfigDict(extra="ignore")
 
-    number: int = Field(description="Its number in the list")
-    became: Literal["confirmed", "refuted", "unknown"] = Field(description="By the rule on suspects")
+    number: int
+    """Its number in the list"""
+    became: Literal["confirmed", "refuted", "unknown"]
+    """By the rule on suspects"""
 
 
 def _in_form(replied: Any) -> list[Any]:
@@ -139,54 +147,43 @@ def _in_form(replied: Any) -> list[Any]:
 class Correctness(Answer):
     """The parts of the verdict, then the conclusion. ``correct``: ``None`` if unknown."""
 
-    suspects: Annotated[list[Suspect], BeforeValidator(_in_form)] = Field(
-        default_factory=list, description="One for each suspect in the list."
-    )
-    things: list[Thing] = Field(max_length=8, description="Each separate request, over all turns.")
-    broken_rules: list[BrokenRule] = Field(
-        max_length=8,
-        description="Actions of the agent that the instructions or plain safety forbid, if they changed, cost or "
-        "disclosed something. Otherwise empty.",
-    )
-    misstatements: list[Misstatement] = Field(
-        max_length=8,
-        description="Statements to the user that contradict a result or have no basis. Otherwise empty.",
-    )
-    first_wrong_step: Step | None = Field(
-        description="The earliest step that went wrong and was never corrected. If an answer announces what a later "
-        "call does or tries wrongly, name the call. For an omission, name the step that gave the request up, such as a "
-        "refusal or a transfer, otherwise the last turn that could have done it. Null if everything is correct."
-    )
-    reason: Reason = Field(description="The deciding facts, in at most 60 words.")
-    correct: bool | None = Field(
-        description="False exactly if any thing is wrong, missing or needlessly declined, a rule was broken, or a "
-        "misstatement is grave. Null if the record is not sufficient to decide."
-    )
-    sure: Annotated[float, Field(ge=0.0, le=100.0)] = Field(
-        description="How sure you are that the agent handled the run correctly: 0 surely not, 50 undecided, 100 "
-        "surely. Lower it for each doubt: a detail without evidence, a wrong figure on the way, a step or check of the "
-        "instructions left out, a reading of a request or rule that other people may not share."
-    )
-    open_question: Annotated[str, Field(max_length=400)] | None = Field(
-        default=None,
-        description='Null if "sure" is below 25 or above 75. Otherwise one question to the agent\'s owner, about a '
-        "rule or an interpretation, whose answer settles the verdict. Word it for any run: no names, dates, numbers.",
-    )
+    suspects: Annotated[list[Suspect], BeforeValidator(_in_form)] = Field(default_factory=list)
+    """One for each suspect in the list."""
+    things: list[Thing] = Field(max_length=8)
+    """Each separate request, over all turns."""
+    broken_rules: list[BrokenRule] = Field(max_length=8)
+    """Actions of the agent that the instructions or plain safety forbid, if they changed, cost or disclosed something.
+    Otherwise empty."""
+    misstatements: list[Misstatement] = Field(max_length=8)
+    """Statements to the user that contradict a result or have no basis. Otherwise empty."""
+    first_wrong_step: Step | None
+    """The earliest step that went wrong and was never corrected. If an answer announces what a later call does or tries
+    wrongly, name the call. For an omission, name the step that gave the request up, such as a refusal or a transfer,
+    otherwise the last turn that could have done it. Null if everything is correct."""
+    reason: Reason
+    """The deciding facts, in at most 60 words."""
+    correct: bool | None
+    """False exactly if any thing is wrong, missing or needlessly declined, a rule was broken, or a misstatement is
+    grave. Null if the record is not sufficient to decide."""
+    sure: Annotated[float, Field(ge=0.0, le=100.0)]
+    """How sure you are that the agent handled the run correctly: 0 surely not, 50 undecided, 100 surely. Lower it for
+    each doubt: a detail without evidence, a wrong figure on the way, a step or check of the instructions left out, a
+    reading of a request or rule that other people may not share."""
+    open_question: Annotated[str, Field(max_length=400)] | None = None
+    """Null if "sure" is below 25 or above 75. Otherwise one question to the agent's owner, about a rule or an
+    interpretation, whose answer settles the verdict. Word it for any run: no names, dates, numbers."""
 
 
 class Whole(Correctness, Verdict):
-    goal_completed: bool | None = Field(
-        description="Strictly: did the user get everything that they wanted, by the end? Partly done, only discussed "
-        "or refused is false, even if the refusal is right. A forbidden success is true. A request that the user "
-        "dropped does not count. Null if the record is not sufficient to decide."
-    )
-    friction: Literal["none", "some", "much"] = Field(
-        description="Did the agent make it hard: did the user repeat a request, correct the agent, complain about it, "
-        "ask for a person or give up? Anger at goods, prices or rules is none. much: repeatedly, or until the end."
-    )
-    friction_turns: list[int] = Field(
-        max_length=20, description="Numbers of the turns whose user messages show it. Otherwise empty."
-    )
+    goal_completed: bool | None
+    """Strictly: did the user get everything that they wanted, by the end? Partly done, only discussed or refused is
+    false, even if the refusal is right. A forbidden success is true. A request that the user dropped does not count.
+    Null if the record is not sufficient to decide."""
+    friction: Literal["none", "some", "much"]
+    """Did the agent make it hard: did the user repeat a request, correct the agent, complain about it, ask for a person
+    or give up? Anger at goods, prices or rules is none. much: repeatedly, or until the end."""
+    friction_turns: list[int] = Field(max_length=20)
+    """Numbers of the turns whose user messages show it. Otherwise empty."""
 
 
 def failure_of(verdict: Correctness) -> str | None:

@@ -62,11 +62,10 @@ NOTHING_TOLD = Unscored(Why.NO_CONTENT, "no content of the user, the agent or a 
 
 
 class Task(Answer):
-    task: Annotated[str, Field(max_length=_LONGEST)] = Field(
-        description="The user's requests in one or two sentences, with every condition: numbers, dates, places, "
-        "limits, form of the answer. If a later request withdraws an earlier one, only the later one. If no words of "
-        "the user were captured, the plain purpose of the steps. Empty if nothing shows it."
-    )
+    task: Annotated[str, Field(max_length=_LONGEST)]
+    """The user's requests in one or two sentences, with every condition: numbers, dates, places, limits, form of the
+    answer. If a later request withdraws an earlier one, only the later one. If no words of the user were captured, the
+    plain purpose of the steps. Empty if nothing shows it."""
 
 
 def _told(trace: Trace, pack: Pack) -> dict[str, str] | None:

@@ -34,25 +34,27 @@ _PLANS = re.compile(r"plan|todo|to_do|task|step|think|note|scratch|milestone|goa
 
 
 class PlanStep(Answer):
-    step: Annotated[str, Field(max_length=300)] = Field(description="One short sentence, close to the agent's words")
-    shown_by: Step = Field(
-        description='Where the agent declared it: "call 3" for its arguments and the words just before it, otherwise '
-        '"turn 2" for words in that turn'
-    )
+    step: Annotated[str, Field(max_length=300)]
+    """One short sentence, close to the agent's words"""
+    shown_by: Step
+    """Where the agent declared it: "call 3" for its arguments and the words just before it, otherwise "turn 2" for
+    words in that turn"""
 
 
 class Revision(Answer):
     """A change of the plan. ``cause``: the 1-based number of a call; a nonexistent number counts as ``None``."""
 
-    change: Annotated[str, Field(max_length=300)] = Field(description="The declared change.")
-    cause: int | None = Field(description="The number of the call whose result caused it. Null if none did.")
+    change: Annotated[str, Field(max_length=300)]
+    """The declared change."""
+    cause: int | None
+    """The number of the call whose result caused it. Null if none did."""
 
 
 class Plan(Answer):
-    plan: Annotated[list[PlanStep], Field(max_length=30)] = Field(
-        description="The steps as first declared, in the intended order. Empty if there is no plan."
-    )
-    revisions: Annotated[list[Revision], Field(max_length=10)] = Field(description="Changes declared later, in order.")
+    plan: Annotated[list[PlanStep], Field(max_length=30)]
+    """The steps as first declared, in the intended order. Empty if there is no plan."""
+    revisions: Annotated[list[Revision], Field(max_length=10)]
+    """Changes declared later, in order."""
 
 
 def _facts(found: Plan, trace: Trace) -> dict[str, Any]:

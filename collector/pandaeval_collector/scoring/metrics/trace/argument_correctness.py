@@ -72,17 +72,16 @@ def _bare(name: str) -> str:
 
 class CallVerdict(Answer):
     call: int
-    reason: Annotated[str, Field(max_length=300)] = Field(
-        description="In at most 25 words: the source of the values, or the error."
-    )
+    reason: Annotated[str, Field(max_length=300)]
+    """In at most 25 words: the source of the values, or the error."""
     verdict: Literal["yes", "no", "unknown"]
 
 
 class Arguments(Answer):
-    verdicts: Annotated[list[CallVerdict], Field(max_length=MAX_JUDGED)] = Field(
-        description="In the order of the list."
-    )
-    reason: Reason = Field(description="The errors overall, or that there are none.")
+    verdicts: Annotated[list[CallVerdict], Field(max_length=MAX_JUDGED)]
+    """In the order of the list."""
+    reason: Reason
+    """The errors overall, or that there are none."""
 
 
 def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:

@@ -10,14 +10,13 @@ Source: PandaProbe, trace metrics, *Confidence*.
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from pandaeval_collector.judge.rubric import Answer, Reason
 from pandaeval_collector.scoring.metrics.trace._facts import Part, of_trace
 
 
 class Confidence(Answer):
-    reason: Reason = Field(description="The signs for and against confidence.")
+    reason: Reason
+    """The signs for and against confidence."""
     confidence: Part
 
 

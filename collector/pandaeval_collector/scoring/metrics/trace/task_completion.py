@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field
-
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.judge.rubric import Answer, Reason
 from pandaeval_collector.scoring.metric import TraceContext
@@ -42,17 +40,15 @@ class Completion(Answer):
     ``answered``: answer against question; ``taken``: answer against results.
     """
 
-    reason: Reason = Field(description="The parts that the user got and did not get, with the evidence.")
-    answered: Literal["yes", "rightly held back", "no", "unknown"] = Field(
-        description='"yes": the answer gives the wanted information, or reports that the action was done or, if the '
-        'task allows that, was impossible. "rightly held back": the agent asks for information that it needs, or '
-        'refuses a forbidden action. "no": neither'
-    )
-    taken: Literal["yes", "no", "unknown"] = Field(
-        description='"yes": the facts of the answer are right by the results, or the task needs only words or general '
-        'knowledge. "no": results contradict a fact, or no tool that could show it was called. "unknown": the results '
-        "were not captured"
-    )
+    reason: Reason
+    """The parts that the user got and did not get, with the evidence."""
+    answered: Literal["yes", "rightly held back", "no", "unknown"]
+    """"yes": the answer gives the wanted information, or reports that the action was done or, if the task allows that,
+    was impossible. "rightly held back": the agent asks for information that it needs, or refuses a forbidden action.
+    "no": neither"""
+    taken: Literal["yes", "no", "unknown"]
+    """"yes": the facts of the answer are right by the results, or the task needs only words or general knowledge. "no":
+    results contradict a fact, or no tool that could show it was called. "unknown": the results were not captured"""
     verdict: Part
 
 

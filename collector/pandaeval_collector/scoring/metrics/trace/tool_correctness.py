@@ -42,10 +42,14 @@ RIGHT = 0.75
 class ToolSelection(Answer):
     """The faults, then a ``score`` that must not contradict them."""
 
-    missing: _Names = Field(description="Tools that were needed or plainly helpful, and not called")
-    excess: _Names = Field(description="Tools called without need, or again in vain")
-    wrong: _Names = Field(description="Tools called instead of the right tool, or for another purpose than the user's")
-    reason: Reason = Field(description="Why these tools are named, or why none.")
+    missing: _Names
+    """Tools that were needed or plainly helpful, and not called"""
+    excess: _Names
+    """Tools called without need, or again in vain"""
+    wrong: _Names
+    """Tools called instead of the right tool, or for another purpose than the user's"""
+    reason: Reason
+    """Why these tools are named, or why none."""
     score: Part
 
 

@@ -83,9 +83,8 @@ class Labels(Answer):
 
     reason: str
     labels: list[str]
-    calls: Annotated[list[int], Field(max_length=20)] = Field(
-        description="Numbers of the calls in the record that a label concerns. Otherwise empty."
-    )
+    calls: Annotated[list[int], Field(max_length=20)]
+    """Numbers of the calls in the record that a label concerns. Otherwise empty."""
 
 
 def labels_shape(name: str, reason: str, labels: Iterable[str]) -> type[Labels]:
@@ -157,12 +156,10 @@ def failures(
 class Rating(Answer):
     """``rating``: 1..5, 5 is best; ``None`` if unknown."""
 
-    reason: Annotated[str, Field(max_length=600)] = Field(
-        description="The deciding part of the answer, in one or two sentences."
-    )
-    rating: Annotated[float, Field(ge=LEAST, le=MOST)] | None = Field(
-        description="A whole number, by the guide. Null if the record is not sufficient to decide."
-    )
+    reason: Annotated[str, Field(max_length=600)]
+    """The deciding part of the answer, in one or two sentences."""
+    rating: Annotated[float, Field(ge=LEAST, le=MOST)] | None
+    """A whole number, by the guide. Null if the record is not sufficient to decide."""
 
 
 def rated(
