@@ -170,9 +170,7 @@ SEEN *= 2
 def test_few_labels_are_taken_by_the_same_formulas(runs: float) -> None:
     found = corrected_rate(Labelled.of(SEEN, JUDGED), Scores(0.5, runs))
     assert (found.method, found.n) == ("corrected", 32)
-    assert (found.value, found.low, found.high, found.power) == pytest.approx(
-        _by_the_formulas(SEEN, JUDGED, 0.5, runs)
-    )
+    assert (found.value, found.low, found.high, found.power) == pytest.approx(_by_the_formulas(SEEN, JUDGED, 0.5, runs))
 
 
 @pytest.mark.parametrize(("mean", "value"), [(5.0, 1.0), (-5.0, 0.0)])
