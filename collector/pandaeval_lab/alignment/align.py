@@ -113,7 +113,6 @@ class VerdictChange:
     n: int
     before: int
     after: int
-    differ: int
     low: float | None
     high: float | None
 
@@ -130,10 +129,9 @@ def verdict_change(before: Sequence[bool], after: Sequence[bool], clusters: Sequ
     """Compare whether runs, at least one, were judged as people do. ``clusters``: their sessions."""
     n = len(before)
     apart = [at for at in range(n) if before[at] != after[at]]
-    found = VerdictChange(n, sum(before), sum(after), len(apart), None, None)
     if len(apart) < 2:
-        return found
+        return VerdictChange(n, sum(before), sum(after), None, None)
     better = [float(after[at]) for at in apart]
     rate = label_rate(Labelled.of(better, better, None, [clusters[at] for at in apart]))
     low, high = ((2.0 * end - 1.0) * len(apart) / n for end in (rate.low, rate.high))
-    return VerdictChange(n, found.before, found.after, len(apart), low, high)
+    return VerdictChange(n, sum(before), sum(after), low, high)

@@ -16,7 +16,7 @@ from pandaeval_otel.model import Kind, Reasoning, Text, Trace
 
 # What is wrong with the form of an answer.
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_FENCE = "```"
+_FENCED = re.compile(r"```(?:json)?[^\S\n]*\n(.*)```", re.DOTALL)
 _LONGEST = 200_000
 _ITEM = re.compile(r"^[^\S\n]*+(?:[-*•]|\(?\d{1,3}[.):]|step\s+\d{1,3}\s*[.):-])\s*(.+)$", re.IGNORECASE | re.MULTILINE)
 _MOST = 20_000
@@ -40,10 +40,8 @@ def faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterato
 
 
 def _unfenced(answer: str) -> str:
-    text = answer.strip()
-    head, line_end, rest = text.partition("\n")
-    fenced = head.rstrip() in (_FENCE, f"{_FENCE}json") and line_end and rest.endswith(_FENCE)
-    return rest.removesuffix(_FENCE).strip() if fenced else answer
+    fenced = _FENCED.fullmatch(answer.strip())
+    return answer if fenced is None else fenced[1]
 
 
 def _plain(text: str) -> str:

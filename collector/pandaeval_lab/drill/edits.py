@@ -165,15 +165,14 @@ def _speaks_of(held: Any, ids: Collection[str]) -> bool:
     return len(parts) == 1 and all(_speaks_of(each, ids) for each in parts[0])
 
 
+def _spellings(text: str) -> tuple[str, ...]:
+    escaped = (json.dumps(text, ensure_ascii=False), json.dumps(text), repr(text))
+    return text, *(each[1:-1] for each in escaped)
+
+
 def text_change(old: str, new: str) -> Change:
     """Return a change that replaces ``old`` by ``new`` in texts, also escaped."""
-    spellings = (
-        str,
-        lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
-        lambda text: json.dumps(text)[1:-1],
-        lambda text: repr(text)[1:-1],
-    )
-    pairs = {spell(old): spell(new) for spell in spellings}
+    pairs = dict(zip(_spellings(old), _spellings(new), strict=True))
 
     def change(held: Any) -> Any:
         if not isinstance(held, str) or not held:

@@ -90,14 +90,11 @@ def answering(trace: Trace, text: str) -> Trace:
 
 
 def sections_swapped(pack: Pack) -> Pack:
-    titles = list(_TITLE.finditer(pack.text))
-    ends = [*(title.start() for title in titles[1:]), len(pack.text)]
-    parts = [pack.text[title.end() : end].strip("\n") for title, end in zip(titles, ends, strict=True)]
-    tools = next((part for part in parts if part.startswith(_TOOLS)), None)
-    happened = next((part for part in parts if part.startswith(_HAPPENED)), None)
-    if tools is None or happened is None:
+    parts = [part.strip("\n") for part in _TITLE.split(pack.text)[1:]]
+    moved = [at for at, part in enumerate(parts) if part.startswith((_TOOLS, _HAPPENED))]
+    if len(moved) < 2:
         return pack
-    one, other = parts.index(tools), parts.index(happened)
+    one, other = moved
     parts[one], parts[other] = parts[other], parts[one]
     text = "\n\n".join(f"## {number}. {part}" for number, part in enumerate(parts, 1))
     return replace(pack, text=text, digest=f"{pack.digest} swapped", head=0)

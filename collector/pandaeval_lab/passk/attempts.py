@@ -104,9 +104,9 @@ def _standing(results: Iterable[Mapping[str, Any]]) -> Collection[Mapping[str, A
     found: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for each in results:
         about = _about(each)
+        ids = () if each.get("level") == "session" else ("trace_id", "span_id")
         unit = (
-            *(_text(each.get(key)) for key in ("level", "metric", "session_id")),
-            *((_text(each.get("trace_id")), _text(each.get("span_id"))) if each.get("level") != "session" else ()),
+            *(_text(each.get(key)) for key in ("level", "metric", "session_id", *ids)),
             *(_text(about.get(key)) for key in ("case", "trial", "k")),
         )
         known = found.get(unit)

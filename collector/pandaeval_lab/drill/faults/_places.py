@@ -116,8 +116,11 @@ def swapped(answer: str, old: str, new: str, what: str) -> AnswerEdit:
 
 def scrambled(old: str, rng: Random) -> str:
     """Return a value with other digits and letters; words of three letters or more stay."""
-    keep = {each.span() for each in re.finditer(r"[A-Za-z]{3,}", old)}
-    kept = {at for start, end in keep for at in range(start, end)}
-    alphabets = (string.digits, string.ascii_uppercase, string.ascii_lowercase)
-    own = [next((alphabet for alphabet in alphabets if each in alphabet), "") for each in old]
-    return "".join(rng.choice(own[at]) if own[at] and at not in kept else each for at, each in enumerate(old))
+
+    def other(found: re.Match[str]) -> str:
+        if found["word"]:
+            return found[0]
+        alphabets = (string.digits, string.ascii_uppercase, string.ascii_lowercase)
+        return rng.choice(next(each for each in alphabets if found[0] in each))
+
+    return re.sub(r"(?P<word>[A-Za-z]{3,})|[0-9A-Za-z]", other, old)
