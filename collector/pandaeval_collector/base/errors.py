@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 
 class UserError(Exception):
-    """An error that the user can fix. The command line prints it and exits with ``exit_code``."""
-
-    exit_code: ClassVar[int] = 2
+    """An error that the user can fix. The command line prints it and exits with 2."""
 
 
 _NO_EXTRA = ("pandaeval-collector", "./collector")

@@ -17,6 +17,7 @@ STATUSES = ("error", "ok")
 SEVERITIES = ("low", "medium", "high", "critical")
 """The least severe first."""
 OUTCOMES = ("scored", "assumed", "unscored")
+TIMES = ("since", "until")
 OF_RESULTS = ("failed", "metric", "outcome", "label", "success", "incident")
 """Filters that choose runs by their results."""
 

@@ -25,7 +25,7 @@ from typer.main import get_group
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.removed import removed
-from pandaeval_collector.cli._extras import hint
+from pandaeval_collector.cli._options import option
 from pandaeval_collector.cli._terminal import harmless_arguments
 from pandaeval_otel.base.plugins import told
 
@@ -85,7 +85,7 @@ class Commands(TyperGroup):
             raise _misused(error) from error
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; exits with 2 for a :class:`UserError` or a missing extra."""
+        """Run the command; exits with 2 for a :class:`UserError`."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -93,12 +93,6 @@ class Commands(TyperGroup):
             raise _misused(error) from error
         except UserError as error:
             typer.echo(str(error), err=True)
-            raise typer.Exit(error.exit_code) from error
-        except ImportError as error:
-            advice = hint(error)
-            if advice is None:
-                raise
-            typer.echo(advice, err=True)
             raise typer.Exit(2) from error
         except KeyboardInterrupt as error:
             raise typer.Exit(_INTERRUPTED) from error
@@ -218,7 +212,7 @@ def _build() -> typer.Typer:
 
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+        bool, option("Print the version and exit.", "--version", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Holds the common options."""

@@ -12,13 +12,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.cli._extras import EXTRAS
-from pandaeval_collector.cli._options import config_option
+from pandaeval_collector.cli._options import config_option, option
 from pandaeval_collector.config import (
     Config,
     ConfigError,
@@ -34,9 +32,7 @@ _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
 ConfigFile = Annotated[Path | None, config_option("Configuration file (YAML).")]
 MetricsConfigFile = Annotated[Path | None, config_option("Configuration file (YAML), for custom metrics.")]
 StoreConfig = Annotated[Path | None, config_option("Configuration file (YAML), for store.path.")]
-StoreFolder = Annotated[
-    Path | None, typer.Option("--store", metavar="FOLDER", help="Data directory; default: store.path.")
-]
+StoreFolder = Annotated[Path | None, option("Data directory; default: store.path.", "--store", metavar="FOLDER")]
 STORE = {"config": (StoreConfig, None), "store": (StoreFolder, None)}
 """The options that choose a store."""
 

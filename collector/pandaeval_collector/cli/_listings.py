@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import typer
+from rich.console import Console
 
 from pandaeval_collector.cli._output import print_json, print_list, print_table
 from pandaeval_collector.cli._run_options import RunFormat
@@ -30,19 +31,14 @@ class Listing:
     says_why: bool = False
 
 
-def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") -> None:
+def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table", on: Console | None = None) -> None:
     if format_ == "json":
-        print_json(rows)
-    elif rows:
-        (print_list if listing.says_why else print_table)(*cells(rows, listing), listing.title)
-    elif listing.empty:
-        typer.echo(listing.empty)
-
-
-def cells(rows: Iterable[Row], listing: Listing) -> tuple[list[str], list[list[object]]]:
+        return print_json(rows)
+    if not rows:
+        return typer.echo(listing.empty) if listing.empty else None
     columns = [(column, column) if isinstance(column, str) else column for column in listing.columns]
-    shown = [[row[of] if isinstance(of, str) else of(row) for _, of in columns] for row in rows]
-    return [name for name, _ in columns], shown
+    cells = [[row[of] if isinstance(of, str) else of(row) for _, of in columns] for row in rows]
+    (print_list if listing.says_why else print_table)([name for name, _ in columns], cells, listing.title, on)
 
 
 def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:

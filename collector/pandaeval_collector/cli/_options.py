@@ -13,12 +13,20 @@ import typer
 from pandaeval_collector.base.filters import in_place_of
 
 
+def argument(help_: str, **given: Any) -> Any:
+    return typer.Argument(help=help_, **given)
+
+
+def option(help_: str, *names: str, **given: Any) -> Any:
+    return typer.Option(*names, help=help_, **given)
+
+
 def file_argument(help_: str) -> Any:
-    return typer.Argument(metavar="FILE", help=help_)
+    return argument(help_, metavar="FILE")
 
 
 def file_option(help_: str, *names: str) -> Any:
-    return typer.Option(*names, metavar="FILE", help=help_)
+    return option(help_, *names, metavar="FILE")
 
 
 def config_option(help_: str) -> Any:

@@ -100,9 +100,13 @@ def safe(text: str) -> str:
     return one_printable_line(text)
 
 
+def message(text: str) -> None:
+    """Print a line to standard error."""
+    typer.echo(safe(text), err=True)
+
+
 def notice(text: str) -> None:
-    """Print a notice to standard error."""
-    typer.echo(f"notice: {safe(text)}", err=True)
+    message(f"notice: {text}")
 
 
 @contextmanager

@@ -6,26 +6,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import typer
-
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, Filter, in_place_of
+from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, TIMES, Filter, in_place_of
 from pandaeval_collector.base.section import parse_moment
-from pandaeval_collector.cli._options import given_by
+from pandaeval_collector.cli._options import given_by, option
 
-_METRICS = typer.Option(help="Metrics to run, separated by commas, such as tool_loop, response.", metavar="A,B")
-_SAMPLE = typer.Option(
-    min=0.0, max=1.0, metavar="0..1", help="Share of sessions to score. Equal shares select the same sessions."
-)
-_BUDGET = typer.Option(min=0.0, metavar="USD", help="At this cost, start no further batch of traces.")
-_EMIT = typer.Option("--emit", help="Also send the results to the configured exporters, with the run ID.")
+_METRICS = option("Metrics to run, separated by commas, such as tool_loop, response.", metavar="A,B")
+_SAMPLE = option("Share of sessions to score. Equal shares select the same sessions.", min=0.0, max=1.0, metavar="0..1")
+_BUDGET = option("At this cost, start no further batch of traces.", min=0.0, metavar="USD")
+_EMIT = option("Also send the results to the configured exporters, with the run ID.", "--emit")
 
 
 RunFormat = Literal["table", "json"]
 """The formats in which commands print."""
 
 
-Format = Annotated[RunFormat, typer.Option("--format", help="Output format: table, or one JSON object per line.")]
+Format = Annotated[RunFormat, option("Output format: table, or one JSON object per line.", "--format")]
 _OUTCOME: Any = Literal[tuple(OUTCOMES)]
 _STATUS: Any = Literal[tuple(STATUSES)]
 _ANNOTATED: Any = Annotated
@@ -42,10 +38,11 @@ _TYPES: dict[str, Any] = {
 
 
 def filtered(filters: Iterable[Filter] = FILTERS) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that replaces parameter ``filters`` by an option per filter."""
+    """Return a decorator that replaces parameter ``filters`` by an option per filter. Times are by RFC 3339."""
 
     def given(**said: Any) -> dict[str, Any]:
-        return {name: value for name, value in said.items() if value not in (None, [])}
+        found = {name: value for name, value in said.items() if value not in (None, [])}
+        return {name: _time(value, f"--{name}") if name in TIMES else value for name, value in found.items()}
 
     return in_place_of("filters", {each.name: (_option(each), None) for each in filters}, given)
 
@@ -56,24 +53,24 @@ def _option(each: Filter) -> Any:
         told = f"{told}: RFC 3339, or an age such as 7d or 2h."
     elif each.kind == "pairs":
         told, metavar = f"{told} Repeatable.", "KEY=VALUE"
-    option = typer.Option(each.option or f"--{each.name}", help=told, metavar=metavar, show_default=False)
-    return _ANNOTATED[_TYPES[each.kind], option]
+    declared = option(told, each.option or f"--{each.name}", metavar=metavar, show_default=False)
+    return _ANNOTATED[_TYPES[each.kind], declared]
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     metrics: Annotated[str, _METRICS]
-    model: Annotated[str | None, typer.Option(help="Judge model; default: judge.model.")] = None
+    model: Annotated[str | None, option("Judge model; default: judge.model.")] = None
     sample: Annotated[float, _SAMPLE] = 1.0
     budget: Annotated[float | None, _BUDGET] = None
     emit: Annotated[bool, _EMIT] = False
-    name: Annotated[str, typer.Option(help="Display name of the run.")] = ""
+    name: Annotated[str, option("Display name of the run.")] = ""
 
     def body(self, filters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the API request for the traces of ``filters``. Raises ``UserError`` for malformed values."""
+        """Return the API request for the traces of ``filters``."""
         return {
             "metrics": [each.strip() for each in self.metrics.split(",") if each.strip()],
-            "filters": {**filters, **api_times(filters)},
+            "filters": dict(filters),
             "model": self.model,
             "sample": self.sample,
             "emit": self.emit,
@@ -84,11 +81,6 @@ class RunOptions:
 
 run_options = given_by("run", RunOptions)
 """Gives a command the options that say what a run does, in place of its parameter ``run``."""
-
-
-def api_times(filters: Mapping[str, Any]) -> dict[str, str]:
-    """Return ``since`` and ``until`` of ``filters`` by RFC 3339. Raises ``UserError``."""
-    return {key: _time(filters[key], f"--{key}") for key in ("since", "until") if key in filters}
 
 
 def _time(text: str, option: str) -> str:

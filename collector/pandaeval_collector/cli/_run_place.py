@@ -9,19 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-import typer
-
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.cli._options import option
 from pandaeval_collector.show.api.client import Asker
 from pandaeval_collector.store.connection import FILE_NAME
 
 _ADDRESS = "Address of the collector; default: port 4328 of this machine."
-Url = Annotated[str, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", show_default=False, help=_ADDRESS)]
+Url = Annotated[str, option(_ADDRESS, metavar="URL", envvar="PANDAEVAL_URL", show_default=False)]
 URL = "http://127.0.0.1:4328"
 _LOOK = "Data directory to read, whether or not a collector uses it."
-LookedAt = Annotated[Path | None, typer.Option("--store", metavar="FOLDER", help=_LOOK)]
+LookedAt = Annotated[Path | None, option(_LOOK, "--store", metavar="FOLDER")]
 
 
 class ApiClient:

@@ -9,9 +9,7 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from pandaeval_collector.cli._options import config_option
+from pandaeval_collector.cli._options import config_option, option
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
 def collector(
     config: Annotated[Path | None, config_option("Configuration file (YAML); default: built-in defaults.")] = None,
-    log_level: Annotated[str, typer.Option(help="Log level: debug, info, warning or error.")] = "info",
+    log_level: Annotated[str, option("Log level: debug, info, warning or error.")] = "info",
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C.
 

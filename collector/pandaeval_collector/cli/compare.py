@@ -12,6 +12,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import FILTERS, of_runs
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, show, show_one
+from pandaeval_collector.cli._options import option
 from pandaeval_collector.cli._output import safe
 from pandaeval_collector.cli._run_place import ApiClient, at_place
 from pandaeval_collector.cli._where_text import api_filters
@@ -42,10 +43,9 @@ _MEASURES = Listing(
 @at_place
 def compare(
     where: Annotated[
-        list[str],
-        typer.Option(metavar="KEY=VALUE,..", help="Filter of a group, such as time=7d.. or agent=desk. Give two."),
+        list[str], option("Filter of a group, such as time=7d.. or agent=desk. Give two.", metavar="KEY=VALUE,..")
     ],
-    metric: Annotated[str | None, typer.Option(help="Show only the rate of this metric.")] = None,
+    metric: Annotated[str | None, option("Show only the rate of this metric.")] = None,
     format_: given.Format = "table",
     *,
     api: ApiClient,

@@ -11,8 +11,8 @@ import typer
 
 from pandaeval_collector.cli import _model_keys
 from pandaeval_collector.cli._config import ConfigFile, resolve_config, start_problems
-from pandaeval_collector.cli._options import file_argument
-from pandaeval_collector.cli._output import safe
+from pandaeval_collector.cli._options import file_argument, option
+from pandaeval_collector.cli._output import message, safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import check_machine, docs, effective, to_yaml
 
@@ -22,10 +22,7 @@ config = typer.Typer(help="Check, show and describe the configuration.", no_args
 @config.command("check")
 def check(
     file: Annotated[Path | None, file_argument("Configuration file; default: check only the environment.")] = None,
-    strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Also fail on missing variables, files and packages."),
-    ] = False,
+    strict: Annotated[bool, option("Also fail on missing variables, files and packages.", "--strict")] = False,
 ) -> None:
     """Find all problems in the configuration.
 
@@ -37,7 +34,7 @@ def check(
     held = resolved.config
     found = [*check_machine(held, os.environ), *start_problems(held), *_model_keys.problems(held)]
     for problem in resolved.located(found):
-        typer.echo(f"note: {problem}", err=True)
+        message(f"note: {problem}")
     typer.echo(f"{safe(str(file or 'the configuration'))} is valid")
 
 
@@ -45,7 +42,7 @@ def check(
 def show(
     config: ConfigFile = None,
     output: Annotated[
-        Literal["yaml", "json"], typer.Option("--format", help="Output format. yaml shows the source of each value.")
+        Literal["yaml", "json"], option("Output format. yaml shows the source of each value.", "--format")
     ] = "yaml",
 ) -> None:
     """Print the effective configuration, without secrets."""
@@ -58,9 +55,7 @@ def show(
 
 @config.command("schema")
 def schema(
-    example: Annotated[
-        bool, typer.Option("--example", help="Print a YAML file that has every key with its default.")
-    ] = False,
+    example: Annotated[bool, option("Print a YAML file that has every key with its default.", "--example")] = False,
 ) -> None:
     """Print the JSON schema or an example of the configuration."""
     if example:

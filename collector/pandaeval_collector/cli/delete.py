@@ -9,17 +9,18 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.cli._options import option
+from pandaeval_collector.cli._output import message
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 
 
 @at_collector
 def delete(
-    user: Annotated[str, typer.Option(metavar="ID", help="Delete the traces and sessions of this user.")] = "",
-    session: Annotated[str, typer.Option(metavar="ID", help="Delete this session and its traces.")] = "",
-    trace: Annotated[str, typer.Option(metavar="ID", help="Delete this trace (32 hexadecimal digits).")] = "",
-    before: Annotated[str, typer.Option(metavar="DAY", help="Delete runs that began before this day (UTC).")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before deleting.")] = False,
+    user: Annotated[str, option("Delete the traces and sessions of this user.", metavar="ID")] = "",
+    session: Annotated[str, option("Delete this session and its traces.", metavar="ID")] = "",
+    trace: Annotated[str, option("Delete this trace (32 hexadecimal digits).", metavar="ID")] = "",
+    before: Annotated[str, option("Delete runs that began before this day (UTC).", metavar="DAY")] = "",
+    yes: Annotated[bool, option("Do not ask before deleting.", "--yes")] = False,
     *,
     api: ApiClient,
 ) -> None:
@@ -40,13 +41,12 @@ def delete(
         typer.echo("no stored data match")
         return
     if found["sinks"]:
-        names = one_printable_line(", ".join(found["sinks"]))
-        typer.echo(f"these destinations keep their copies: {names}", err=True)
+        message(f"these destinations keep their copies: {', '.join(found['sinks'])}")
     if not yes and not _confirmed():
-        typer.echo("nothing is deleted", err=True)
+        message("nothing is deleted")
         return
     done = api.post("/delete", {**chosen, "by": getpass.getuser()})
-    typer.echo("deleted" if done["complete"] else "deletion has begun; the collector completes it", err=True)
+    message("deleted" if done["complete"] else "deletion has begun; the collector completes it")
 
 
 def _day(text: str) -> str:

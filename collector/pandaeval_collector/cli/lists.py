@@ -14,7 +14,8 @@ from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._list_group import ListGroup
 from pandaeval_collector.cli._listings import ID, Listing, Row, show, show_one
-from pandaeval_collector.cli._output import many, reason_room, safe
+from pandaeval_collector.cli._options import argument, option
+from pandaeval_collector.cli._output import many, message, reason_room, safe
 from pandaeval_collector.cli._run_place import ApiClient, at_collector, at_place
 from pandaeval_collector.show.view.lines import (
     headline,
@@ -28,8 +29,8 @@ from pandaeval_collector.show.view.lines import (
 from pandaeval_collector.show.view.texts import NONE, moment, said
 from pandaeval_collector.store.triage import Standing, State
 
-_Most = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
-_Id = Annotated[str, typer.Argument(metavar="ID", help="ID, as the command list prints it.")]
+_Most = Annotated[int, option("Maximum number of rows.", min=1)]
+_Id = Annotated[str, argument("ID, as the command list prints it.", metavar="ID")]
 _Level: Any = Literal[tuple(SEVERITIES)]
 
 
@@ -86,13 +87,13 @@ failures = typer.Typer(help="List or show incidents, or set their state.", cls=L
 def list_traces(
     filters: dict[str, Any],
     limit: _Most = 50,
-    newest: Annotated[bool, typer.Option("--newest", help="Sort by time, newest first; default: worst first.")] = False,
+    newest: Annotated[bool, option("Sort by time, newest first; default: worst first.", "--newest")] = False,
     format_: given.Format = "table",
     *,
     api: ApiClient,
 ) -> None:
     """List traces, worst first."""
-    asked = {**filters, **given.api_times(filters), "order": "newest" if newest else "worst"}
+    asked = {**filters, "order": "newest" if newest else "worst"}
     show([*api.pages("/traces", limit, **asked)], TRACES, format_)
 
 
@@ -103,8 +104,7 @@ def list_sessions(
     filters: dict[str, Any], limit: _Most = 50, format_: given.Format = "table", *, api: ApiClient
 ) -> None:
     """List sessions, and runs without a session, worst first."""
-    asked = {**filters, **given.api_times(filters)}
-    show([*api.pages("/sessions", limit, **asked)], SESSIONS, format_)
+    show([*api.pages("/sessions", limit, **filters)], SESSIONS, format_)
 
 
 @failures.command("list")
@@ -112,15 +112,15 @@ def list_sessions(
 @at_place
 def list_failures(
     filters: dict[str, Any],
-    severity: Annotated[_Level | None, typer.Option(help="Minimum severity.")] = None,
-    state: Annotated[Standing, typer.Option(help="Triage state; open means new or known.")] = "open",
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of incidents.")] = 50,
+    severity: Annotated[_Level | None, option("Minimum severity.")] = None,
+    state: Annotated[Standing, option("Triage state; open means new or known.")] = "open",
+    limit: Annotated[int, option("Maximum number of incidents.", min=1, max=500)] = 50,
     format_: given.Format = "table",
     *,
     api: ApiClient,
 ) -> None:
     """List incidents, which are failures with the same cause."""
-    asked = {**filters, **given.api_times(filters), "severity": severity, "state": state, "limit": limit}
+    asked = {**filters, "severity": severity, "state": state, "limit": limit}
     show(api.get("/incidents", **asked)["incidents"], INCIDENTS, format_)
 
 
@@ -128,8 +128,8 @@ def list_failures(
 @at_collector
 def set_state(
     id_: _Id,
-    state: Annotated[State | None, typer.Option(help="New state; default: unchanged.")] = None,
-    note: Annotated[str | None, typer.Option(help="Reason or ticket; default: unchanged.")] = None,
+    state: Annotated[State | None, option("New state; default: unchanged.")] = None,
+    note: Annotated[str | None, option("Reason or ticket; default: unchanged.")] = None,
     *,
     api: ApiClient,
 ) -> None:
@@ -144,7 +144,7 @@ def set_state(
         note = held["note"] if held["back_at"] is None else ""  # a returned incident has the note of its resolution
     new = {"ids": row["ids"], "state": state or held["state"], "note": note, "by": getpass.getuser()}
     done = api.post("/incidents/state", new)
-    typer.echo(safe(f"{row['id']} is {done['state']}"), err=True)
+    message(f"{row['id']} is {done['state']}")
 
 
 def _of_worst(session: Row, key: str) -> str:

@@ -9,10 +9,11 @@ import typer
 from pandaeval_collector.base.filters import but_times
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, show
+from pandaeval_collector.cli._options import argument
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.show.view.texts import moment
 
-_Id = Annotated[str, typer.Argument(metavar="ID", help="ID of a schedule.")]
+_Id = Annotated[str, argument("ID of a schedule.", metavar="ID")]
 
 
 _SCHEDULES = Listing(
@@ -35,7 +36,7 @@ schedule = typer.Typer(help="Score new and changed traces on a schedule.", no_ar
 @given.run_options
 @at_collector
 def add(
-    cron: Annotated[str, typer.Argument(help="Minute, hour, day, month and weekday in UTC, such as '0 3 * * *'.")],
+    cron: Annotated[str, argument("Minute, hour, day, month and weekday in UTC, such as '0 3 * * *'.")],
     run: given.RunOptions,
     filters: dict[str, Any],
     format_: given.Format = "table",

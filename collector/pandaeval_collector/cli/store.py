@@ -11,8 +11,8 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import of_store, opened_store
 from pandaeval_collector.cli._listings import Listing, show
-from pandaeval_collector.cli._options import output_option
-from pandaeval_collector.cli._output import binary_file, many, progress
+from pandaeval_collector.cli._options import option, output_option
+from pandaeval_collector.cli._output import binary_file, many, message, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.store.checking import CURES, Damage, damages
 from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
@@ -40,9 +40,7 @@ def verify(format_: given.Format = "table", *, settings: Config) -> None:
 @of_store
 def export(
     output: Annotated[Path, output_option("Write to this file; - for standard output.")],
-    trace: Annotated[
-        str, typer.Option(metavar="ID", help="Export only traces whose ID starts with these digits.")
-    ] = "",
+    trace: Annotated[str, option("Export only traces whose ID starts with these digits.", metavar="ID")] = "",
     *,
     settings: Config,
 ) -> None:
@@ -75,9 +73,9 @@ def export(
             f"no spans of a trace {trace}: those of an agent's trace are kept for store.retention, in a fifth of "
             "store.max_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
         )
-    typer.echo(f"{many(traces, 'trace')} in {many(requests, 'request')}", err=True)
+    message(f"{many(traces, 'trace')} in {many(requests, 'request')}")
     for stored in damaged:
-        typer.echo(f"left out: trace {stored.trace_id.hex()}: {stored.damage}", err=True)
+        message(f"left out: trace {stored.trace_id.hex()}: {stored.damage}")
     if damaged:
         raise typer.Exit(1)
 

@@ -1,4 +1,4 @@
-"""Commands of the ``pandaeval`` program; each public module holds one command or one group of commands.
+"""Commands of the ``pandaeval`` program; each public module holds a command or a group of commands.
 
 Imports alignment, cases, drill, judge_check, labels, passk, replay, report, running.
 """

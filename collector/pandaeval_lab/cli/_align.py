@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._output import print_json, print_table
+from pandaeval_collector.cli._output import message, print_json, print_table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
@@ -101,7 +101,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
             try:
                 verdict = await asked.ask(rubric)
             except (NoVerdictError, CallFailedError, OverBudgetError) as error:
-                typer.echo(f"the judge model proposed no ruling: {error}", err=True)
+                message(f"the judge model proposed no ruling: {error}")
                 return []
             finally:
                 judging.spent += asked.spent.cost_usd
@@ -137,9 +137,8 @@ def _concerns(entry: Ruling, judging: FileJudging) -> bool:
 
 def _entry(tried: TriedRuling, judging: FileJudging, drilled: str) -> Ruling:
     why = tried.why or drilled
-    figures = {f"seen_{name}": value for name, value in _figures(tried.seen).items()}
-    if tried.held_out is not None:
-        figures |= {f"held_out_{name}": value for name, value in _figures(tried.held_out).items()}
+    changes = {"seen": tried.seen, "held_out": tried.held_out}
+    figures = {f"{by}_{name}": value for by, change in changes.items() for name, value in _figures(change).items()}
     return Ruling.model_validate(
         {
             "metric": judging.metric,
@@ -153,7 +152,9 @@ def _entry(tried: TriedRuling, judging: FileJudging, drilled: str) -> Ruling:
     )
 
 
-def _figures(change: VerdictChange) -> dict[str, float]:
+def _figures(change: VerdictChange | None) -> dict[str, float]:
+    if change is None:
+        return {}
     found: dict[str, Any] = {"n": change.n, "right_before": change.before, "right_after": change.after}
     found |= {"gain_low": change.low, "gain_high": change.high}
     return {name: round(float(value), 4) for name, value in found.items() if value is not None}

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.cli._output import notice, safe
+from pandaeval_collector.cli._output import message, notice
 from pandaeval_collector.config.sections_scoring import Gates
 from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
@@ -53,11 +51,11 @@ class BaselineStage(Stage):
         verdict = self._verdict
         if verdict is None:
             return
-        typer.echo(f"baseline: {verdict.told}", err=True)
+        message(f"baseline: {verdict.told}")
         for state, names in (("not tried now", verdict.missing), ("not in the baseline", verdict.new)):
             if names:
                 notice(f"{len(names)} cases are {state}: {first_of(names)}")
         if verdict.notice:
             notice(verdict.notice)
         for sentence in verdict.failures:
-            typer.echo(f"failed: {safe(sentence)}", err=True)
+            message(f"failed: {sentence}")

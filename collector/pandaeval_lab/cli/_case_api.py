@@ -11,8 +11,8 @@ from typing import Any
 
 from pandaeval_lab.cases.files import case_files, read_suites
 from pandaeval_lab.cases.model import Suite
-from pandaeval_lab.cli._case_gates import CASE
 from pandaeval_lab.cli._case_run import CaseRun, CaseRunOptions, chosen
+from pandaeval_lab.cli._gates import CASE
 
 Cases = Suite | str | Path | Sequence[str | Path]
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from opentelemetry import context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.sdk.trace import TracerProvider
@@ -17,8 +16,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._options import file_argument
-from pandaeval_collector.cli._output import safe
+from pandaeval_collector.cli._options import file_argument, option
+from pandaeval_collector.cli._output import message
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.mocks import MockAnswer, offered
 from pandaeval_lab.cases.trial import MOCK_SCOPE
@@ -42,7 +41,7 @@ _OWN_PAGES = "web pages of other origins may not call mocks; programs call them 
 
 def mcp(
     suite: Annotated[Path, file_argument(_SUITE)],
-    case: Annotated[str, typer.Option(metavar="CASE", help="ID of the case that provides the tools.")],
+    case: Annotated[str, option("ID of the case that provides the tools.", metavar="CASE")],
 ) -> None:
     """Serve the mocked tools of a case over MCP (stdio).
 
@@ -74,8 +73,8 @@ def mcp(
 
 def stub(
     suite: Annotated[Path, file_argument(_SUITE)],
-    case: Annotated[str | None, typer.Option(metavar="CASE", help="ID of the case for calls without baggage.")] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Local port. 0 means any free port.")] = 4330,
+    case: Annotated[str | None, option("ID of the case for calls without baggage.", metavar="CASE")] = None,
+    port: Annotated[int, option("Local port. 0 means any free port.", min=0, max=65535)] = 4330,
 ) -> None:
     """Serve the mocked tools of cases over HTTP.
 
@@ -94,7 +93,7 @@ def stub(
             listener.listen()
         except OSError as error:
             raise UserError(f"--port {port}: {error.strerror}; name another port, or 0 for any free port") from error
-        typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/TOOL is served; press Ctrl-C to stop.", err=True)
+        message(f"http://127.0.0.1:{listener.getsockname()[1]}/TOOL is served; press Ctrl-C to stop.")
         uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off")).run([listener])
 
 
@@ -143,7 +142,7 @@ class _Answers:
                 reply = await self._replies.answer(tool, arguments)
         finally:
             context.detach(token)
-        typer.echo(safe(_json(reply.told(tool, arguments))), err=True)
+        message(_json(reply.told(tool, arguments)))
         return reply
 
 

@@ -7,7 +7,7 @@ import os
 import secrets
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -19,17 +19,17 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._config import ConfigFile
-from pandaeval_collector.cli._options import file_option, given_by
-from pandaeval_collector.cli._output import many, notice, progress
+from pandaeval_collector.cli._options import argument, file_option, given_by, option
+from pandaeval_collector.cli._output import many, message, notice, progress
 from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import case_files, read_suites
 from pandaeval_lab.cases.graders import unanswered
 from pandaeval_lab.cases.model import Case, Suite
 from pandaeval_lab.cli._case_agents import compare_agents, named_agents
-from pandaeval_lab.cli._case_gates import CaseGates
 from pandaeval_lab.cli._case_results import CollectedResults, Transcripts
 from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.cli._formats import HtmlReport, JUnit, SavedResults
+from pandaeval_lab.cli._gates import CaseGates
 from pandaeval_lab.cli._judges import JudgeModel, judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._reachable import unreachable
@@ -62,34 +62,32 @@ _OBJECT = "the given object"
 
 @dataclass(frozen=True, slots=True)
 class CaseRunOptions:
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help=_FILES)]
-    agent: Annotated[list[str] | None, typer.Option(help=_AGENT, metavar="AGENT")] = None
-    trials: Annotated[int, typer.Option(min=1, help="Number of attempts at each case.")] = 1
-    simulate: Annotated[str | None, typer.Option(metavar="MODEL", help=_SIMULATE)] = None
-    seed: Annotated[int, typer.Option(help="Random seed of the simulated conversations.")] = 0
-    concurrency: Annotated[int, typer.Option(min=1, max=256, help="Number of parallel attempts.")] = 4
-    turn_timeout: Annotated[str, typer.Option(metavar="TIME", help="Maximum time of a turn.")] = "2m"
-    case_timeout: Annotated[str, typer.Option(metavar="TIME", help="Maximum time of an attempt.")] = "10m"
-    wait: Annotated[str, typer.Option(metavar="TIME", help="Maximum time to wait for the last spans.")] = "1m"
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="CASE", help="Run only these cases; * matches any text.")
-    ] = None
+    files: Annotated[list[str], argument(_FILES, metavar="FILE...")]
+    agent: Annotated[list[str] | None, option(_AGENT, metavar="AGENT")] = None
+    trials: Annotated[int, option("Number of attempts at each case.", min=1)] = 1
+    simulate: Annotated[str | None, option(_SIMULATE, metavar="MODEL")] = None
+    seed: Annotated[int, option("Random seed of the simulated conversations.")] = 0
+    concurrency: Annotated[int, option("Number of parallel attempts.", min=1, max=256)] = 4
+    turn_timeout: Annotated[str, option("Maximum time of a turn.", metavar="TIME")] = "2m"
+    case_timeout: Annotated[str, option("Maximum time of an attempt.", metavar="TIME")] = "10m"
+    wait: Annotated[str, option("Maximum time to wait for the last spans.", metavar="TIME")] = "1m"
+    only: Annotated[list[str] | None, option("Run only these cases; * matches any text.", metavar="CASE")] = None
     config: ConfigFile = None
-    metrics: Annotated[str | None, typer.Option(help="Metrics to run, separated by commas; default: all.")] = None
+    metrics: Annotated[str | None, option("Metrics to run, separated by commas; default: all.")] = None
     model: JudgeModel = None
     baseline: Annotated[Path | None, file_option(_BASELINE)] = None
-    no_fail: Annotated[bool, typer.Option("--no-fail", help=_NO_FAIL)] = False
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help=_VERBOSE)] = False
-    watch: Annotated[bool, typer.Option("--watch", help=_WATCH)] = False
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help=_OUTPUT)] = Path("pandaeval-run")
+    no_fail: Annotated[bool, option(_NO_FAIL, "--no-fail")] = False
+    verbose: Annotated[bool, option(_VERBOSE, "--verbose", "-v")] = False
+    watch: Annotated[bool, option(_WATCH, "--watch")] = False
+    output: Annotated[Path, option(_OUTPUT, "--output", "-o", metavar="FOLDER")] = Path("pandaeval-run")
 
-    def seconds(self, option: str) -> float:
+    def seconds(self, name: str) -> float:
         """Return a duration option. Raises ``UserError``."""
-        text = getattr(self, option)
+        text = getattr(self, name)
         try:
             return parse_duration(text)
         except ValueError as error:
-            raise UserError(f"--{option.replace('_', '-')} {text}: {error}") from None
+            raise UserError(f"--{name.replace('_', '-')} {text}: {error}") from None
 
 
 @given_by("options", CaseRunOptions)
@@ -162,10 +160,9 @@ class CaseRun:
         self.is_whole = True
         self.results, self.transcripts = CollectedResults(), Transcripts(suite, options.verbose)
         graded = {each: getattr(options, each) for each in ("config", "metrics", "model", "baseline")}
-        graded |= {"cases": Path(options.files[0]), "output": summary}
         saved = SavedResults(folder / "results.jsonl"), HtmlReport(folder / "report.html"), JUnit(folder / "cases.xml")
         self.evaluation = Evaluation(
-            EvaluateOptions([str(folder / "traces.pb")], **graded),
+            EvaluateOptions([str(folder / "traces.pb")], output=summary, **graded),
             suite,
             outputs=(*saved, self.transcripts, self.results),
             case_gates=CaseGates(self.attempts, options.no_fail),
@@ -216,7 +213,7 @@ async def _run(run: CaseRun) -> bool:
         agents = {name: run.start(name, held, replies) for name in entries}
         tracing = Tracing(receiver.grpc, here=is_here)
         held.callback(tracing.close)
-        simulator = await _simulator(options, run.simulation, held)
+        simulator = await _simulator(run, held)
         case_attempts = CaseAttempts(
             lambda attempt: agents[attempt.agent](), tracing, turn_s, case_s, options.concurrency, simulator
         )
@@ -240,11 +237,12 @@ def _set_endpoint(endpoint: str | None) -> None:
         os.environ[_ENDPOINT] = endpoint
 
 
-async def _simulator(options: CaseRunOptions, simulation: Config | None, held: AsyncExitStack) -> Simulator | None:
-    if simulation is None or options.simulate is None:
+async def _simulator(run: CaseRun, held: AsyncExitStack) -> Simulator | None:
+    model, settings = run.options.simulate, run.simulation
+    if model is None or settings is None:
         return None
-    how = f"{options.simulate}, temperature {simulation.judge.parameters['temperature']}, seed {options.seed}"
-    return Simulator(await held.enter_async_context(judge_of(simulation, os.environ)), options.simulate, how)
+    how = f"{model}, temperature {settings.judge.parameters['temperature']}, seed {run.options.seed}"
+    return Simulator(await held.enter_async_context(judge_of(settings, os.environ)), model, how)
 
 
 def _tell_conversations(simulator: Simulator, attempts: Sequence[Attempted]) -> None:
@@ -253,7 +251,7 @@ def _tell_conversations(simulator: Simulator, attempts: Sequence[Attempted]) -> 
         if attempt.case.scenario and attempt.has_ended:
             ends["spoilt" if attempt.spoilt else attempt.how or "agent failed"] += 1
     counts = ", ".join(f"{how} {count}" for how, count in ends.most_common()) or "none"
-    typer.echo(f"simulated user: {simulator.told()}; conversations: {counts}", err=True)
+    message(f"simulated user: {simulator.told()}; conversations: {counts}")
 
 
 def _write_spans(receiver: SpanReceiver, run: CaseRun, is_remote: bool) -> None:
@@ -286,7 +284,7 @@ def chosen(suite: Suite, options: CaseRunOptions) -> Suite:
     return suite.model_copy(update={"cases": cases})
 
 
-def _only(ids: Sequence[str], options: CaseRunOptions) -> Sequence[str]:
+def _only(ids: Sequence[str], options: CaseRunOptions) -> Collection[str]:
     if options.only and options.baseline is not None:
         raise UserError("--baseline compares whole suites; omit --only")
     if options.only is None:
@@ -297,7 +295,7 @@ def _only(ids: Sequence[str], options: CaseRunOptions) -> Sequence[str]:
         if not matching:
             raise no_case("--only", pattern, " ".join(options.files), ids)
         wanted.update(matching)
-    return [id_ for id_ in ids if id_ in wanted]
+    return wanted
 
 
 def _agent(given: str | None, suite: Suite, case: Case) -> str:

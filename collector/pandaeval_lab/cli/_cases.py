@@ -20,8 +20,7 @@ from pandaeval_lab.cases.graders import doubts, some
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
-from pandaeval_lab.cli._case_gates import CaseGates, failing_cases
-from pandaeval_lab.cli._gates import GateOutcome
+from pandaeval_lab.cli._gates import CaseGates, GateOutcome, failing_cases
 from pandaeval_lab.cli._stages import EvaluationOutcome, Replay, Stage
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.report.layers import LAYERS, LayerReport, TrialCount, junit_suites

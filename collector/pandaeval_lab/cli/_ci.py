@@ -13,8 +13,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.show.view.texts import number
 from pandaeval_collector.store.failures import at_least
-from pandaeval_lab.cli._case_gates import CASE
-from pandaeval_lab.cli._gates import KEY, GateOutcome
+from pandaeval_lab.cli._gates import CASE, KEY, GateOutcome
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
 

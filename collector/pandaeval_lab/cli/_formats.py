@@ -8,14 +8,13 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Literal, TextIO
 
-import typer
+import orjson
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.cli._output import console
+from pandaeval_collector.cli._output import console, message
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.finding import Finder
 from pandaeval_lab.cli._ci import write_junit
-from pandaeval_lab.cli._gates import with_groups
 from pandaeval_lab.cli._inputs import READ_LIMIT_S
 from pandaeval_lab.cli._stages import EvaluationOutcome, Replay, Stage
 from pandaeval_lab.cli._summary import MOST_FAILURES, Document
@@ -69,8 +68,11 @@ class JsonLines(_Output):
             write_json_line(self._target, result.to_json())
 
     def finish(self, outcome: EvaluationOutcome) -> None:
-        for line in with_groups(self._failed, outcome.summary.groups):
-            write_json_line(self._target, line)
+        groups = {member.result: group.to_dict() for group in outcome.summary.groups for member in group.members}
+        for result in self._failed:
+            held = orjson.loads(result.to_json())
+            held["metadata"]["failure_group"] = groups.get(result.id)
+            write_json_line(self._target, orjson.dumps(held))
 
 
 class JUnit(_Output):
@@ -92,7 +94,7 @@ class HtmlReport(_StoreOutput):
     def finish(self, outcome: EvaluationOutcome) -> None:
         with self.finder() as finder:
             contents = write_report(self._target, finder, outcome.about, others=self._others)
-        typer.echo(f"{self._path or 'report'}: {contents}", err=True)
+        message(f"{self._path or 'report'}: {contents}")
 
 
 class SavedResults(JsonLines):

@@ -1,16 +1,16 @@
-"""Decides whether a run passes its configured thresholds.
+"""Decides whether a run passes: thresholds, severity of failures, and cases.
 
 Missing content (``no_content``) and results that were not sampled count in no share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import orjson
-
-from pandaeval_collector.base.result import TOLERANCE, Result, cut
+from pandaeval_collector.base.result import TOLERANCE, cut
+from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.cli._output import many
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs.settings import scoring
@@ -21,11 +21,21 @@ from pandaeval_collector.store.failures import at_least
 from pandaeval_lab.cli._names import names_of
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
+from pandaeval_lab.report.layers import LayerReport, TrialCount
+
+if TYPE_CHECKING:  # `evaluate` must not import gRPC
+    from pandaeval_lab.running.attempts import Attempted
 
 _NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
 KEY = "failures"
 _REASON = 200
 """So much of the reason of an example is shown."""
+CASE = "case "
+"""Keys of the gates of cases begin with this."""
+_ATTEMPTS = "attempts"
+"""Key of the gate that fails if no attempt ran to its end."""
+_OVERRIDDEN = " (--no-fail: this does not fail the run)"
+_REPORTED = " (only configured gates fail evaluate, such as metrics.thresholds: {trial.trial_correct: 1})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +89,6 @@ def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome
     return GateOutcome(KEY, False, text, tuple(f"{group.heading}: {group.places}" for group in grave[:3]))
 
 
-def with_groups(failed: Iterable[Result], groups: Sequence[RootCause]) -> Iterator[bytes]:
-    of_result = {member.result: group.to_dict() for group in groups for member in group.members}
-    for result in failed:
-        held = orjson.loads(result.to_json())
-        held["metadata"]["failure_group"] = of_result.get(result.id)
-        yield orjson.dumps(held)
-
-
 def checked(config: Config, summary: Summary) -> list[GateOutcome]:
     """Return the outcome of each threshold, and of the severity of failures."""
     found, means = [], summary.values()
@@ -132,3 +134,44 @@ def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
         why = f"the judge was not asked (judge.detail: {settings.judge.detail})"
         return True, f"passes unmeasured: {why}; set judge.detail to all, or give the metric a threshold"
     return True, f"passes unmeasured: it applies to nothing in the input (it needs {metric.needs}){only}"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseGates:
+    """The rules of ``pandaeval cases run`` for its exit code.
+
+    - A regression case or scenario fails the run if most of its trials are not correct, or if none is correct and a
+      grader has no score.
+    - A capability case fails the run only by a threshold or the baseline.
+    - If every attempt ended with an error, the run fails.
+
+    ``no_fail``: failing cases are only reported. The last rule still holds.
+    """
+
+    attempts: Sequence[Attempted]
+    no_fail: bool
+
+    def outcomes(self, report: LayerReport) -> Iterator[GateOutcome]:
+        """Yield failing cases, worst first, and an outcome if no attempt finished."""
+        yield from failing_cases(report, self.no_fail, _OVERRIDDEN * self.no_fail)
+        errors = [attempt.error or attempt.spoilt for attempt in self.attempts if attempt.has_ended]
+        if errors and all(errors):
+            problem = f"none of {many(len(errors), 'attempt')} ran to its end: {excerpt(errors[0], _REASON)}"
+            yield GateOutcome(_ATTEMPTS, False, problem)
+
+
+def failing_cases(report: LayerReport, passed: bool = True, note: str = _REPORTED) -> Iterator[GateOutcome]:
+    """Yield regression cases and scenarios that fail, worst first.
+
+    Default: as notices, because the exit code of ``evaluate`` is of configured gates only.
+    """
+    for case, count in report.cases().items():
+        if count.fails:
+            yield GateOutcome(CASE + case, passed, f"case {case}: {_case_problem(count)}{note}")
+
+
+def _case_problem(count: TrialCount) -> str:
+    trials = many(count.trials, "trial")
+    if 2 * count.correct[False] > count.trials:
+        return f"{count.correct[False]} of {trials} not correct: {excerpt(count.failed, _REASON)}"
+    return f"none of {trials} is correct, and a grader has no score: {excerpt(count.unscored, _REASON)}"

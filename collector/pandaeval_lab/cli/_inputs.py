@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._config import opened_folder
-from pandaeval_collector.cli._options import given_by
+from pandaeval_collector.cli._options import argument, given_by, option
 from pandaeval_collector.cli._output import console, notice, safe
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.store.chunks import stored_traces
@@ -130,8 +129,8 @@ def print_problems(read: Read, telemetry: Telemetry | None = None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RunSource:
-    files: Annotated[list[str] | None, typer.Argument(help=FILES)] = None
-    store: Annotated[Path | None, typer.Option(metavar="FOLDER", help=_STORE)] = None
+    files: Annotated[list[str] | None, argument(FILES)] = None
+    store: Annotated[Path | None, option(_STORE, metavar="FOLDER")] = None
 
     def requests(self) -> Iterator[Request | BadLine]:
         """Read every request. Raises ``UserError``."""

@@ -10,9 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._options import option
 from pandaeval_collector.config import Config, secret
 from pandaeval_collector.jobs.setup import check_installed
 from pandaeval_collector.runs.settings import judge as judge_settings
@@ -20,7 +19,7 @@ from pandaeval_collector.store import Store
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.replay.judge import OwnJudge, hasty
 
-JudgeModel = Annotated[str | None, typer.Option(help="Judge model in litellm format; default: judge.model.")]
+JudgeModel = Annotated[str | None, option("Judge model in litellm format; default: judge.model.")]
 
 
 def settings_of(path: Path | None, model: str | None, more: Mapping[str, object] | None = None) -> Config:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.cli._config import STORE, given
+from pandaeval_collector.cli._options import option
 from pandaeval_collector.cli._run_place import data_directory
 from pandaeval_collector.config import Config
 from pandaeval_lab.cli._names import config_with_trials
 
 _URL = "Use the data directory of this running collector."
-_Url = Annotated[str | None, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", help=_URL)]
+_Url = Annotated[str | None, option(_URL, metavar="URL", envvar="PANDAEVAL_URL")]
 
 
 def _settings(config: Path | None = None, store: Path | None = None, url: str | None = None) -> Config:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from pandaeval_collector.cli._listings import ID, Listing, Row, cells
+from pandaeval_collector.cli._listings import ID, Listing, Row, show
 from pandaeval_collector.cli._output import print_list, print_table, reason_room
 from pandaeval_collector.show.view.lines import headline, session_headline
 from pandaeval_collector.show.view.results import ResultView, spelled_out
@@ -77,17 +77,21 @@ def _print_metrics(summary: Summary, out: Console) -> None:
 
 def print_sessions(finder: Finder, sessions: int, out: Console) -> None:
     """Print the worst of all ``sessions`` and traces without a session."""
-    columns = (
-        ("session", lambda row: row["session_id"] or f"trace {row['worst']['trace_id'][:ID]}"),
-        ("agent", lambda row: (row["worst"] or {}).get("agent", NONE)),
-        ("runs", "traces"),
-        ("handled correctly", _handled),
-        ("worst signal", _worst_signal),
-        ("reliability", _reliability),
-        ("finding", lambda row: _finding(row, reason_room(out))),
+    listing = Listing(
+        (
+            ("session", lambda row: row["session_id"] or f"trace {row['worst']['trace_id'][:ID]}"),
+            ("agent", lambda row: (row["worst"] or {}).get("agent", NONE)),
+            ("runs", "traces"),
+            ("handled correctly", _handled),
+            ("worst signal", _worst_signal),
+            ("reliability", _reliability),
+            ("finding", lambda row: _finding(row, reason_room(out))),
+        ),
+        title="Sessions and single runs, worst first",
+        says_why=True,
     )
     rows = [_session_row(unit) for unit in finder.sessions(Wanted(), limit=_MOST_SESSIONS).rows]
-    print_list(*cells(rows, Listing(columns)), "Sessions and single runs, worst first", out)
+    show(rows, listing, on=out)
     if sessions > _MOST_SESSIONS:
         out.print(f"… and {sessions - _MOST_SESSIONS} more (--format json lists all)")
 

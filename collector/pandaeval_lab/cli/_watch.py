@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-import typer
+from pandaeval_collector.cli._output import message
 
 _SUFFIXES = (".py", ".yaml", ".yml", ".toml")
 _SKIPPED = ("__pycache__", "node_modules", "venv")
@@ -24,7 +24,7 @@ def watch(files: Sequence[str], output: Path) -> None:
     while True:
         before = snapshot(Path.cwd(), files, output)
         run_again(program)
-        typer.echo("waiting for a change of a Python, YAML or TOML file; Ctrl-C ends", err=True)
+        message("waiting for a change of a Python, YAML or TOML file; Ctrl-C ends")
         await_change(lambda: snapshot(Path.cwd(), files, output), before)
 
 

@@ -10,7 +10,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import MetricsConfigFile, opened_folder
-from pandaeval_collector.cli._options import file_argument, file_option
+from pandaeval_collector.cli._options import file_argument, file_option, option
 from pandaeval_lab.cli._names import config_with_trials, names_of
 from pandaeval_lab.labels.calibration import calibrate as compare, from_lines, from_store, report
 from pandaeval_lab.labels.files import read_labels
@@ -21,9 +21,7 @@ from pandaeval_lab.replay.result_lines import result_lines
 def calibrate(
     labels: Annotated[Path, file_argument("Labels as CSV or JSON lines, as for `labels import`.")],
     results: Annotated[Path | None, file_option("Results as JSON lines, from `evaluate --format json`.")] = None,
-    store: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Read the scores from this data directory.")
-    ] = None,
+    store: Annotated[Path | None, option("Read the scores from this data directory.", metavar="FOLDER")] = None,
     format_: given.Format = "table",
     config: MetricsConfigFile = None,
 ) -> None:

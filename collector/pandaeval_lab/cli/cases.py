@@ -13,7 +13,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._options import config_option, file_argument, output_option
+from pandaeval_collector.cli._options import argument, config_option, file_argument, option, output_option
 from pandaeval_collector.cli._output import print_json, print_table
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.jobs.redaction import hider
@@ -51,9 +51,9 @@ def schema() -> None:
 @cases.command("promote")
 def promote(
     results: Annotated[Path, file_argument("Results of repeated trials, from `evaluate --format json`.")],
-    k: Annotated[int, typer.Option("-k", "--k", min=1, max=1000, help="Number of trials in a row that must pass.")] = 3,
+    k: Annotated[int, option("Number of trials in a row that must pass.", "-k", "--k", min=1, max=1000)] = 3,
     least: Annotated[
-        float, typer.Option(min=0.0, max=1.0, metavar="0..1", help="Minimum lower end of the interval of pass^k.")
+        float, option("Minimum lower end of the interval of pass^k.", min=0.0, max=1.0, metavar="0..1")
     ] = 0.7,
     format_: given.Format = "table",
 ) -> None:
@@ -78,10 +78,10 @@ def _promotion_row(proposal: PromotableCase) -> tuple[str, str, str, str]:
 @cases.command("from-trace")
 @at_collector
 def from_trace(
-    id_: Annotated[str, typer.Argument(metavar="ID", help=_ID)],
-    file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
-    case: Annotated[str | None, typer.Option(help="ID of the case; default: made from the ID of the run.")] = None,
-    description: Annotated[str, typer.Option(help="Description of the problem.")] = "",
+    id_: Annotated[str, argument(_ID, metavar="ID")],
+    file: Annotated[list[str] | None, option(_FILE)] = None,
+    case: Annotated[str | None, option("ID of the case; default: made from the ID of the run.")] = None,
+    description: Annotated[str, option("Description of the problem.")] = "",
     output: _Output = None,
     config: _Config = None,
     *,
@@ -107,8 +107,8 @@ def from_trace(
 @cases.command("from-failure")
 @at_collector
 def from_failure(
-    group: Annotated[str, typer.Argument(help="ID of an incident from `pandaeval failures`.")],
-    case: Annotated[str | None, typer.Option(help="ID of the case; default: made from the ID of the incident.")] = None,
+    group: Annotated[str, argument("ID of an incident from `pandaeval failures`.")],
+    case: Annotated[str | None, option("ID of the case; default: made from the ID of the incident.")] = None,
     output: _Output = None,
     config: _Config = None,
     *,

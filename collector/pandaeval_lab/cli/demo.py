@@ -13,13 +13,12 @@ from typing import Annotated, Any
 
 import grpc.aio
 import orjson
-import typer
 from rich.console import Console
 from rich.text import Text
 
 from pandaeval_collector.app.collector import Collector, Listening
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._options import file_option
+from pandaeval_collector.cli._options import file_option, option
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.config import Config, load
@@ -40,7 +39,7 @@ For your own agents: `pandaeval collector`. For stored traces: `pandaeval evalua
 
 def demo(
     keep: Annotated[Path | None, file_option("Write the results to this file, as JSON lines.")] = None,
-    once: Annotated[bool, typer.Option("--once", help="Exit after scoring, even in a terminal.")] = False,
+    once: Annotated[bool, option("Exit after scoring, even in a terminal.", "--once")] = False,
 ) -> None:
     """Score recorded sessions of real agents and show the page.
 

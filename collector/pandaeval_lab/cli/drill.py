@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,8 +15,9 @@ from rich.console import Console
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.user_files import read_given
 from pandaeval_collector.cli._config import ConfigFile, resolve_config
-from pandaeval_collector.cli._options import file_option, output_option
-from pandaeval_collector.cli._output import console, many, print_table, progress
+from pandaeval_collector.cli._listings import Row
+from pandaeval_collector.cli._options import file_option, option, output_option
+from pandaeval_collector.cli._output import console, many, message, print_table, progress
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs.front import close_rules
@@ -37,28 +38,19 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 @run_source
 def drill(
     source: RunSource,
-    n: Annotated[int, typer.Option("--n", min=1, help="Number of copies of each fault.")] = 200,
-    faults: Annotated[str | None, typer.Option(help="Faults or families of faults, with commas; default: all.")] = None,
-    seed: Annotated[int, typer.Option(help="Random seed for the choice of runs and values.")] = 0,
-    judge: Annotated[
-        bool,
-        typer.Option(
-            "--judge",
-            help="Also send some copies, and their originals, to the judge.",
-        ),
-    ] = False,
+    n: Annotated[int, option("Number of copies of each fault.", "--n", min=1)] = 200,
+    faults: Annotated[str | None, option("Faults or families of faults, with commas; default: all.")] = None,
+    seed: Annotated[int, option("Random seed for the choice of runs and values.")] = 0,
+    judge: Annotated[bool, option("Also send some copies, and their originals, to the judge.", "--judge")] = False,
     model: JudgeModel = None,
-    judged: Annotated[int, typer.Option(min=1, help="Number of copies to send to the judge.")] = 20,
-    budget: Annotated[float, typer.Option(min=0.0, help="Maximum cost of the judge, in US dollars.")] = 1.0,
+    judged: Annotated[int, option("Number of copies to send to the judge.", min=1)] = 20,
+    budget: Annotated[float, option("Maximum cost of the judge, in US dollars.", min=0.0)] = 1.0,
     baseline: Annotated[
         Path | None,
         file_option("JSON file of an earlier drill. If detection drops significantly, exit with 1."),
     ] = None,
     config: ConfigFile = None,
-    format_: Annotated[
-        RunFormat,
-        typer.Option("--format", help="Output format. You can use json as --baseline later."),
-    ] = "table",
+    format_: Annotated[RunFormat, option("Output format. You can use json as --baseline later.", "--format")] = "table",
     output: Annotated[Path | None, output_option("Write to this file instead of standard output.")] = None,
 ) -> None:
     """Plant known faults in good runs and count detections.
@@ -91,7 +83,7 @@ def drill(
         else:
             print_drill(tally.to_dict(), console(file=target))
     for drop in worse:
-        typer.echo(f"failed: {drop.told}", err=True)
+        message(f"failed: {drop.told}")
     if worse:
         raise typer.Exit(1)
 
@@ -102,7 +94,7 @@ def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget
     assert configured is not None, "settings_of saw to it"
     wanted = [*chosen_copies(drill.kept, copies)]
     if not wanted:
-        typer.echo("no judge was called: no copy has a fault for a judge", err=True)
+        message("no judge was called: no copy has a fault for a judge")
         return None
     with progress("judging") as on_done:
         return judged_copies(drill, wanted, scorer, configured, os.environ, budget, on_done)
@@ -117,7 +109,7 @@ def baseline_of(path: Path) -> dict[str, Any]:
         raise UserError(f"--baseline {path}: not the output of `pandaeval drill --format json` ({error})") from error
 
 
-def print_drill(figures: Mapping[str, Any], on: Console) -> None:
+def print_drill(figures: Row, on: Console) -> None:
     runs = f"{figures['good']:,} runs that look good, of {figures['runs']:,} read"
     planted = sum(fault["n"] for fault in figures["faults"].values())
     on.print(f"{many(planted, 'fault')}, each in a copy of one of {runs}")
@@ -128,7 +120,7 @@ def print_drill(figures: Mapping[str, Any], on: Console) -> None:
         _print_tables(judged, on)
 
 
-def _print_tables(figures: Mapping[str, Any], on: Console) -> None:
+def _print_tables(figures: Row, on: Console) -> None:
     faults = {name: fault for name, fault in figures["faults"].items() if fault["n"]}
     columns = ("fault", "family", "n", "failed", "95 %", "undecided", "step", "by")
     print_table(columns, _fault_rows(faults), on=on)
@@ -139,12 +131,12 @@ def _print_tables(figures: Mapping[str, Any], on: Console) -> None:
         print_table(("not applicable", "why"), missing, on=on)
 
 
-def _why(each: Mapping[str, Any]) -> str:
+def _why(each: Row) -> str:
     commonest = [*each["not_applicable"].items()][:2]
     return "; ".join(f"{why} ({count:,})" for why, count in commonest) or "no run looked good"
 
 
-def _fault_rows(faults: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def _fault_rows(faults: Row) -> Iterator[tuple[str, ...]]:
     for name, each in faults.items():
         by = ", ".join(f"{metric} {_percent(share)}" for metric, share in [*each["by_metric"].items()][:3])
         shares = (_percent(each[key]) for key in ("could_not_tell", "blamed"))
@@ -152,9 +144,9 @@ def _fault_rows(faults: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         yield name, each["family"], f"{each['n']:,}", _percent(noticed), _interval(noticed), *shares, by
 
 
-def _percent(share: Mapping[str, Any]) -> str:
+def _percent(share: Row) -> str:
     return number(share["share"], ".0%")
 
 
-def _interval(share: Mapping[str, Any]) -> str:
+def _interval(share: Row) -> str:
     return interval(share["low"], share["high"], ".0%") or NONE

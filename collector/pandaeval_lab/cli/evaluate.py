@@ -16,8 +16,8 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._config import ConfigFile
-from pandaeval_collector.cli._options import file_option, given_by, output_option
-from pandaeval_collector.cli._output import notice, progress, safe
+from pandaeval_collector.cli._options import argument, file_option, given_by, option, output_option
+from pandaeval_collector.cli._output import message, notice, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
@@ -30,11 +30,10 @@ from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._agreement import Agreement
 from pandaeval_lab.cli._baseline import BASELINE, BaselineStage
-from pandaeval_lab.cli._case_gates import CaseGates
 from pandaeval_lab.cli._cases import CaseStage, case_table
 from pandaeval_lab.cli._ci import add_summary, error_annotation
 from pandaeval_lab.cli._formats import FORMATS, ResultFormat, default_file
-from pandaeval_lab.cli._gates import GateOutcome, checked, unanswered
+from pandaeval_lab.cli._gates import CaseGates, GateOutcome, checked, unanswered
 from pandaeval_lab.cli._inputs import FILES, Inputs, print_problems
 from pandaeval_lab.cli._names import check_asked, config_with_trials
 from pandaeval_lab.cli._scenarios import Scenarios
@@ -54,30 +53,21 @@ _SHOWN_GROUPS = 100
 
 @dataclass(frozen=True, slots=True)
 class EvaluateOptions:
-    files: Annotated[list[str], typer.Argument(help=FILES)]
+    files: Annotated[list[str], argument(FILES)]
     config: ConfigFile = None
-    metrics: Annotated[
-        str | None,
-        typer.Option(help="Metrics to run, separated by commas; default: all."),
-    ] = None
+    metrics: Annotated[str | None, option("Metrics to run, separated by commas; default: all.")] = None
     model: Annotated[
         str | None,
-        typer.Option(
-            help="Judge model in litellm format, such as openai/gpt-4o. Overrides judge.model and judge.models."
-        ),
+        option("Judge model in litellm format, such as openai/gpt-4o. Overrides judge.model and judge.models."),
     ] = None
     cases: Annotated[Path | None, file_option("File of cases. Grade the traces that are trials of these cases.")] = None
-    where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None
+    where: Annotated[list[str] | None, option(WHERE, metavar="KEY=VALUE")] = None
     baseline: Annotated[
         Path | None,
         file_option("Earlier results (JSON lines). If trials do worse, exit with 1."),
     ] = None
     format: Annotated[
-        ResultFormat,
-        typer.Option(
-            "--format",
-            help="Output format: table, JSON lines, JUnit XML or an HTML report.",
-        ),
+        ResultFormat, option("Output format: table, JSON lines, JUnit XML or an HTML report.", "--format")
     ] = "table"
     output: Annotated[Path | None, output_option("Write the results to this file; default: standard output.")] = None
 
@@ -246,7 +236,7 @@ class Evaluation:
             for line in unanswered(self._config, summary, self._options.names or ()):
                 notice(line)
         elif not outcome.is_json and not summary.left_out:
-            typer.echo("No agent traces in this input. `pandaeval inspect` shows how it was read.", err=True)
+            message("No agent traces in this input. `pandaeval inspect` shows how it was read.")
         for gate in outcome.gates:
             if gate.key != BASELINE:
                 _tell_gate(gate)
@@ -263,10 +253,10 @@ def _tell_gate(gate: GateOutcome) -> None:
     if not gate.text:
         return
     if not gate.passed and (annotation := error_annotation(gate, os.environ)):
-        typer.echo(annotation, err=True)
-    typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
+        message(annotation)
+    message(f"{'notice' if gate.passed else 'failed'}: {gate.text}")
     for example in gate.examples:
-        typer.echo(f"  {safe(example)}", err=True)
+        message(f"  {example}")
 
 
 def config_of(options: EvaluateOptions, attributes: Sequence[str] = (), has_cases: bool = False) -> Config:
@@ -282,7 +272,7 @@ def config_of(options: EvaluateOptions, attributes: Sequence[str] = (), has_case
         own = (metric for metric in known.values() if isinstance(metric, JudgedMetric) and metric.model is not None)
         given["judge.models"] = {metric.key: options.model for metric in own}
     config = config_with_trials(options.config, given)
-    check_asked(config, options.names or (), options.cases is not None)
+    check_asked(config, options.names or (), has_cases)
     if config.judge.model is not None:
         from pandaeval_lab.cli._judges import check_judge  # imports what calls models
 

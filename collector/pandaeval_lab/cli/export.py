@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._options import config_option, output_option
-from pandaeval_collector.cli._output import binary_file, many
+from pandaeval_collector.cli._options import config_option, option, output_option
+from pandaeval_collector.cli._output import binary_file, many, message
 from pandaeval_collector.cli._run_place import ApiClient, at_place
 from pandaeval_collector.cli._where_text import api_filters
 from pandaeval_collector.show.report.export import WRITERS, Subject
@@ -24,11 +22,11 @@ _Config = Annotated[Path | None, config_option("Configuration file (YAML), for r
 
 @at_place
 def export(
-    where: Annotated[str, typer.Option(metavar="KEY=VALUE,..", show_default=False, help=_WHERE)] = "",
-    of: Annotated[Subject, typer.Option(help=_OF)] = "traces",
+    where: Annotated[str, option(_WHERE, metavar="KEY=VALUE,..", show_default=False)] = "",
+    of: Annotated[Subject, option(_OF)] = "traces",
     format_: Annotated[
         Literal["json", "csv", "otlp", "case"],
-        typer.Option("--format", help="Output format: JSON lines, CSV, spans as OTLP, or a case for each run."),
+        option("Output format: JSON lines, CSV, spans as OTLP, or a case for each run.", "--format"),
     ] = "json",
     output: Annotated[Path, output_option("Write to this file; default: standard output.")] = Path("-"),
     config: _Config = None,
@@ -98,4 +96,4 @@ def _cases(api: ApiClient, of: Subject, asked: dict[str, Any], config: Path | No
 
 def _tell(done: int, gone: int, noun: str) -> None:
     left_out = f"; {many(gone, 'run')} left out: content or spans are not stored" if gone else ""
-    typer.echo(f"{many(done, noun)}{left_out}", err=True)
+    message(f"{many(done, noun)}{left_out}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._options import output_option
+from pandaeval_collector.cli._options import argument, output_option
 from pandaeval_collector.config import closest
 
 _PROGRAMS = Path(__file__).parent / "_programs"
@@ -16,7 +16,7 @@ _CASES = "cases"
 
 
 def init(
-    framework: Annotated[str | None, typer.Argument(help="Framework, or cases. If missing, list all.")] = None,
+    framework: Annotated[str | None, argument("Framework, or cases. If missing, list all.")] = None,
     output: Annotated[Path | None, output_option("Write to this new file, or for cases to this new folder.")] = None,
 ) -> None:
     """Print an example agent for a framework, ready to run.

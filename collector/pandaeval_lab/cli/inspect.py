@@ -6,7 +6,6 @@ import sys
 from typing import Annotated, Literal
 
 import orjson
-import typer
 from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
@@ -14,7 +13,8 @@ from rich.tree import Tree
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.printable import excerpt
-from pandaeval_collector.cli._output import console, safe
+from pandaeval_collector.cli._options import argument, option
+from pandaeval_collector.cli._output import console, message, safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.show.report.detail import describe, in_order
 from pandaeval_lab.cli._inputs import Inputs, print_problems
@@ -23,10 +23,10 @@ from pandaeval_otel.model import Captured, OtherResult, Span, Trace
 
 
 def inspect(
-    files: Annotated[list[str], typer.Argument(help="Trace files, as for evaluate; - is standard input.")],
+    files: Annotated[list[str], argument("Trace files, as for evaluate; - is standard input.")],
     format_: Annotated[
-        Literal["tree", "json"], typer.Option("--format", help="Output format: tree, or one JSON trace per line.")
-    ] = ("tree"),
+        Literal["tree", "json"], option("Output format: tree, or one JSON trace per line.", "--format")
+    ] = "tree",
 ) -> None:
     """Show how traces were read.
 
@@ -49,7 +49,7 @@ def inspect(
         print_problems(run.read, telemetry)
     sys.stdout.flush()
     if not shown:
-        typer.echo("No spans in this input.", err=True)
+        message("No spans in this input.")
     inputs.check()
 
 

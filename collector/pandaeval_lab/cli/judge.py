@@ -13,7 +13,7 @@ from rich.console import Console
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._options import config_option, file_argument, file_option
+from pandaeval_collector.cli._options import config_option, file_argument, file_option, option
 from pandaeval_collector.cli._output import console, progress
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
@@ -38,7 +38,7 @@ judge = typer.Typer(help="Test a judge model, and align it with human labels.", 
 def check(
     model: JudgeModel = None,
     config: _JudgeConfig = None,
-    attacks: Annotated[int, typer.Option(min=1, max=1000, help="Number of attacks to try.")] = 40,
+    attacks: Annotated[int, option("Number of attacks to try.", min=1, max=1000)] = 40,
     format_: given.Format = "table",
 ) -> None:
     """Test a judge model on known sessions and attacks.
@@ -90,15 +90,15 @@ def align(
     *,
     labels: Annotated[Path, file_argument("Labels as CSV or JSON lines, as for `labels import`.")],
     source: RunSource,
-    metric: Annotated[str, typer.Option(help="Judged metric. Required if the labels cover several metrics.")] = "",
-    agent: Annotated[str, typer.Option(help="Use only runs of this agent. The ruling applies only to them.")] = "",
+    metric: Annotated[str, option("Judged metric. Required if the labels cover several metrics.")] = "",
+    agent: Annotated[str, option("Use only runs of this agent. The ruling applies only to them.")] = "",
     rulings: Annotated[Path | None, file_option("Rulings file (YAML); default: judge.rulings.")] = None,
-    propose: Annotated[int, typer.Option(min=0, max=5, help="Number of rulings that the judge model proposes.")] = 3,
-    usd: Annotated[float | None, typer.Option(min=0.0, help="Maximum cost, in US dollars.")] = None,
-    drill: Annotated[int, typer.Option(min=0, help="Number of copies of each fault in the control drill.")] = 1,
+    propose: Annotated[int, option("Number of rulings that the judge model proposes.", min=0, max=5)] = 3,
+    usd: Annotated[float | None, option("Maximum cost, in US dollars.", min=0.0)] = None,
+    drill: Annotated[int, option("Number of copies of each fault in the control drill.", min=0)] = 1,
     model: JudgeModel = None,
     config: _JudgeConfig = None,
-    format_: Annotated[RunFormat, typer.Option("--format", help="Output format: table, or one JSON object.")] = "table",
+    format_: Annotated[RunFormat, option("Output format: table, or one JSON object.", "--format")] = "table",
 ) -> None:
     """Test rulings on human labels, and keep those that help.
 

@@ -15,8 +15,8 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_store
 from pandaeval_collector.cli._listings import Listing, show
-from pandaeval_collector.cli._options import file_argument, output_option
-from pandaeval_collector.cli._output import print_table
+from pandaeval_collector.cli._options import argument, file_argument, option, output_option
+from pandaeval_collector.cli._output import message, print_table
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.config import Config
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label, unclear_first
@@ -56,9 +56,7 @@ def import_(
         Path,
         file_argument("CSV or JSON lines, one label per line."),
     ],
-    skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Skip labels of runs that are not in this store.")
-    ] = False,
+    skip_unknown: Annotated[bool, option("Skip labels of runs that are not in this store.", "--skip-unknown")] = False,
     *,
     settings: Config,
 ) -> None:
@@ -81,26 +79,26 @@ def import_(
 
 
 def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], skip: bool) -> list[HumanLabel]:
-    unknown = [each for each in labels if not people.is_known(connection, each)]
+    found = [(each, people.is_known(connection, each)) for each in labels]
+    unknown = [each for each, is_known in found if not is_known]
     if not unknown:
         return labels
     said = f"{len(unknown)} of {len(labels)} labels refer to runs that are not in this store: "
     said += ", ".join(list(dict.fromkeys(each.unit for each in unknown))[:5])
     if not skip:
         raise UserError(f"{said}\nNo label was imported; --skip-unknown imports the rest.")
-    typer.echo(said, err=True)
-    strange = {id(each) for each in unknown}
-    return [each for each in labels if id(each) not in strange]
+    message(said)
+    return [each for each, is_known in found if is_known]
 
 
 @labels.command("next")
 @stored
 def next_(
-    number: Annotated[int, typer.Option("--n", min=1, max=10_000, help="Number of runs to draw.")] = 20,
-    metric: Annotated[str, typer.Option(help="Judged metric to label. Required if there are several.")] = "",
-    agent: Annotated[str, typer.Option(help="Draw only runs of this agent.")] = "",
+    number: Annotated[int, option("Number of runs to draw.", "--n", min=1, max=10_000)] = 20,
+    metric: Annotated[str, option("Judged metric to label. Required if there are several.")] = "",
+    agent: Annotated[str, option("Draw only runs of this agent.")] = "",
     unclear: Annotated[
-        bool, typer.Option("--unclear", help="Draw unclear and disputed runs first. Rates ignore their labels.")
+        bool, option("Draw unclear and disputed runs first. Rates ignore their labels.", "--unclear")
     ] = False,
     out: Annotated[Path | None, output_option("Write a CSV or .jsonl file to fill in and import.", "--out")] = None,
     *,
@@ -118,12 +116,13 @@ def next_(
         else:
             queue = draw(connection, key, agent, number, time.time())
         connection.execute("COMMIT")
-        _print_queue(connection, key, queue)
+        _print_queue(key, queue)
     if out is not None and queue.drawn:
         id_ = "session_id" if key.startswith("session.") else "trace_id"
-        rows = [{id_: each.run.unit, "metric": key, "probability": each.probability} for each in queue.drawn]
-        if id_ == "trace_id":
-            rows = [row | {"session_id": each.run.session} for row, each in zip(rows, queue.drawn, strict=True)]
+        rows = [
+            {"session_id": each.run.session, id_: each.run.unit, "metric": key, "probability": each.probability}
+            for each in queue.drawn
+        ]
         with output_file(out) as target:
             target.write(written(rows, out))
         typer.echo(f"Fill in label (pass or fail), then: pandaeval labels import {out}")
@@ -135,7 +134,7 @@ def export(
     out: Annotated[
         Path | None, output_option("Write to this CSV or .jsonl file; default: CSV to standard output.", "--out")
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Include labels of unknown metrics.")] = False,
+    all_: Annotated[bool, option("Include labels of unknown metrics.", "--all")] = False,
     *,
     settings: Config,
 ) -> None:
@@ -146,9 +145,7 @@ def export(
     kept = [each for each in labels if all_ or each.metric in known]
     if len(kept) < len(labels):
         strange = ", ".join(sorted({each.metric for each in labels} - known)[:5])
-        typer.echo(
-            f"{len(labels) - len(kept)} labels of unknown metrics left out: {strange} (--all includes them)", err=True
-        )
+        message(f"{len(labels) - len(kept)} labels of unknown metrics left out: {strange} (--all includes them)")
     with output_file(out) as target:
         target.write(written([row_of(each) for each in kept], out))
 
@@ -156,11 +153,11 @@ def export(
 @labels.command("dismiss")
 @at_collector
 def dismiss(
-    metric: Annotated[str, typer.Argument(help="Metric of the finding, such as trace.response.")],
-    trace: Annotated[str, typer.Option(metavar="ID", help="ID of the trace. For a turn, TRACE_ID:SPAN_ID.")] = "",
-    session: Annotated[str, typer.Option(metavar="ID", help="ID of the session.")] = "",
-    comment: Annotated[str, typer.Option(help="Explanation why the finding is false.")] = "",
-    undo: Annotated[bool, typer.Option("--undo", help="Undo the dismissal, so that the finding counts again.")] = False,
+    metric: Annotated[str, argument("Metric of the finding, such as trace.response.")],
+    trace: Annotated[str, option("ID of the trace. For a turn, TRACE_ID:SPAN_ID.", metavar="ID")] = "",
+    session: Annotated[str, option("ID of the session.", metavar="ID")] = "",
+    comment: Annotated[str, option("Explanation why the finding is false.")] = "",
+    undo: Annotated[bool, option("Undo the dismissal, so that the finding counts again.", "--undo")] = False,
     *,
     api: ApiClient,
 ) -> None:
@@ -169,7 +166,7 @@ def dismiss(
     The command needs a running collector. Give --trace or --session."""
     about = {"trace_id": trace or None, "session_id": session or None, "metric": metric}
     api.post("/dismissals", {**about, "annotator": getpass.getuser(), "comment": comment, "undone": undo})
-    typer.echo("counted again" if undo else "dismissed", err=True)
+    message("counted again" if undo else "dismissed")
 
 
 @labels.command("rates")
@@ -180,7 +177,7 @@ def rates(format_: given.Format = "table", *, settings: Config) -> None:
         _print_rates(connection, format_)
 
 
-def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> None:
+def _print_queue(metric: str, queue: Queue) -> None:
     if not queue.drawn:
         typer.echo(f"no judged run without a label ({metric})")
         return

@@ -6,13 +6,12 @@ import re
 import sys
 from typing import Annotated, Any
 
-import typer
-
 from pandaeval_collector.analysis.embedding import Bands, load
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import MetricsConfigFile
 from pandaeval_collector.cli._listings import Listing, show
+from pandaeval_collector.cli._options import argument
 from pandaeval_collector.cli._output import console, print_json
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
@@ -26,7 +25,7 @@ _JUDGED = frozenset(
 
 
 def metrics(
-    name: Annotated[str | None, typer.Argument(help="Show this metric in full.")] = None,
+    name: Annotated[str | None, argument("Show this metric in full.")] = None,
     config: MetricsConfigFile = None,
     format_: given.Format = "table",
 ) -> None:

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._options import file_argument, output_option
+from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._options import file_argument, option, output_option
 from pandaeval_collector.cli._output import console, notice, print_table
-from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_lab.cli._writing import output_file, write_json_lines
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.passk.figures import (
@@ -29,18 +27,15 @@ from pandaeval_lab.replay.result_lines import result_lines
 
 def passk(
     file: Annotated[Path, file_argument("Results of `evaluate --format json`; - is standard input.")],
-    k: Annotated[str, typer.Option(help="Values of k, separated by commas.")] = "1,3,5",
+    k: Annotated[str, option("Values of k, separated by commas.")] = "1,3,5",
     metric: Annotated[
-        str | None,
-        typer.Option(help="Metric that decides success; default: trial_correct, or the only metric in the file."),
+        str | None, option("Metric that decides success; default: trial_correct, or the only metric in the file.")
     ] = None,
     per: Annotated[
         Literal["case", "conversation"] | None,
-        typer.Option(help="Group trials by case or by conversation; default: by case, if the results name cases."),
+        option("Group trials by case or by conversation; default: by case, if the results name cases."),
     ] = None,
-    format_: Annotated[
-        RunFormat, typer.Option("--format", help="Output format: table, or one JSON object per line.")
-    ] = "table",
+    format_: given.Format = "table",
     output: Annotated[Path | None, output_option("Write to this file; default: standard output.")] = None,
 ) -> None:
     """Compute pass@k and pass^k from repeated trials."""

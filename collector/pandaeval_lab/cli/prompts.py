@@ -9,11 +9,10 @@ from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, 
 from contextlib import suppress
 from typing import Annotated, Any, TypeVar
 
-import typer
-
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import printable
 from pandaeval_collector.cli._config import MetricsConfigFile
+from pandaeval_collector.cli._options import argument, option
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.jobs import same_cause
 from pandaeval_collector.judge.client import Judge
@@ -46,14 +45,10 @@ TOLD = "(the reason of the judge)"
 def prompts(
     name: Annotated[
         str | None,
-        typer.Argument(
-            help="Judged metric, or trace, turn, error_deduplication, same_cause or simulated_user; default: all."
-        ),
+        argument("Judged metric, or trace, turn, error_deduplication, same_cause or simulated_user; default: all."),
     ] = None,
     config: MetricsConfigFile = None,
-    trace: Annotated[
-        str | None, typer.Option(help="Fill the prompts with the first trace or session of this file.")
-    ] = None,
+    trace: Annotated[str | None, option("Fill the prompts with the first trace or session of this file.")] = None,
 ) -> None:
     """Print the exact prompts sent to the judge.
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from contextlib import ExitStack, closing
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.filters import TIMES
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import no_store
 from pandaeval_collector.cli._options import output_option
-from pandaeval_collector.cli._output import progress
+from pandaeval_collector.cli._output import message, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.show.api.filters import wanted_of
 from pandaeval_collector.show.api.names import Names
@@ -46,35 +45,29 @@ def report(
     """Write the stored results of a collector as an HTML report.
 
     The command only reads the data directory, so you can run it beside a collector. Without --output, it writes to
-    standard output, or in a terminal to pandaeval-report.html. Exit code 2: there are no results.
+    standard output, or in a terminal to pandaeval-report.html. All filters must match.
 
-    The keys of --where are agent, service, environment, user, session, label, status=error|ok, time=FROM..TO (RFC 3339
-    or a day in UTC) and attribute=KEY=VALUE, if the store lists it. A trace must match all keys. If a key is repeated,
-    any of its values matches.
+    Exit code 2: there are no results.
     """
-    times = {name: datetime.fromisoformat(time) for name, time in given.api_times(filters).items()}
+    times = {name: datetime.fromisoformat(filters[name]) for name in TIMES if name in filters}
     folder = Path(settings.store.path)
     if not (folder / FILE_NAME).is_file():
         raise no_store(folder)
     output = output or default_file(sys.stdout.isatty())
     try:
-        with (
-            closing(Finder(folder, READ_LIMIT_S)) as finder,
-            ExitStack() as held,
-            progress("reading") as on_read,
-        ):
+        with closing(Finder(folder, READ_LIMIT_S)) as finder, progress("reading") as on_read:
             wanted = Names(finder, settings.metrics.modules).wanted(wanted_of(**filters | times))
             where = " ".join(f"{name}={value}" for name, value in filters.items())
             origin = origin_of(finder, settings, wanted, where)
-            out = held.enter_context(output_file(output))
-            contents = write_report(out, finder, origin, wanted, on_read=on_read)
+            with output_file(output) as out:
+                contents = write_report(out, finder, origin, wanted, on_read=on_read)
     except ProblemError as error:
         raise UserError(str(error)) from error
     except TooSlowError as error:
         raise UserError(f"{folder}: {error}") from error
     except sqlite3.Error as error:
         raise UserError(f"{folder}: the store cannot be read: {error}") from error
-    typer.echo(f"{output or 'report'}: {contents}", err=True)
+    message(f"{output or 'report'}: {contents}")
 
 
 def origin_of(finder: Finder, settings: Config, wanted: Wanted, where: str) -> ReportOrigin:

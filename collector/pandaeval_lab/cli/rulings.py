@@ -9,8 +9,8 @@ import typer
 
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row, show, show_one
-from pandaeval_collector.cli._options import given_by
-from pandaeval_collector.cli._output import many
+from pandaeval_collector.cli._options import argument, given_by, option
+from pandaeval_collector.cli._output import many, message
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cli.runs import ended
@@ -25,14 +25,12 @@ _RULINGS = Listing(
 
 @dataclass(frozen=True, slots=True)
 class TrialOptions:
-    text: Annotated[str, typer.Argument(help="The sentence that the judge follows.")]
-    question: Annotated[str, typer.Option(help="ID of the answered question; default: all questions.")] = ""
-    agent: Annotated[str, typer.Option(help="Apply the ruling to this agent; default: all agents.")] = ""
-    author: Annotated[str, typer.Option(help="Name of the person who answers.")] = "people"
-    budget: Annotated[float | None, typer.Option(min=0.0, help="Maximum US dollars; default: twice the estimate.")] = (
-        None
-    )
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before judge calls or saving the ruling.")] = False
+    text: Annotated[str, argument("The sentence that the judge follows.")]
+    question: Annotated[str, option("ID of the answered question; default: all questions.")] = ""
+    agent: Annotated[str, option("Apply the ruling to this agent; default: all agents.")] = ""
+    author: Annotated[str, option("Name of the person who answers.")] = "people"
+    budget: Annotated[float | None, option("Maximum US dollars; default: twice the estimate.", min=0.0)] = None
+    yes: Annotated[bool, option("Do not ask before judge calls or saving the ruling.", "--yes")] = False
     format_: given.Format = "table"
 
     @property
@@ -70,12 +68,12 @@ def answer(options: TrialOptions, *, api: ApiClient) -> None:
     if not options.yes:
         typer.confirm("Keep the ruling?", abort=True)
     kept = api.post("/rulings", {"run": run})
-    typer.echo(f"ruling {kept['ruling']['id']} is kept; the judge repeats {many(kept['again'], 'verdict')}", err=True)
+    message(f"ruling {kept['ruling']['id']} is kept; the judge repeats {many(kept['again'], 'verdict')}")
 
 
 @rulings.command("remove")
 @at_collector
-def remove(ruling_id: Annotated[str, typer.Argument(metavar="ID", help="ID of a ruling.")], *, api: ApiClient) -> None:
+def remove(ruling_id: Annotated[str, argument("ID of a ruling.", metavar="ID")], *, api: ApiClient) -> None:
     """Remove a ruling. Earlier verdicts stay."""
     api.delete(f"/rulings/{ruling_id}")
     typer.echo(f"ruling {ruling_id} is removed")
@@ -86,7 +84,7 @@ def _tried(api: ApiClient, options: TrialOptions) -> str:
     usd = dry["cost_usd"]
     price = "price unknown" if usd is None else dollars(usd)
     calls, tokens = many(dry["calls"], "call"), many(dry["prompt_tokens"] + dry["completion_tokens"], "token")
-    typer.echo(f"{many(dry['traces'], 'trace')}: {calls}, {tokens}, {price}", err=True)
+    message(f"{many(dry['traces'], 'trace')}: {calls}, {tokens}, {price}")
     if not options.yes:
         typer.confirm("Ask the judge?", abort=True)
     limit = max(_LEAST_USD, 2 * (usd or 0.0)) if options.budget is None else options.budget
@@ -94,7 +92,7 @@ def _tried(api: ApiClient, options: TrialOptions) -> str:
     run = ended(api, run["id"])
     show_one(api.get("/runs/compare", a=run["id"], b="live"), _tell_effect, options.format_)
     if run["error"]:
-        typer.echo(f"the trial stopped early: {run['error']}", err=True)
+        message(f"the trial stopped early: {run['error']}")
     return str(run["id"])
 
 

@@ -9,7 +9,8 @@ import typer
 
 from pandaeval_collector.cli import _listings as listings, _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row
-from pandaeval_collector.cli._output import many, print_json, progress
+from pandaeval_collector.cli._options import argument, option
+from pandaeval_collector.cli._output import many, message, print_json, progress
 from pandaeval_collector.cli._run_place import ApiClient, at_collector, at_place
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import dollars, interval, moment, number
@@ -60,7 +61,7 @@ _CHANGED = Listing(
         ("b", lambda row: number(row["after"])),
     )
 )
-_Id = Annotated[str, typer.Argument(metavar="ID", help="ID of a run.")]
+_Id = Annotated[str, argument("ID of a run.", metavar="ID")]
 _LOOK_S = 1.0
 
 
@@ -74,10 +75,8 @@ runs = typer.Typer(help="Score stored traces again with other settings.", no_arg
 def start(
     run: given.RunOptions,
     filters: dict[str, Any],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only estimate calls, tokens and cost. Call no model.")
-    ] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Return at once, without waiting for the end.")] = False,
+    dry_run: Annotated[bool, option("Only estimate calls, tokens and cost. Call no model.", "--dry-run")] = False,
+    detach: Annotated[bool, option("Return at once, without waiting for the end.", "--detach")] = False,
     format_: given.Format = "table",
     *,
     api: ApiClient,
@@ -98,7 +97,7 @@ def start(
 @runs.command("list")
 @at_place
 def list_(
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of rows, newest first.")] = 20,
+    limit: Annotated[int, option("Maximum number of rows, newest first.", min=1)] = 20,
     format_: given.Format = "table",
     *,
     api: ApiClient,
@@ -133,7 +132,7 @@ def ended(api: ApiClient, run_id: str) -> Row:
                 time.sleep(_LOOK_S)
     except KeyboardInterrupt:
         told = f"continues; `pandaeval runs watch {run_id}` waits for it, `pandaeval runs cancel {run_id}` cancels it"
-        typer.echo(f"run {run_id} {told}", err=True)
+        message(f"run {run_id} {told}")
         raise
     return dict(run)
 
@@ -154,8 +153,8 @@ def cancel(run_id: _Id, *, api: ApiClient) -> None:
 @at_place
 def results(
     run_id: _Id,
-    metric: Annotated[str | None, typer.Option(help="Show only this metric, such as trace.tool_loop.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of rows.")] = None,
+    metric: Annotated[str | None, option("Show only this metric, such as trace.tool_loop.")] = None,
+    limit: Annotated[int | None, option("Maximum number of rows.", min=1)] = None,
     format_: given.Format = "table",
     *,
     api: ApiClient,
@@ -170,8 +169,8 @@ def results(
 @runs.command("compare")
 @at_place
 def compare(
-    a: Annotated[str, typer.Argument(help="ID of a run.")],
-    b: Annotated[str, typer.Argument(help="ID of another run, or live.")] = "live",
+    a: Annotated[str, argument("ID of a run.")],
+    b: Annotated[str, argument("ID of another run, or live.")] = "live",
     format_: given.Format = "table",
     *,
     api: ApiClient,

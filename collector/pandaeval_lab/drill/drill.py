@@ -21,7 +21,7 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.base.component_errors import ERRORS, FAULT
 
 _OTHERS = 200
-"""So many answers are kept, to be planted as wrong ones into runs of other sessions."""
+"""So many answers are kept, to be planted as wrong answers into runs of other sessions."""
 _REMEMBERED = 1000
 """Runs kept in memory: each is needed per fault and per later run of its session."""
 Where = Callable[[ScoredTrace], bool]

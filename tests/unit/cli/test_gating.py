@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +16,8 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.unscored import CURES
 from pandaeval_collector.store.failures import Failure
-from pandaeval_lab.cli._gates import GateOutcome, _silent, checked, outcome_of, severity_gate, unanswered, with_groups
+from pandaeval_lab.cli._formats import JsonLines
+from pandaeval_lab.cli._gates import GateOutcome, _silent, checked, outcome_of, severity_gate, unanswered
 from pandaeval_lab.cli._names import with_trials
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
@@ -79,7 +82,12 @@ class TestUngrouped:
     def test_each_is_written_with_its_group(self) -> None:
         results = [result(id=f"r{n}", finding=Score(0.1, metadata={"mine": n})) for n in range(3)]
         both = group("high", failures=2)
-        for held, each, of in zip(with_groups(results, [both]), results, (both, both, None), strict=True):
+        stage = JsonLines(None)
+        stage._target = written = io.StringIO()
+        stage._failed += results
+        stage.finish(SimpleNamespace(summary=SimpleNamespace(groups=[both])))  # type: ignore[arg-type]
+        lines = written.getvalue().splitlines()
+        for held, each, of in zip(lines, results, (both, both, None), strict=True):
             whole = json.loads(each.to_json())
             whole["metadata"]["failure_group"] = None if of is None else of.to_dict()
             assert json.loads(held) == whole

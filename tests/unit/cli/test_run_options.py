@@ -10,11 +10,16 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli._run_options import RunOptions
+from pandaeval_collector.cli._run_options import RunOptions, filtered
 from pandaeval_collector.show.api.run_shapes import RunBody
 from pandaeval_collector.store.listed import Wanted
 
 PLAIN = RunOptions(metrics="tool_loop, coherence")
+
+
+@filtered()
+def _given(filters: dict[str, Any]) -> dict[str, Any]:
+    return filters
 
 
 def test_what_is_left_out_is_not_asked_for() -> None:
@@ -25,7 +30,7 @@ def test_what_is_left_out_is_not_asked_for() -> None:
 
 def test_times_are_absolute_or_so_long_ago() -> None:
     asked = {"since": "7d", "until": "2026-03-01T12:00:00+01:00", "service": "shop", "failed": False}
-    wanted = RunBody(**PLAIN.body(asked)).filters.wanted()
+    wanted = RunBody(**PLAIN.body(_given(**asked))).filters.wanted()
     assert wanted.since_ms is not None
     ago = datetime.now(UTC) - datetime.fromtimestamp(wanted.since_ms / 1000, UTC)
     assert abs(ago - timedelta(days=7)) < timedelta(minutes=5)
@@ -36,7 +41,7 @@ def test_times_are_absolute_or_so_long_ago() -> None:
 @pytest.mark.parametrize("filters", [{"since": "yesterday"}, {"until": "soon"}])
 def test_what_is_not_understood_is_said(filters: dict[str, Any]) -> None:
     with pytest.raises(UserError):
-        PLAIN.body(filters)
+        _given(**filters)
 
 
 def test_without_a_collector_the_address_is_named() -> None:
