@@ -68,8 +68,9 @@ helm upgrade pandaeval deploy/helm/pandaeval --namespace pandaeval --reset-then-
   volumes with `kubectl -n pandaeval patch pvc data-pandaeval-0 -p
   '{{"spec":{{"resources":{{"requests":{{"storage":"40Gi"}}}}}}}}'`.
 - **Replicas.** If you raise `replicas`, some open traces are split between two collectors, unless they share a Kafka
-  topic. If you lower `replicas`, the collectors with the highest numbers stop, and their volumes stay. To send their unsent
-  results, raise `replicas` again. To delete a volume, run `kubectl -n pandaeval delete pvc data-pandaeval-NUMBER`.
+  topic. If you lower `replicas`, the collectors with the highest numbers stop, and their volumes stay. To send their
+  unsent results, raise `replicas` again. To delete a volume, run `kubectl -n pandaeval delete pvc
+  data-pandaeval-NUMBER`.
 
 Version 0.2 does not open a store of version 0.1. [Export the spans](../../../docs/operate/upgrade.md) that you need,
 then stop the collectors, delete their volumes and upgrade:
