@@ -7,9 +7,11 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NoReturn, TextIO, cast
 
+import orjson
 import typer
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -21,7 +23,7 @@ from rich.text import Text
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line, printable
-from pandaeval_collector.cli._terminal import guarded, unproxied
+from pandaeval_collector.cli._terminal import guarded, unproxied, write_json
 from pandaeval_collector.show.view.texts import NONE, many as many
 
 _WIDE, _MOST_REASON = 100_000, 300
@@ -63,7 +65,7 @@ def print_table(
     on: Console | None = None,
     caption: str | None = None,
 ) -> None:
-    out = console() if on is None else on
+    out = on or console()
     out.print(table(columns, rows, on=out, title=title, caption=caption))
 
 
@@ -71,7 +73,7 @@ def print_list(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None, on: Console | None = None
 ) -> None:
     """Print a :func:`table` whose last column is a reason."""
-    out = console() if on is None else on
+    out = on or console()
     if out.width >= _WIDE:
         return print_table(columns, rows, title, out)
     held = [*rows]
@@ -92,7 +94,7 @@ def print_list(
 
 def reason_room(on: Console | None = None) -> int:
     """Return the characters of a reason that fit three lines, at most 300."""
-    return min(_MOST_REASON, 3 * ((console() if on is None else on).width - 4))
+    return min(_MOST_REASON, 3 * ((on or console()).width - 4))
 
 
 def safe(text: str) -> str:
@@ -112,7 +114,7 @@ def notice(text: str) -> None:
 @contextmanager
 def progress(what: str, on: Console | None = None) -> Iterator[Callable[[int, int], None]]:
     """Yield a function for the number of items done and of all, with a progress bar. Default: on standard error."""
-    out = console(stderr=True) if on is None else on
+    out = on or console(stderr=True)
     if not out.is_terminal:
         yield lambda done, total: None
         return
@@ -135,6 +137,29 @@ def binary_file(output: Path) -> Iterator[BinaryIO]:
         raise UserError(f"{output} cannot be written: {error.strerror}; name an existing folder") from error
     with file:
         yield file
+
+
+@contextmanager
+def output_file(path: Path | None) -> Iterator[TextIO]:
+    """Open a file, or standard output for ``-`` or without ``path``. Raises ``UserError``."""
+    if path is None or str(path) == "-":
+        yield sys.stdout
+        return
+    with binary_file(path) as file, TextIOWrapper(file, encoding="utf-8") as text:
+        yield text
+
+
+def write_json_line(target: TextIO, line: bytes) -> None:
+    """Write a line of JSON; to a terminal with unsafe characters escaped."""
+    if target is sys.stdout:
+        write_json(line)
+    else:
+        target.write(line.decode() + "\n")
+
+
+def write_json_lines(objects: Iterable[object], target: TextIO) -> None:
+    for each in objects:
+        write_json_line(target, orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY))
 
 
 def print_json(items: Iterable[Mapping[str, Any]]) -> None:

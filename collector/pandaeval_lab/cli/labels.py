@@ -16,16 +16,14 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_store
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import argument, file_argument, option, output_option
-from pandaeval_collector.cli._output import message, print_table
+from pandaeval_collector.cli._output import message, output_file, print_table
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.config import Config
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label, unclear_first
 from pandaeval_collector.labels.rates import pass_rates
 from pandaeval_collector.show.view.texts import NONE, interval, number
 from pandaeval_collector.store import people
-from pandaeval_lab.cli._names import names_of
-from pandaeval_lab.cli._stored import stored
-from pandaeval_lab.cli._writing import output_file
+from pandaeval_lab.cli._names import names_of, stored
 from pandaeval_lab.labels.files import read_labels, row_of, written
 from pandaeval_otel.wire.labels import HumanLabel
 
