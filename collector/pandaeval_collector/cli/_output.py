@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NoReturn, TextIO, cast
+from typing import IO, Any, BinaryIO, Literal, NoReturn, TextIO, cast
 
 import orjson
 import typer
@@ -31,6 +32,11 @@ _SHORT = 24
 """Cells of at most so many characters without a space are on one line: ids, times, numbers."""
 _NAMES = ("agent", "service", "metric", "name")
 """Columns that are folded first where a line has no room."""
+Row = Mapping[str, Any]
+ID = 12
+"""Characters of an ID in a table: IDs are accepted by prefix, and are never cut further."""
+RunFormat = Literal["table", "json"]
+"""The formats in which commands print."""
 
 
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
@@ -165,6 +171,35 @@ def write_json_lines(objects: Iterable[object], target: TextIO) -> None:
 def print_json(items: Iterable[Mapping[str, Any]]) -> None:
     for item in items:
         typer.echo(json.dumps(item, ensure_ascii=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Format of a list.
+
+    ``columns``: keys, or headings with a key or a cell function. ``empty``: text without rows. ``says_why``: the last
+    column is a sentence.
+    """
+
+    columns: Sequence[str | tuple[str, str | Callable[[Row], object]]]
+    empty: str = ""
+    title: str | None = None
+    says_why: bool = False
+
+
+def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table", on: Console | None = None) -> None:
+    if format_ == "json":
+        return print_json(rows)
+    if not rows:
+        return typer.echo(listing.empty) if listing.empty else None
+    columns = [(column, column) if isinstance(column, str) else column for column in listing.columns]
+    cells = [[row[of] if isinstance(of, str) else of(row) for _, of in columns] for row in rows]
+    (print_list if listing.says_why else print_table)([name for name, _ in columns], cells, listing.title, on)
+
+
+def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:
+    """Print a row in full: with ``tell``, or as a JSON line."""
+    print_json([row]) if format_ == "json" else tell(row)
 
 
 class PlainConsole(Console):

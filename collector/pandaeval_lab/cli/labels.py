@@ -14,9 +14,8 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_store
-from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import argument, file_argument, option, output_option
-from pandaeval_collector.cli._output import message, output_file, print_table
+from pandaeval_collector.cli._output import Listing, RunFormat, message, output_file, print_table, show
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.config import Config
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label, unclear_first
@@ -188,7 +187,7 @@ def _print_queue(metric: str, queue: Queue) -> None:
     typer.echo(f"{len(rows)} of {queue.waiting} judged runs without a label, {queue.labelled} with one ({metric})")
 
 
-def _print_rates(connection: sqlite3.Connection, format_: given.RunFormat = "table") -> None:
+def _print_rates(connection: sqlite3.Connection, format_: RunFormat = "table") -> None:
     connection.execute("BEGIN")
     found = pass_rates(connection)
     connection.execute("COMMIT")
