@@ -170,7 +170,7 @@ def write_json_lines(objects: Iterable[object], target: TextIO) -> None:
 
 def print_json(items: Iterable[Mapping[str, Any]]) -> None:
     for item in items:
-        typer.echo(json.dumps(item, ensure_ascii=False))
+        write_json(json.dumps(item, ensure_ascii=False))
 
 
 @dataclass(frozen=True, slots=True)
