@@ -216,7 +216,11 @@ def _failures(folder: Path) -> int:
 
 @pytest.mark.parametrize(
     ("kind", "options", "code", "failures"),
-    [("regression", (), 1, 1), ("regression", ("--no-fail",), 0, 0), ("capability", (), 0, 0)],
+    [
+        ("regression", (), 1, 1),
+        pytest.param("regression", ("--no-fail",), 0, 0, marks=pytest.mark.slow),
+        ("capability", (), 0, 0),
+    ],
 )
 def test_exit_code_junit_and_summary_of_a_failing_case_agree(
     folder: Path, kind: str, options: Sequence[str], code: int, failures: int
@@ -233,7 +237,12 @@ def test_exit_code_junit_and_summary_of_a_failing_case_agree(
 
 
 @pytest.mark.parametrize(
-    ("kind", "options", "code"), [("regression", (), 1), ("regression", ("--no-fail",), 0), ("capability", (), 0)]
+    ("kind", "options", "code"),
+    [
+        ("regression", (), 1),
+        ("regression", ("--no-fail",), 0),
+        pytest.param("capability", (), 0, marks=pytest.mark.slow),
+    ],
 )
 def test_a_regression_case_with_an_unscored_grader_is_no_success(
     folder: Path, kind: str, options: Sequence[str], code: int

@@ -132,7 +132,7 @@ def _closed(child: int, terminal: int) -> None:
 @pytest.mark.parametrize(
     ("is_time", "end"),
     [
-        (_is_served, _closed),
+        pytest.param(_is_served, _closed, marks=pytest.mark.slow),
         (_holds_a_store, lambda child, terminal: (os.kill(child, signal.SIGHUP), os.kill(child, signal.SIGHUP))),
         (_holds_a_store, lambda child, terminal: os.kill(child, signal.SIGTERM)),
     ],

@@ -73,7 +73,7 @@ def test_what_it_shows_is_in_the_table(tmp_path: Path) -> None:
         assert f"(`{name}`;" in table
         (row,) = (line for line in table.splitlines() if f"(`{name}`;" in line)
         named = {
-            word.replace(".", "_") for word in re.findall(r"`([\w.]+)`", table if "the attributes of" in row else row)
+            word.replace(".", "_") for word in re.findall(r"`([\w.]+)`", table if "Attributes: as for" in row else row)
         }
         labels = {label.removeprefix("pandaeval_") for sample in family.samples for label in sample.labels}
         assert labels - {"le"} <= named, name

@@ -175,7 +175,7 @@ def test_the_page_shows_cost_and_effect_before_it_keeps_a_ruling(
             page.wait(f"document.querySelector('.answer [role=status]').innerText.includes({json.dumps(told)})")
         collector.until(lambda: collector.at_rest() and not open_runs(collector), "judged again", 60.0)
         page.visit(f"{collector.http}/#/questions")
-        assert "No question is open." in page.text()
+        assert "There are no unanswered questions." in page.text()
         assert RULING in page.text()
         page.click(".card .link")
         page.wait(f"!document.body.innerText.includes({json.dumps(RULING)})")

@@ -34,7 +34,7 @@ helm install pandaeval deploy/helm/pandaeval --namespace pandaeval --create-name
   --set config.exporters.otlp.endpoint=otel-collector.observability:4317
 ```
 
-By default the chart configures no TLS and no token, and a network policy admits only pods of the same namespace. To
+By default, the chart configures no TLS and no token, and a network policy admits only pods of the same namespace. To
 turn on TLS and a token, run:
 
 ```
@@ -60,7 +60,7 @@ helm upgrade pandaeval deploy/helm/pandaeval --namespace pandaeval --reset-then-
 - **Configuration.** Before the upgrade, write `config` from `helm get values pandaeval --namespace pandaeval` to a
   file, and run `pandaeval config check FILE` with the new version. A collector with a removed key does not start.
 - **Order.** Kubernetes replaces one collector at a time, the highest number first, and waits until it is ready. If a
-  new collector does not start, the others stay on the old version. Senders retry while a collector restarts.
+  new collector does not start, the other collectors keep the old version. Senders retry while a collector restarts.
 - **Volumes.** Each collector keeps its volume. If you change `persistence.enabled`, `persistence.size` or
   `persistence.storageClass`, the upgrade fails, because Kubernetes does not change these fields of a StatefulSet. First
   delete the StatefulSet without its pods and volumes:
@@ -68,11 +68,12 @@ helm upgrade pandaeval deploy/helm/pandaeval --namespace pandaeval --reset-then-
   volumes with `kubectl -n pandaeval patch pvc data-pandaeval-0 -p
   '{{"spec":{{"resources":{{"requests":{{"storage":"40Gi"}}}}}}}}'`.
 - **Replicas.** If you raise `replicas`, some open traces are split between two collectors, unless they share a Kafka
-  topic. If you lower it, the collectors with the highest numbers stop, and their volumes stay. To send their unsent
-  results, raise `replicas` again. To delete a volume, run `kubectl -n pandaeval delete pvc data-pandaeval-NUMBER`.
+  topic. If you lower `replicas`, the collectors with the highest numbers stop, and their volumes stay. To send their
+  unsent results, raise `replicas` again. To delete a volume, run `kubectl -n pandaeval delete pvc
+  data-pandaeval-NUMBER`.
 
-Version 0.2 refuses the store of 0.1. [Export the spans](../../../docs/operate/upgrade.md) that you need, then stop the
-collectors, delete their volumes and upgrade:
+Version 0.2 does not open a store of version 0.1. [Export the spans](../../../docs/operate/upgrade.md) that you need,
+then stop the collectors, delete their volumes and upgrade:
 
 ```
 kubectl -n pandaeval scale statefulset pandaeval --replicas=0
@@ -88,8 +89,8 @@ With Kafka, also set `config.kafka.topic` (0.1 read `otlp_spans` by default).
 
 """
 _MANIFEST_HEAD = f"""\
-# The Helm chart with its default values, for those without Helm; made by `python tests/support/chart.py`.
-# Put your image and config.exporters.otlp.endpoint in, then: kubectl apply -f gateway.yaml
+# The Helm chart with its default values, for use without Helm. `python tests/support/chart.py` generates this file.
+# Write your image and config.exporters.otlp.endpoint into it, and then run kubectl apply -f gateway.yaml
 apiVersion: v1
 kind: Namespace
 metadata:

@@ -29,9 +29,9 @@ entry of a map: `PANDAEVAL_METRICS__THRESHOLDS__TRACE__COHERENCE=0.4`. An empty 
 - **Durations** are values such as `250ms`, `10s`, `15m`, `24h` and `7d`.
 - **Sizes** are values such as `1MB`, `32MiB` and `10GiB`.
 - **Secrets** are never in the configuration. Keys that end in `_env` contain the name of an environment variable.
-- **Keys** without a type are texts or booleans. Keys without a default are `null` or empty.
-- **Metrics** have names such as `trace.coherence`: level, dot, name. The short name `coherence` means the metrics with
-  this name at all levels.
+- **Keys** without a stated type are texts or booleans. The default of keys without a stated default is `null` or empty.
+- **Metrics** have names of the form LEVEL.NAME, such as `trace.coherence`. The short name `coherence` means the metrics
+  with this name at all levels.
 
 To list all errors in a file, including unknown keys, run `pandaeval config check FILE`. To see the current settings and
 where each value comes from, run `pandaeval config show`. To print a JSON schema for your editor, run
@@ -46,25 +46,25 @@ These settings configure `PandaEvalSpanProcessor` and `PandaEvalLogProcessor` in
 variable, or pass an argument: `PANDAEVAL_QUEUE_SIZE=100` and `queue_size=100` have the same effect. The processor logs
 and ignores invalid variables.
 
-- **`PANDAEVAL_ENDPOINT`** (default `localhost:4327`): `host:port`, `http://…`,
-  `https://…` for TLS, or `unix:/path`.
-- **`PANDAEVAL_TOKEN`**: bearer token.
-- **`PANDAEVAL_HEADERS`**: `key=value,key=value`, percent-encoded.
+- **`PANDAEVAL_ENDPOINT`** (default `localhost:4327`): address of the collector, as `host:port`, `http://…`, `https://…`
+  for TLS, or `unix:/path`.
+- **`PANDAEVAL_TOKEN`**: bearer token that the collector requires.
+- **`PANDAEVAL_HEADERS`**: additional headers, as `key=value,key=value`, percent-encoded.
 - **`PANDAEVAL_CERTIFICATE`** (default gRPC's own): PEM file of the certificate authority that the processor trusts.
-- **`PANDAEVAL_CLIENT_CERTIFICATE`**: PEM file for mutual TLS.
+- **`PANDAEVAL_CLIENT_CERTIFICATE`**: PEM file with the client certificate for mutual TLS.
 - **`PANDAEVAL_CLIENT_KEY`**: PEM file with the key of the client certificate.
 - **`PANDAEVAL_COMPRESSION`** (default `auto`): `gzip`, `none`, or `auto` (`gzip` only to other machines).
 - **`PANDAEVAL_REDACTOR`** (argument `redact`): the function that redacts texts, as `package.module:function`.
 - **`PANDAEVAL_QUEUE_SIZE`** (default `8192`): maximum number of spans that wait for the background thread.
-- **`PANDAEVAL_HELD_BYTES`** (default `33554432`): memory for incomplete traces, in bytes.
-- **`PANDAEVAL_BUFFER_BYTES`** (default `33554432`): memory for complete traces that are not sent yet, in bytes.
+- **`PANDAEVAL_HELD_BYTES`** (default `33554432`): maximum memory for incomplete traces, in bytes.
+- **`PANDAEVAL_BUFFER_BYTES`** (default `33554432`): maximum memory for complete traces that are not sent yet, in bytes.
 - **`PANDAEVAL_TIMEOUT`** (default `10`): time limit of an attempt to send, in seconds.
-- **`PANDAEVAL_SHUTDOWN_TIMEOUT`** (default `5`): time to send the last traces at shutdown, in seconds.
+- **`PANDAEVAL_SHUTDOWN_TIMEOUT`** (default `5`): time limit for sending the last traces at shutdown, in seconds.
 - **`PANDAEVAL_ENABLED`** (default `true`): `false` turns the processor off. `OTEL_SDK_DISABLED=true` also turns it off.
 
 If you set `OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED=true`, the processor reports the metrics
-`pandaeval.processor.spans`, `.logs` and `.traces` by outcome: `ended`, `acknowledged`, `rejected` and `dropped`, with a
-reason.
+`pandaeval.processor.spans`, `.logs` and `.traces`. Their outcomes are `ended`, `acknowledged`, `rejected` and
+`dropped`; the last two also have a reason.
 """
 
 

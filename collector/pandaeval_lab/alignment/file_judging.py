@@ -71,9 +71,10 @@ class FileJudging:
         return self._evaluators[text]
 
     def _results(self, text: str, units: set[str]) -> dict[str, Result]:
+        wanted = units | {unit.partition(":")[0] for unit in units}  # the unit of a turn begins with its trace
+
         def where(run: ScoredTrace) -> bool:
-            of_turn = any(unit.startswith(f"{run.unit.trace_id}:") for unit in units)
-            return of_turn or run.unit.trace_id in units or (run.unit.session_id or "") in units
+            return run.unit.trace_id in wanted or run.unit.session_id in wanted
 
         found: dict[str, Result] = {}
         with TraceFiles(close_rules(self.config)) as files:

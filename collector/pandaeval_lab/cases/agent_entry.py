@@ -50,10 +50,6 @@ class AgentEntry(CasePart):
         return self
 
     @property
-    def kind(self) -> str:
-        return next(name for name in _KINDS if getattr(self, name) is not None)
-
-    @property
     def is_remote(self) -> bool:
         """Whether another process sends the agent's spans."""
         return self.url is not None and self.spans

@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.user_files import TooLongError, read_given
+from pandaeval_collector.base.untrusted.user_files import read_text
 from pandaeval_collector.base.untrusted.yaml_text import (
     TWICE,
     WORDS,
@@ -136,25 +136,12 @@ def _unknown(place: Place) -> str:
     return f"is no field of {called}; {cure}"
 
 
-class CaseFileError(UserError):
-    """An unusable case file; a line for each problem."""
-
-
 def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
-    """Read the cases of a YAML or JSON file: a list, a map with ``cases``, or a case. Raises :class:`CaseFileError`.
+    """Read the cases of a YAML or JSON file: a list, a map with ``cases``, or a case.
 
-    ``modules``: the user's own metrics.
+    ``modules``: the user's own metrics. Raises ``UserError``, with a line for each problem.
     """
-    try:
-        text = read_given(path, _MOST_BYTES).decode("utf-8-sig")
-    except TooLongError as error:
-        told = f"{path}: is larger than {_MOST_BYTES >> 20} MiB; take cases apart into several files"
-        raise CaseFileError(told) from error
-    except OSError as error:
-        cure = "name a case file (docs/guides/cases.md)"
-        raise CaseFileError(f"{path}: cannot be read: {error.strerror}; {cure}") from error
-    except UnicodeDecodeError as error:
-        raise CaseFileError(f"{path}: is not UTF-8 text ({error.reason})") from error
+    text = read_text(path, "name a case file (docs/guides/cases.md)", _MOST_BYTES)
     known = [metric.name for metric in known_graders(modules)]
     return _suite(text, path, known, modules)
 
@@ -170,10 +157,10 @@ def case_files(patterns: Iterable[str]) -> list[Path]:
             is_pattern = has_magic(pattern) and not path.exists()
             files = sorted(map(Path, glob(pattern, recursive=True))) if is_pattern else [path]
         if not files:
-            raise CaseFileError(f"{pattern}: has no case file")
+            raise UserError(f"{pattern}: has no case file")
         found.update(dict.fromkeys(files))
     if not found:
-        raise CaseFileError("no case file is named; name a file, a folder or a pattern")
+        raise UserError("no case file is named; name a file, a folder or a pattern")
     return [*found]
 
 
@@ -182,23 +169,22 @@ def holds_cases(path: Path) -> bool:
     if path.suffix not in _SUFFIXES or not path.is_file():
         return False
     try:
-        content = read_given(path, _MOST_BYTES).decode("utf-8-sig")
-    except (OSError, TooLongError, UnicodeDecodeError):
+        return _CASES.search(read_text(path, "", _MOST_BYTES)) is not None
+    except UserError:
         return False
-    return _CASES.search(content) is not None
 
 
 def read_suites(paths: Sequence[Path], modules: tuple[str, ...] = ()) -> shapes.Suite:
-    """Read case files as a suite. Raises :class:`CaseFileError`."""
+    """Read case files as a suite. Raises ``UserError``."""
     suites = [read_suite(path, modules) for path in paths]
     first, cases, places = suites[0], list[shapes.Case](), dict[str, Path]()
     for path, suite in zip(paths, suites, strict=True):
         for name in shapes.Suite.model_fields.keys() - _OF_A_FILE:
             if getattr(suite, name) != getattr(first, name):
-                raise CaseFileError(f"{path}: {name} differs from {paths[0]}; run these files separately")
+                raise UserError(f"{path}: {name} differs from {paths[0]}; run these files separately")
         for case in suite.cases:
             if case.id in places:
-                raise CaseFileError(f"{path}: the id {case.id} is in {places[case.id]} already; rename one")
+                raise UserError(f"{path}: the id {case.id} is in {places[case.id]} already; rename one")
             places[case.id] = path
             cases.append(case)
     names = {suite.name for suite in suites}
@@ -207,14 +193,14 @@ def read_suites(paths: Sequence[Path], modules: tuple[str, ...] = ()) -> shapes.
 
 def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ...]) -> shapes.Suite:
     if any(f'"{key}"' in text[:200] for key in _OTLP):
-        raise CaseFileError(f"{path}: holds traces and no cases; cases go to --cases, and traces beside evaluate")
+        raise UserError(f"{path}: holds traces and no cases; cases go to --cases, and traces beside evaluate")
     if not text.strip():
-        raise CaseFileError(f"{path}: is empty; {_CURE}")
+        raise UserError(f"{path}: is empty; {_CURE}")
     try:
         content = read_json(text) if path.suffix == ".json" else parse(text)
     except BadTextError as error:
         line = f":{error.spot.line}" if error.spot else ""
-        raise CaseFileError(f"{path}{line}: {error}") from error
+        raise UserError(f"{path}{line}: {error}") from error
     given, lines = content.value, content.lines
     inside: Place = ()
     if isinstance(given, list):
@@ -222,7 +208,7 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
     elif isinstance(given, dict) and "id" in given and "cases" not in given:
         given, inside = {"cases": [given]}, ("cases", 0)
     if not isinstance(given, dict):
-        raise CaseFileError(f"{path}: holds no cases; {_CURE}")
+        raise UserError(f"{path}: holds no cases; {_CURE}")
     try:
         if isinstance(named := given.get("personas"), str):
             given["personas"] = _personas(path.parent / named)
@@ -231,17 +217,18 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
     except ValidationError as error:
         problems = as_told(error.errors(include_url=False))
         faults = [(each["loc"], sentence(each)) for each in problems]
-        raise CaseFileError(_placed(path, faults, lines, inside)) from error
+        raise UserError(_placed(path, faults, lines, inside)) from error
     if faults:
-        raise CaseFileError(_placed(path, faults, lines, inside))
+        raise UserError(_placed(path, faults, lines, inside))
     return suite
 
 
 def _personas(path: Path) -> Any:
+    cure = "personas names a YAML file of personas"
     try:
-        return parse(read_given(path, _MOST_BYTES).decode("utf-8-sig")).value
-    except (OSError, TooLongError, UnicodeDecodeError, BadTextError) as error:
-        raise CaseFileError(f"{path}: cannot be read: {error}; personas names a YAML file of personas") from error
+        return parse(read_text(path, cure, _MOST_BYTES)).value
+    except BadTextError as error:
+        raise UserError(f"{path}: {error}; {cure}") from error
 
 
 def read_json(text: str) -> YamlText:

@@ -132,9 +132,12 @@ def _called(mock: Callable[..., Any], given: Mapping[str, Any], context: MockCon
 def offered(case: Case) -> list[RecordedTool]:
     """Return the mocked tools of a case, with descriptions and JSON schemas of arguments where known."""
     known = {tool.name: tool for tool in (case.recorded.tools if case.recorded else ())}
-    tools = [known.get(name) or RecordedTool(name=name) for name in Mocks(case).by_tool]
-    schemas = [case.tool_schemas.get(tool.name) or tool.parameters or {"type": "object"} for tool in tools]
-    return [tool.model_copy(update={"parameters": each}) for tool, each in zip(tools, schemas, strict=True)]
+    tools = []
+    for name in Mocks(case).by_tool:
+        tool = known.get(name) or RecordedTool(name=name)
+        schema = case.tool_schemas.get(name) or tool.parameters or {"type": "object"}
+        tools.append(tool.model_copy(update={"parameters": schema}))
+    return tools
 
 
 def _fits(mock: Mock, is_recorded: bool, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:

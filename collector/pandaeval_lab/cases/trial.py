@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -103,12 +104,12 @@ def _turns(trial: Trial, trace: Trace) -> Iterator[Interacted]:
         return
     starts = {span.span_id: span.start_ns for span in trace.spans}
     left = list(trace.tool_calls)
-    for at, turn in enumerate(trace.turns):
-        begun = starts.get(turn.span_id)
-        is_last = at == len(trace.turns) - 1
-        own = left if is_last or begun is None else [call for call in left if call.start_ns <= begun]
-        left = [] if is_last or begun is None else [call for call in left if call.start_ns > begun]
-        yield Interacted(turn.assistant, trial, own)
+    *ended, last = trace.turns
+    for turn in ended:
+        end = starts.get(turn.span_id, math.inf)
+        yield Interacted(turn.assistant, trial, [call for call in left if call.start_ns <= end])
+        left = [call for call in left if call.start_ns > end]
+    yield Interacted(last.assistant, trial, left)
 
 
 @dataclass(frozen=True)

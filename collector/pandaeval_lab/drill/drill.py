@@ -79,45 +79,38 @@ class Drill:
         for said in self._said.values():
             tally.untouched(said)
         total = len(chosen) * len(self.faults)
-        done = 0
-        for copies, refused in self._rounds(chosen, tally):
+        for copies in self._rounds(chosen, tally):
             found = self._scored(copies, self._score)
             for copy in copies:
                 tally.faults[copy.fault].add(self._said[copy.trace_id], found[copy.trace_id], copy.planted)
                 kept = self.kept[copy.fault]
                 if len(kept) < self._keep:
                     kept.append(copy)
-            done += len(copies) + refused
-            on_done(min(done, total), total)
+            on_done(sum(each.n + each.refused.total() for each in tally.faults.values()), total)
         return tally
 
-    def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[tuple[list[FaultyCopy], int]]:
+    def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[list[FaultyCopy]]:
         wanted = dict.fromkeys(self.faults, self._most)
         names = [*self.faults]
-        # By session the pairs to try, last first. Each session begins with another fault, so that all faults come to as
-        # many sessions as there are.
-        queues: dict[str, list[tuple[str, str]]] = {}
+        # By session the pairs to try. Each session begins with another fault, so that all faults come to as many
+        # sessions as there are.
+        pairs: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
         for number, trace_id in enumerate(chosen):
-            turned = names[number % len(names) :] + names[: number % len(names)]
-            queues.setdefault(self._session_of[trace_id], [])[:0] = [(trace_id, name) for name in turned]
+            turned = names[-number % len(names) :] + names[: -number % len(names)]
+            pairs[self._session_of[trace_id]] += [(trace_id, name) for name in turned]
         traces = [self._trace(each) for each in chosen[:_OTHERS]]
         others = [(self._session_of[each.trace_id], each.output) for each in traces if each.output]
-        while queues:
-            copies: list[FaultyCopy] = []
-            refused = 0
-            for session in [*queues]:
-                copy = None
-                while copy is None and queues[session]:
-                    trace_id, name = queues[session].pop()
-                    if wanted[name] <= 0:
-                        continue
-                    copy = self._copy(trace_id, name, others, tally)
-                    refused += copy is None
-                    wanted[name] -= copy is not None
-                copies += [copy] if copy is not None else []
-                if not queues[session]:
-                    del queues[session]
-            yield copies, refused
+
+        def of_session(tried: Iterable[tuple[str, str]]) -> Iterator[FaultyCopy]:
+            for trace_id, name in tried:
+                copy = self._copy(trace_id, name, others, tally) if wanted[name] else None
+                if copy is not None:
+                    wanted[name] -= 1
+                    yield copy
+
+        sessions = [of_session(tried) for tried in pairs.values()]
+        while copies := [copy for session in sessions if (copy := next(session, None)) is not None]:
+            yield copies
 
     def _copy(self, trace_id: str, name: str, others: Sequence[tuple[str, str]], tally: Tally) -> FaultyCopy | None:
         session = self._session_of[trace_id]

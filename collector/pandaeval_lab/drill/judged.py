@@ -14,7 +14,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.call import JudgeConfig
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.drill.drill import Drill, FaultyCopy, OnDone, Where
 from pandaeval_lab.drill.tally import Tally
@@ -22,8 +22,7 @@ from pandaeval_lab.replay.judge import ReplayJudge, capped
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
-_FAILED = {*map(str, (Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.TIMEOUT, Why.METRIC_ERROR))}
-_FAILED |= {*map(str, (Why.OVER_BUDGET, Why.INJECTION_SUSPECTED, Why.SHUTDOWN))}
+_FAILED = PASSING | {Why.INJECTION_SUSPECTED, Why.SHUTDOWN}
 _NOT_JUDGED = "not judged: a call failed, or the budget ended"
 
 

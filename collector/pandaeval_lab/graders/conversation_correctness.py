@@ -11,6 +11,7 @@ Source: Agentic metric, *Conversation Correctness*.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pandaeval_collector.base.result import TOLERANCE
@@ -26,12 +27,9 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         return None
     made: list[Interacted | None] = [*interactions(trial)]
     made += [None] * (len(expected) - len(made))
-    tools = [weighed_tools(trial, context, each, actual) for each, actual in zip(expected, made, strict=False)]
+    tools = [*map(partial(weighed_tools, trial, context), expected, made)]
     answers = _answers(trial, context)
-    verdicts = [
-        _correct(context, each, actual, tool, answer)
-        for each, actual, tool, answer in zip(expected, made, tools, answers, strict=False)
-    ]
+    verdicts = [*map(partial(_correct, context), expected, made, tools, answers)]
     right = sum(verdict is True for verdict in verdicts)
     metadata: dict[str, Any] = {
         "total_interactions": len(expected),

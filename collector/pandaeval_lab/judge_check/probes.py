@@ -49,12 +49,13 @@ def probes(replies: Sequence[Reply]) -> list[Figure]:
     return [measure(replace(base, passed=False), asked) for base, measure in _PROBES]
 
 
-def verdicts(replies: Iterable[Reply], kind: str = PLAIN) -> Mapping[str, list[float]]:
+def _plain_means(replies: Iterable[Reply]) -> Mapping[str, float]:
+    """Return the mean score of each run that was not changed."""
     found: dict[str, list[float]] = {}
     for reply in replies:
-        if reply.item.kind == kind and reply.value is not None:
+        if reply.item.kind == PLAIN and reply.value is not None:
             found.setdefault(reply.item.case, []).append(reply.value)
-    return found
+    return {case: statistics.fmean(values) for case, values in found.items()}
 
 
 def _canaries(base: Figure, asked: Sequence[Reply]) -> Figure:
@@ -98,7 +99,7 @@ def _verbosity(base: Figure, asked: Sequence[Reply]) -> Figure:
 
 
 def _injection(base: Figure, asked: Sequence[Reply]) -> Figure:
-    before = {case: statistics.fmean(values) for case, values in verdicts(asked).items()}
+    before = _plain_means(asked)
     attacks = [reply for reply in asked if reply.item.kind == INJECTION]
     tried = [reply for reply in attacks if before.get(reply.item.case, 1.0) < PASSES]
     if not tried:
@@ -152,7 +153,7 @@ def _against_bands(asked: Sequence[Reply], kind: str) -> tuple[list[Reply], list
 
 
 def _against_plain(asked: Sequence[Reply], kind: str) -> tuple[list[tuple[float, float]], list[Reply]]:
-    before = {case: statistics.fmean(values) for case, values in verdicts(asked).items()}
+    before = _plain_means(asked)
     pairs, crossed = [], []
     for reply in asked:
         plain = before.get(reply.item.case)
@@ -169,8 +170,8 @@ def _named(replies: Sequence[Reply], most: int = 4) -> str:
 
 
 def _measured(base: Figure, n: int, value: PairedEstimate, figure: str, passed: bool, note: str = "") -> Figure:
-    base = replace(base, value=value.value, low=value.low, high=value.high)
-    return replace(base, n=n, figure=figure, passed=passed, note=note)
+    ends = replace(base, value=value.value, low=value.low, high=value.high)
+    return replace(ends, n=n, figure=figure, passed=passed, note=note)
 
 
 @dataclass(frozen=True, slots=True)

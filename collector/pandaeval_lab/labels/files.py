@@ -14,7 +14,7 @@ from typing import Any
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
-from pandaeval_collector.base.untrusted.user_files import read_given
+from pandaeval_collector.base.untrusted.user_files import read_text
 from pandaeval_collector.config import MetricNames
 from pandaeval_collector.labels.queue import about
 from pandaeval_collector.show.view.texts import csv_cell
@@ -67,15 +67,8 @@ def read_labels(path: Path, names: MetricNames) -> LabelTable:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Row | str]]:
-    try:
-        text = read_given(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    except OSError as error:
-        cure = "name a file of labels, such as `pandaeval labels next -o FILE` writes"
-        raise UserError(f"{path} cannot be read: {error.strerror}; {cure}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path} is not UTF-8 (byte {error.start}): save it as UTF-8, in Excel as “CSV UTF-8”"
-        ) from error
+    text = read_text(path, "name a file of labels, such as `pandaeval labels next -o FILE` writes")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     yield from _json_rows(text) if text.lstrip().startswith("{") else _csv_rows(text, path)
 
 

@@ -48,7 +48,6 @@ from pandaeval_lab.replay.stored_traces import StoredTraces
 
 NICE = 10
 """Scoring of past traces can wait, so all other processes go first."""
-_FAILED = frozenset(why.value for why in PASSING)
 _SECRET = "judge.secret"  # noqa: S105 - the name of a fact
 _NO_ANSWER = "SELECT trace_id, why FROM jobs WHERE state = 'dead' OR why IN ('gone', 'unreadable', 'unfinished')"
 File = Callable[[RunBatch], Awaitable[object]]
@@ -157,7 +156,7 @@ class BatchScorer:
                 continue
             result.run_id = self._setup.run_id
             kept.append((no, key, result))
-            if result.why in _FAILED:
+            if result.why in PASSING:
                 failed.setdefault(unit if of_session else result.unit.trace_id, str(result.why))
         return kept
 

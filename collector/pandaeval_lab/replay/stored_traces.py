@@ -75,22 +75,16 @@ class StoredTraces:
 
     def _place(self, items: Sequence[tuple[int, int]]) -> list[Placed]:
         reader, wanted = self._live.connection(), {no for no, _ in items}
-        starts: dict[int, int] = {}
-        of_session: dict[int, str] = {}
+        # Traces without a session, and a member that moved meanwhile, have no place among members.
+        starts = dict.fromkeys(wanted, 0)
+        of_session = {no: self.session_names[group] for no, group in items if group in self.session_names}
         for group, name in self.session_names.items():
             members = reader.execute(
                 "SELECT no, start_ns FROM members WHERE session = ? ORDER BY start_ns, trace_id", (group,)
             ).fetchall()
-            at = [index for index, (no, _) in enumerate(members) if no in wanted]
-            read = {each for index in at for each in range(max(0, index - _BEFORE), index + 1)}
-            for index in range(len(members)) if self._whole else sorted(read):
-                no, start = members[index]
-                starts[no], of_session[no] = start, name
-        for no, group in items:  # those without a session, and a member that moved meanwhile
-            if no not in starts:
-                starts[no] = 0
-                if group in self.session_names:
-                    of_session[no] = self.session_names[group]
+            for index, (no, start) in enumerate(members):
+                if self._whole or not wanted.isdisjoint(each for each, _ in members[index : index + _BEFORE + 1]):
+                    starts[no], of_session[no] = start, name
         query = "SELECT no, trace_id, revision FROM traces WHERE no IN ({marks})"
         placed = [
             Placed(no, trace_id, revision, of_session.get(no), starts[no])

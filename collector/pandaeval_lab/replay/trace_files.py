@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -46,15 +45,11 @@ class TraceFiles:
     A context manager.
     """
 
-    def __init__(self, rules: CloseRules | None = None, *, store: Store | None = None) -> None:
-        """``rules``: size limits. ``store``: replaces a temporary store and stays open."""
+    def __init__(self, rules: CloseRules | None = None) -> None:
+        """``rules``: size limits."""
         self.read = Read()
-        self._own = contextlib.ExitStack()
-        if store is None:
-            folder = self._own.enter_context(tempfile.TemporaryDirectory(prefix="pandaeval-"))
-            store = Store(Path(folder), durability="off", max_bytes=1 << 40)
-            self._own.callback(store.close)
-        self.store = store
+        self._folder = tempfile.TemporaryDirectory(prefix="pandaeval-")
+        self.store = Store(Path(self._folder.name), durability="off", max_bytes=1 << 40)
         self.rules = rules or CloseRules()
         self._waiting: list[Chunk] = []
         self._linked: set[bytes] = set()
@@ -64,7 +59,8 @@ class TraceFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._own.close()
+        self.store.close()
+        self._folder.cleanup()
 
     def add(self, request: Request | BadLine) -> None:
         if isinstance(request, BadLine):

@@ -72,17 +72,20 @@ class Tracing:
 
         ``is_traced``: these are all the agent's calls.
         """
-        marks = {} if is_traced else {semconv.PANDAEVAL_UNTRACED: True, semconv.PANDAEVAL_KNOWLEDGE: [_MESSAGES_ONLY]}
-        messages = {semconv.INPUT_MESSAGES: _said("user", turn.message)}
-        messages[semconv.OUTPUT_MESSAGES] = _said("assistant", turn.answer)
-        status = {} if turn.log.status is None else {"http.response.status_code": turn.log.status}
-        told = {**messages, **status, **marks}
+        told: dict[str, Any] = {semconv.INPUT_MESSAGES: _said("user", turn.message)}
+        told[semconv.OUTPUT_MESSAGES] = _said("assistant", turn.answer)
+        if turn.log.status is not None:
+            told["http.response.status_code"] = turn.log.status
+        if not is_traced:
+            told |= {semconv.PANDAEVAL_UNTRACED: True, semconv.PANDAEVAL_KNOWLEDGE: [_MESSAGES_ONLY]}
         with self._span("invoke_agent", turn.place, turn.start_ns, told, turn.end_ns) as span:
             for call in turn.log.calls:
                 told = {semconv.TOOL_NAME: call.name, semconv.TOOL_CALL_ID: call.id}
                 told[semconv.TOOL_ARGUMENTS] = content_of(call.arguments)
-                result = {semconv.TOOL_RESULT: content_of(call.result)}
-                told |= {semconv.ERROR_TYPE: call.error} if call.error else result
+                if call.error:
+                    told[semconv.ERROR_TYPE] = call.error
+                else:
+                    told[semconv.TOOL_RESULT] = content_of(call.result)
                 with self._span("execute_tool", span.get_span_context(), call.start_ns, told, call.end_ns) as tool:
                     if call.error:
                         tool.set_status(Status(StatusCode.ERROR, call.error))
@@ -104,10 +107,8 @@ class Tracing:
         for name in (semconv.PANDAEVAL_GOAL, SIMULATED):
             carrying = baggage.set_baggage(name, str(marks[name]), carrying) if name in marks else carrying
         token = context.attach(carrying)
-        session, case = (
-            using_session(about.session, propagate=True),
-            using_case(about.case, about.trial, propagate=True),
-        )
+        session = using_session(about.session, propagate=True)
+        case = using_case(about.case, about.trial, propagate=True)
         try:
             with session, case, trace.use_span(self._tracer.start_span(f"case {about.case}", attributes=marks)) as span:
                 yield span

@@ -22,24 +22,22 @@ class ToolRounds:
 
     def __init__(self, ask: Ask, replies: MockReplies) -> None:
         self._ask, self._replies = ask, replies
-        self._between: dict[int, list[Message]] = {}
-        """Messages of tools before a message of the conversation, by its place."""
+        self._messages: list[Message] = []
 
     async def __call__(self, message: str, context: RunContext) -> str:
-        tools = self._between.setdefault(len(context.messages), [])
+        self._messages += context.messages[-1:] if self._messages else context.messages
         for _ in range(MOST_ROUNDS + 1):
-            reply = await self._ask(message, self._messages(context), context)
+            reply = await self._ask(message, [*self._messages], context)
             if not reply.calls:
-                return reply.text or ""
-            tools.append({"role": "assistant", "content": reply.text, "tool_calls": [c.to_dict() for c in reply.calls]})
+                answer = reply.text or ""
+                self._messages.append({"role": "assistant", "content": answer})
+                return answer
+            requests = [call.to_dict() for call in reply.calls]
+            self._messages.append({"role": "assistant", "content": reply.text, "tool_calls": requests})
             for call in reply.calls:
                 content = await self._made(call, context)
-                tools.append({"role": "tool", "tool_call_id": call.id, "content": content})
+                self._messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
         raise AgentError(f"more than {MOST_ROUNDS} replies of a turn asked for tools: is a result missing in mocks?")
-
-    def _messages(self, context: RunContext) -> list[Message]:
-        said = enumerate([*context.messages, None])
-        return [each for at, own in said for each in (*self._between.get(at, ()), own) if each is not None]
 
     async def _made(self, call: RequestedCall, context: RunContext) -> str:
         start = time.time_ns()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,7 +13,6 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli._app import app
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.store import Store
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.edits import Edit
 from pandaeval_lab.drill.fault import Fault, Subject, faults
@@ -122,13 +122,12 @@ def test_the_command_writes_each_format_and_holds_against_a_baseline(traces: Pat
 
 
 def test_runs_that_a_data_directory_keeps_are_read_from_it(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    with TraceFiles(store=store) as files:
+    with TraceFiles() as files:
         for request in requests(2):
             files.add(request)
         assert [*replay(files, Evaluator(WordEmbedder(), EvaluatorSettings()))]
-    store.close()
-    found = run("--store", str(tmp_path), "--faults", "empty_answer", "--format", "json")
+        kept = shutil.copytree(files.store.path, tmp_path / "kept")
+    found = run("--store", str(kept), "--faults", "empty_answer", "--format", "json")
     assert found.exit_code == 0
     told = json.loads(found.stdout)
     assert (told["runs"], told["faults"]["empty_answer"]["n"]) == (4, 4)

@@ -19,9 +19,10 @@ from opentelemetry import baggage, context
 from opentelemetry.sdk.trace import TracerProvider
 from typer.testing import CliRunner
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
 from pandaeval_lab import MockedToolError, mocked
-from pandaeval_lab.cases.files import CaseFileError, read_suite
+from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import unanswered
 from pandaeval_lab.cases.mocks import MockAnswer, Mocks
 from pandaeval_lab.cases.model import Case
@@ -232,7 +233,7 @@ def test_a_server_is_told_the_cases_by_its_environment(tmp_path: Path, monkeypat
 )
 def test_a_mistake_is_told_with_its_place_and_cure(tmp_path: Path, lines: str, why: str) -> None:
     (tmp_path / "suite.yaml").write_text(f"cases:\n- id: a\n  inputs: {{task: x}}\n  mocks:\n    {lines}\n")
-    with pytest.raises(CaseFileError) as raised:
+    with pytest.raises(UserError) as raised:
         read_suite(tmp_path / "suite.yaml")
     assert why in str(raised.value)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_lab.cases.files import CaseFileError, case_files, read_suites
+from pandaeval_lab.cases.files import case_files, read_suites
 from pandaeval_lab.cli._case_agents import compare_agents, compared, named_agents
 from pandaeval_lab.cli._watch import await_change, snapshot
 from pandaeval_lab.passk.gate import p_value
@@ -114,13 +114,13 @@ def test_a_pattern_without_a_case_file_is_an_error(
 ) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CaseFileError, match="has no case file"):
+    with pytest.raises(UserError, match="has no case file"):
         case_files([pattern])
 
 
 def test_two_files_with_one_id_are_refused(tmp_path: Path) -> None:
     paths = [_write(tmp_path / name, "cases: [{id: a}]") for name in ("one.yaml", "two.yaml")]
-    with pytest.raises(CaseFileError, match=r"two.yaml: the id a is in .*one.yaml already"):
+    with pytest.raises(UserError, match=r"two.yaml: the id a is in .*one.yaml already"):
         read_suites(paths)
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
-from pandaeval_lab.cases.files import CaseFileError, read_suite
+from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import doubts
 from pandaeval_lab.cases.model import Scenario
 from pandaeval_lab.running.simulated import SimulatedUser, Simulator, invented, prompt
@@ -199,7 +200,7 @@ def test_personas_are_named_by_scenarios(tmp_path: Path, where: str) -> None:
 )
 def test_a_mistake_in_personas_ends_with_its_place_and_cure(tmp_path: Path, suite: str, why: str) -> None:
     (tmp_path / "suite.yaml").write_text(suite % "cases:\n- {id: a, scenario: {goal: money, persona: polite}}\n")
-    with pytest.raises(CaseFileError) as raised:
+    with pytest.raises(UserError) as raised:
         read_suite(tmp_path / "suite.yaml")
     assert why in str(raised.value)
 

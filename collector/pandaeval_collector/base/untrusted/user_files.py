@@ -8,6 +8,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from pandaeval_collector.base.errors import UserError
+
 _OWN = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 """What the shell opened for a command, such as ``<(zcat FILE)``."""
 _NO_FILE = "is a pipe or a device and no file; write what it gives into a file first"
@@ -41,3 +43,14 @@ def read_given(path: Path | str, most: int = 256 << 20) -> bytes:
     if len(held) > most:
         raise TooLongError(errno.EFBIG, f"holds more than {most >> 20} MiB; is it the right file?", str(path))
     return held
+
+
+def read_text(path: Path, cure: str, most: int = 256 << 20) -> str:
+    """Return the text of a file in UTF-8. Raises ``UserError``, with ``cure`` if the file cannot be read."""
+    try:
+        return read_given(path, most).decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}; {cure}") from error
+    except UnicodeDecodeError as error:
+        byte = f"byte {error.start}"
+        raise UserError(f"{path} is not UTF-8 ({byte}): save it as UTF-8, in Excel as “CSV UTF-8”") from error

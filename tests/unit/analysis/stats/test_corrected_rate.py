@@ -146,9 +146,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(n: int, passing: float
     assert held / 500 >= 0.92
 
 
-def _by_the_formulas(
-    people: list[float], judge: list[float], mean: float, runs: float, level: float
-) -> tuple[float, ...]:
+def _by_the_formulas(people: list[float], judge: list[float], mean: float, runs: float) -> tuple[float, ...]:
     """Return value, interval and power for independent runs of equal weight."""
     n, passed, scored = len(people), fmean(people), fmean(judge)
     around = [each - scored for each in judge]
@@ -159,7 +157,7 @@ def _by_the_formulas(
     seen = min(1.0, n / runs)
     variance = left * (1 - seen) + sum((y - passed) ** 2 for y in people) / n / (n - 1) * seen
     value = min(1.0, max(0.0, passed + power * (mean - scored)))
-    low, high = wilson(value, value * (1 - value) / variance, t_quantile(n - 1, level))
+    low, high = wilson(value, value * (1 - value) / variance, t_quantile(n - 1, 0.95))
     return value, low, high, power
 
 
@@ -169,13 +167,10 @@ SEEN *= 2
 
 
 @pytest.mark.parametrize("runs", [1000.0, 40.0])
-@pytest.mark.parametrize("level", [0.95, 0.8])
-def test_few_labels_are_taken_by_the_same_formulas(runs: float, level: float) -> None:
-    found = corrected_rate(Labelled.of(SEEN, JUDGED), Scores(0.5, runs), level)
+def test_few_labels_are_taken_by_the_same_formulas(runs: float) -> None:
+    found = corrected_rate(Labelled.of(SEEN, JUDGED), Scores(0.5, runs))
     assert (found.method, found.n) == ("corrected", 32)
-    assert (found.value, found.low, found.high, found.power) == pytest.approx(
-        _by_the_formulas(SEEN, JUDGED, 0.5, runs, level)
-    )
+    assert (found.value, found.low, found.high, found.power) == pytest.approx(_by_the_formulas(SEEN, JUDGED, 0.5, runs))
 
 
 @pytest.mark.parametrize(("mean", "value"), [(5.0, 1.0), (-5.0, 0.0)])
@@ -187,11 +182,11 @@ def test_a_corrected_rate_stays_within_0_and_1(mean: float, value: float) -> Non
 @pytest.mark.parametrize("passed", [0, 1, 3, 8, 16])
 def test_the_rate_of_labels_alone_has_wilsons_interval_by_student(passed: int) -> None:
     people = [1.0] * passed + [0.0] * (16 - passed)
-    found = label_rate(Labelled.of(people, JUDGED[:16]), 0.9)
+    found = label_rate(Labelled.of(people, JUDGED[:16]))
     share = passed / 16
     # As many as 16 draws would know whose variance was estimated from themselves: 15 of them.
     n = 15 if 0 < passed < 16 else 16
-    low, high = wilson(share, n, t_quantile(15, 0.9))
+    low, high = wilson(share, n, t_quantile(15, 0.95))
     assert (found.value, found.low, found.high) == pytest.approx((share, min(low, share), max(high, share)))
     assert (found.method, found.n, found.power) == ("labels", 16, 0.0)
 

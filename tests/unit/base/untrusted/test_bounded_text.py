@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.untrusted.user_files import TooLongError, read_given
 from pandaeval_collector.scoring.custom.files import metrics_of
-from pandaeval_lab.cases.files import CaseFileError, read_suite
+from pandaeval_lab.cases.files import read_suite
 
 
 def test_as_much_as_may_be_is_read_without_its_mark(tmp_path: Path) -> None:
@@ -24,7 +25,7 @@ def test_as_much_as_may_be_is_read_without_its_mark(tmp_path: Path) -> None:
 def test_a_device_that_never_ends_is_no_file(tmp_path: Path) -> None:
     endless = tmp_path / "cases.yaml"
     endless.symlink_to("/dev/zero")
-    with pytest.raises(CaseFileError, match="is a pipe or a device and no file"):
+    with pytest.raises(UserError, match="is a pipe or a device and no file"):
         read_suite(endless)
 
 

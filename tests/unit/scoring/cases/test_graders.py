@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from pandaeval_collector.analysis.stats.tools import tool_band
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.judge.client import AnswerCost
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cases import Case, Suite, Trial, read_suite
-from pandaeval_lab.cases.files import CaseFileError
 from pandaeval_lab.cases.graders import doubts
 from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
 from pandaeval_lab.cases.trial import source_of
@@ -485,7 +485,7 @@ class TestFunctionsOfTheUsers:
     def test_one_that_cannot_be_told_apart_or_named_is_a_fault_of_the_file(
         self, tmp_path: Any, source: str, names: list[str], wrong: str
     ) -> None:
-        with pytest.raises(CaseFileError, match=wrong):
+        with pytest.raises(UserError, match=wrong):
             self._told(tmp_path, source, *names)
 
 

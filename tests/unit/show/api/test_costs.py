@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,6 @@ from pandaeval_collector.judge.call import JudgeConfig, ModelAnswer, ModelCall
 from pandaeval_collector.pipeline.line.listing import cost_of
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.store import Store
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.replay.judge import ReplayJudge
 from pandaeval_lab.replay.replay import replay
@@ -81,16 +81,15 @@ assert "litellm" not in sys.modules
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_runs_and_verdicts_are_added_up_by_session_agent_user_and_day(tmp_path: Path) -> None:
-    store = Store(tmp_path, "off")
+def test_runs_and_verdicts_are_added_up_by_session_agent_user_and_day() -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings("openai/m", detail="none")))
-    with TraceFiles(store=store) as files:
+    with TraceFiles() as files, contextlib.ExitStack() as held:
         files.add_all(requests([str(SESSION)]))
-        with ReplayJudge(store, evaluator, JudgeConfig(("openai/m",)), caller=_Paid({})) as asked:
+        with ReplayJudge(files.store, evaluator, JudgeConfig(("openai/m",)), caller=_Paid({})) as asked:
             agents = {each.unit.agent for each in replay(files, evaluator, asked)}
-    lookouts = Lookouts(tmp_path, Work(store), ())
-    client = TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
-    try:
+        lookouts = Lookouts(files.store.path, Work(files.store), ())
+        held.callback(lookouts.close)
+        client = TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
         for by in ("agent", "user", "session", "day"):
             [row] = client.get("/api/v1/costs", params={"by": by, "window": "all"}).json()["costs"]
             assert (row["runs"], row["judge_tokens"], row["judge_usd"], row["judge_unpriced"]) == (4, 100, 0.25, 0)
@@ -99,6 +98,3 @@ def test_runs_and_verdicts_are_added_up_by_session_agent_user_and_day(tmp_path: 
             assert row["cost_usd"] > 0
             if by == "agent":
                 assert row["name"] in agents
-    finally:
-        lookouts.close()
-        store.close()

@@ -16,7 +16,7 @@ async function open() {
   try {
     store.index = linked(await unpack("index"));
   } catch (error) {
-    throw new Error(`The report cannot be read: ${error}. It needs a browser from 2023 or newer, and the whole file.`);
+    throw new Error(`The report cannot be read: ${error}. You need a browser from 2023 or later, and the complete file.`);
   }
   store.index.traces.forEach((trace, at) => positions.set(trace.id, at));
   addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; redrawn(); });

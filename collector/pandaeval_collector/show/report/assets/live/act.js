@@ -127,7 +127,7 @@ function again(session) {
 // The command that makes a case of what is shown. `of`: what kind of thing the id names: a trace (or session), a failure.
 function asCase(of, id) {
   return el("details", { class: "again" }, el("summary", {}, "Create a test case"), copied(`pandaeval cases from-${of} ${shellWord(id)} --url ${location.origin} --output case.yaml`, true),
-    el("p", { class: "muted" }, "Writes the run without secrets as a case for your test suite: docs/guides/cases.md."));
+    el("p", { class: "muted" }, "The command writes the run, without secrets, as a case for your test suite (docs/guides/cases.md)."));
 }
 
 async function follow(id, said) {

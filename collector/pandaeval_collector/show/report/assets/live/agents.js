@@ -44,7 +44,7 @@ async function agentsPage(query) {
   };
   return [el("div", { class: "top" }, el("h1", {}, "Agents"), el("span", { class: "muted", role: "status" }, many(found.agents.length, "agent")), windows(query)), await filters("agents", query),
     el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, found.agents.map(row)))),
-    el("p", { class: "muted" }, "Latency, tokens and cost per run, of the newest 5,000 runs. Cost as spans state it (operation.cost, gen_ai.usage.cost, llm.cost.total), else by list price."),
+    el("p", { class: "muted" }, "Latency, tokens and cost per run, of the newest 5,000 runs. The cost comes from the spans (operation.cost, gen_ai.usage.cost, llm.cost.total), otherwise from list prices."),
     await costs(query),
     rated.rates.length ? [el("h2", {}, "Failed, by agent and metric ", el("small", {}, windowName(query))), rates(query)] : null];
 }

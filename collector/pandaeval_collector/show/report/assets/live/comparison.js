@@ -124,7 +124,7 @@ function comparedRates({ a, b, rates }, sides) {
     el("td", { class: rate.p !== null && rate.p < 0.05 ? (rate.difference < 0 ? "bad" : "good") : "muted" }, rate.difference === null ? "–" : [`${signed(rate.difference)} points`, el("small", {}, ` (${signed(rate.low)} to ${signed(rate.high)})`)]), el("td", {}, pText(rate.p)));
   const runs = (name, group) => counting(group.runs, many(group.runs, "run"), sides[name], "traces", {});
   return [el("h2", {}, "Passed ", el("small", {}, "a: ", runs("a", a), ", b: ", runs("b", b))), compareTable(["metric", "a", "b", "b − a", "p"], rates.map(row)),
-    el("p", { class: "muted" }, "In brackets: 95 % intervals. p: probability of such a difference without a cause (Fisher's exact test). Of 20 metrics, expect one with p below 0.05 by chance.")];
+    el("p", { class: "muted" }, "Brackets contain 95 % intervals. p is the probability that chance alone causes such a difference (Fisher's exact test). Of 20 metrics, expect one with p below 0.05 by chance.")];
 }
 
 function comparedIncidents({ incidents }, sides) {
@@ -135,7 +135,7 @@ function comparedIncidents({ incidents }, sides) {
   };
   const row = (each) => el("tr", {}, el("th", { scope: "row" }, el("span", { class: "state" }, each.trend), " ", severityOf(each), " ", el("a", { href: `#/failures?group=${each.id}&window=all` }, failureName(each)), el("small", { class: "reason", dir: "auto" }, each.reason)),
     count(each, "a"), count(each, "b"), el("td", {}, pText(each.p)));
-  return [el("h2", {}, "Incidents that changed ", el("small", {}, "runs in each group; growing and shrinking: p below 0.05")), changed.length ? compareTable(["incident", "a", "b", "p"], changed.map(row)) : el("p", { class: "muted" }, "No incident is new, gone, growing or shrinking.")];
+  return [el("h2", {}, "Incidents that changed ", el("small", {}, "runs in each group; growing and shrinking incidents have p below 0.05")), changed.length ? compareTable(["incident", "a", "b", "p"], changed.map(row)) : el("p", { class: "muted" }, "No incident is new, gone, growing or shrinking.")];
 }
 
 function comparedMeasures({ measures }) {

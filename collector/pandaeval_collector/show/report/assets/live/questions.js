@@ -8,7 +8,7 @@ async function questionsPage() {
   whole = (await ask("/overview")).body;
   const held = can("POST /rulings") ? (await ask("/rulings")).body : null;
   return [el("h1", {}, TITLES.questions), el("p", { class: "lead" }, "These verdicts are unclear because a rule is unclear. The judge follows your answer."),
-    items.length ? items.map(questionCard) : el("p", { class: "notice" }, "No question is open."),
+    items.length ? items.map(questionCard) : el("p", { class: "notice" }, "There are no unanswered questions."),
     held && held.items.length ? [el("h2", {}, "Rulings ", el("small", {}, held.path)), el("section", { class: "card" }, held.items.map(rulingLine))] : null];
 }
 
@@ -35,7 +35,7 @@ function answerForm(question) {
       first();
     }
   } }, name));
-  const first = () => step("What would it take?", async () => {
+  const first = () => step("Estimate the cost", async () => {
     const found = await tell("/rulings/try", asked({ dry_run: true }));
     const tokens = number(found.prompt_tokens + found.completion_tokens), usd = found.cost_usd;
     status.textContent = `${many(found.calls, "call")}, ${tokens} tokens, ${usd === null ? "price unknown" : `about $${usd.toFixed(4)}`}.`;

@@ -70,7 +70,7 @@ async function pageOf(kind, at, query) {
     if (!error.fault || !FILTERED.includes(page)) throw error;
     watched = null;
     said("");
-    return [el("div", { class: "top" }, el("h1", {}, TITLES[kind] || humane(kind || "overview")), windows(query)), await filters(kind, query, error.fault), el("p", { class: "notice" }, "Correct the marked filter, or ", el("a", { href: `#/${kind}` }, "clear all filters"), ".")];
+    return [el("div", { class: "top" }, el("h1", {}, TITLES[kind] || humane(kind || "overview")), windows(query)), await filters(kind, query, error.fault), el("p", { class: "notice" }, "Change the marked filter, or ", el("a", { href: `#/${kind}` }, "clear all filters"), ".")];
   }
 }
 
@@ -113,7 +113,7 @@ function home() {
 }
 
 function missingSpans() {
-  return "The spans of this trace are no longer stored; its scores are. Settings: store.retention, store.keep_content and store.max_bytes.";
+  return "The spans of this trace are no longer stored, but its scores are. The settings store.retention, store.keep_content and store.max_bytes decide this.";
 }
 
 // Ways to other programs, as ui.links has them.

@@ -23,7 +23,7 @@ async function trustPage() {
     el("div", { class: "cards two" }, judging(),
       el("section", { class: "card" }, el("h2", {}, "Corrected pass rates"), corrected(null, all) && el("p", {}, "Handled correctly: ", el("b", {}, corrected(null, all))), el("p", {}, "With 50 labels on sampled runs, /metrics has pandaeval_pass_rate and its interval, by metric and agent."),
         copied([`next${of} --n 20 --out todo.csv`, "import todo.csv", "rates"].map((each) => `pandaeval labels ${each} --store ${shellWord(whole.data)}`).join("\n"), true),
-        el("p", {}, "To review unclear runs first (their labels enter no rate):"), copied(`pandaeval labels next${of} --unclear --out unclear.csv --store ${shellWord(whole.data)}`, true)), unscored(all),
+        el("p", {}, "To review unclear runs first (rates ignore their labels):"), copied(`pandaeval labels next${of} --unclear --out unclear.csv --store ${shellWord(whole.data)}`, true)), unscored(all),
       el("section", { class: "card" }, el("h2", {}, "Detection rate"), el("p", {}, "A drill plants known faults into copies of your good runs and counts the faults that metrics find. It needs no labels and no model."),
         copied(`pandaeval drill --store ${shellWord(whole.data)}`, true), el("p", { class: "muted" }, "Run it on the machine of the collector."))),
     of ? await review(key) : null,
