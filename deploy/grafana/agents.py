@@ -49,11 +49,11 @@ def build() -> dashboard.Dashboard:
     return frame(
         "pandaeval-agents",
         "PandaEval / Agents",
-        f"How good is what the agents do, and is it measured at all? {KEPT}",
+        f"How good is the work of the agents, and does PandaEval measure it? {KEPT}",
         [*units(), metric, *sources()],
         [
             ("Did the agents do their job?", (_verdicts(), _verdicts_over_time(), _handled())),
-            ("Is it measured at all?", (_measured(), _outcomes())),
+            ("Does PandaEval measure it?", (_measured(), _outcomes())),
             ("At a glance", _numbers()),
             ("Scores by metric", (_means(), _passing(), _distribution())),
             ("Agents", (_worst(), _by_agent())),
@@ -67,8 +67,8 @@ def build() -> dashboard.Dashboard:
 def _verdicts() -> Panel:
     return number(
         "Handled correctly",
-        "Share of the sessions (without any: of the runs) that a judge found to be handled correctly (correctness). "
-        "Only decided verdicts count: unclear and disputed verdicts are in the table.",
+        "Share of sessions that were handled correctly by the verdict of a judge (correctness). Without sessions, the "
+        "share of runs. Unclear and disputed verdicts do not count, but are in the table.",
         handled(""),
         "percentunit",
         steps=((0, BAD), (0.8, WARN), (0.95, GOOD)),
@@ -88,8 +88,8 @@ def _verdicts_over_time() -> Panel:
     )
     return graph(
         "Verdicts",
-        "Whether agents did their job, by a judge. Runs are judged where they belong to no session. A verdict may come "
-        "some bars after its session closed.",
+        "Verdicts of a judge on whether agents did their job. A run is judged alone if it belongs to no session. A "
+        "verdict can appear some bars after the end of its session.",
         {
             legend: per_bar(EVALUATIONS + labels, f"pandaeval_level, {PASSED}"),
             "{{pandaeval_level}} unclear or disputed": f"clamp_min({every} - ({decided} or 0 * {every}), 0)",
@@ -108,8 +108,8 @@ def _handled() -> Panel:
     )
     panel = listing(
         "Handled correctly, per agent",
-        "verdicts: how many there are. An agent without any is not judged, whatever else was found or not found. "
-        "handled correctly: of the decided verdicts, without those that are unclear or disputed.",
+        "verdicts: number of verdicts. An agent without verdicts is not judged, even if metrics found no failure. "
+        "handled correctly: share of the verdicts that are neither unclear nor disputed.",
         {SERVICE: "service", AGENT: "agent"},
         {
             "verdicts": kept(f"round({judged} or 0 * {in_range(EVALUATIONS + chosen(), by)})", judged, by),
@@ -138,10 +138,10 @@ def _measured() -> Panel:
     }
     panel = listing(
         "What is measured, per service",
-        "An agent without bad scores is fine only if it was scored. content: share of the runs that ended without "
-        "a failure whose answer is not known, because the instrumentation does not capture it. sessions: 0 when no "
-        "span names a session (or none has closed yet). judged: 0 when no judge is set. failed evaluations: the judge, "
-        "not the agent, failed. The collector's log names the cure for each.",
+        "An agent without bad scores is good only if it was scored. content: share of runs without a failure whose "
+        "answer is unknown, because the instrumentation does not capture it. sessions: 0 if no span names a session, "
+        "or no session has closed yet. judged: 0 if no judge is configured. failed evaluations: the judge, not the "
+        "agent, failed. The collector's log names the fix for each problem.",
         {SERVICE: "service"},
         columns,
         width=14,
@@ -169,9 +169,9 @@ def _count(label: str) -> str:
 def _outcomes() -> Panel:
     legend = "{{pandaeval_service}} {{pandaeval_outcome}} {{pandaeval_why}}"
     return graph(
-        "Results by outcome, and why there is no score",
-        "scored: measured. assumed: nothing to evaluate, so the metric's definition says 1. unscored: should have been "
-        "measured and was not; it counts neither as good nor as bad.",
+        "Results by outcome and reason of a missing score",
+        "scored: the result has a score. assumed: the run has nothing to evaluate, so the metric assumes 1. unscored: "
+        "the metric could not compute a score. An unscored result counts neither as good nor as bad.",
         {legend: per_bar(EVALUATIONS + chosen(), f"{SERVICE}, {OUTCOME}, {WHY}")},
         width=10,
         stacked=True,
@@ -192,12 +192,12 @@ def _numbers() -> list[Panel]:
         number("Passed", "Share of results at or above their threshold.", kept(f"{passed} / {decided}", decided),
                "percentunit", steps=((0, BAD), (0.8, WARN), (0.95, GOOD))),
         number("Failed results", "Results below their threshold.", f"round({failing} or 0 * {everything})"),
-        number("Unscored", "Share of results that should have been scored and were not.",
+        number("Unscored", "Share of results for which no score could be computed.",
                kept(f"({unscored} or 0 * {everything}) / {everything}", everything), "percentunit", steps=bad),
         number("Scores of at most 0.5", "Share of all scores.", kept(f"{low} / {scores}", scores), "percentunit",
                steps=bad),
         number("Agents", "Agents with results.", agents),
-        number("Sessions scored", "Sessions that have closed with a reliability.", f"round({sessions})"),
+        number("Sessions scored", "Closed sessions with a score of agent_reliability.", f"round({sessions})"),
     ]  # fmt: skip
 
 
@@ -216,7 +216,7 @@ def _passing() -> Panel:
     labels = chosen('gen_ai_evaluation_name=~"$metric"', DECIDED)
     return graph(
         "Passed and failed",
-        "Results against their threshold, by metric.",
+        "Passed and failed results, by metric.",
         {"{{gen_ai_evaluation_name}} passed: {{pandaeval_passed}}": per_bar(EVALUATIONS + labels, f"{NAME}, {PASSED}")},
         stacked=True,
     )
@@ -225,7 +225,7 @@ def _passing() -> Panel:
 def _distribution() -> Panel:
     return heat(
         "Distribution of $metric",
-        "How many scores fell where, over time. The dots are exemplars: click one to open its trace.",
+        "Distribution of scores over time. The dots are exemplars: click one to open its trace.",
         buckets(SCORE, _METRIC),
         repeat="metric",
     )
@@ -235,7 +235,7 @@ def _worst() -> Panel:
     total, count = (in_range(f"{SCORE}_{part}{_METRIC}", f"{SERVICE}, {AGENT}, {NAME}") for part in ("sum", "count"))
     panel = listing(
         "Worst agents",
-        "The lowest mean scores. Only results that were scored count.",
+        "The lowest mean scores. Only scored results count.",
         {SERVICE: "service", AGENT: "agent", NAME: "metric"},
         {"mean score": kept(f"bottomk(15, {total} / ({count} > 0))", in_range(f"{SCORE}_count{_METRIC}", ""))},
     )
@@ -256,9 +256,9 @@ def _by_agent() -> Panel:
 
 def _failures() -> Panel:
     return graph(
-        "Failures by what went wrong",
-        "Results whose label says what went wrong: the ends of runs, behaviours that a judge names, loops. The causes, "
-        "with examples, are on the collector's own page and at /api/v1/incidents.",
+        "Failures by label",
+        "Failed results whose label names the problem: ends of runs, behaviours that a judge names, loops. The "
+        "collector's page and /api/v1/incidents show the causes, with examples.",
         {"{{pandaeval_failure_severity}}: {{pandaeval_failure_label}}": per_bar(_FAILURES, f"{_SEVERITY}, {_LABEL}")},
         width=14,
         stacked=True,
@@ -280,9 +280,9 @@ def _unscored() -> Panel:
     unscored = in_range(EVALUATIONS + chosen(UNSCORED), f"{SERVICE}, {WHY}, {NAME}")
     return listing(
         "Unscored, by reason",
-        "no_content: not captured. not_sampled: not in the judge's sample. over_budget: the day's money is used up. "
-        "judge_failed, timeout, invalid_verdict: the judge failed. incomplete_trace: spans are missing. "
-        "insufficient_evidence: too few of the expected signals.",
+        "no_content: content was not captured. not_sampled: not in the judge's sample. over_budget: the daily budget "
+        "is used up. judge_failed, timeout, invalid_verdict: the judge failed. incomplete_trace: spans are missing. "
+        "insufficient_evidence: there is too little evidence for a score.",
         {SERVICE: "service", WHY: "why", NAME: "metric"},
         {"results": kept(f"round({unscored})", in_range(EVALUATIONS + chosen(), ""))},
         width=12,
@@ -291,8 +291,8 @@ def _unscored() -> Panel:
 
 def _revised() -> Panel:
     return graph(
-        "Results that replaced an earlier one",
-        "Late spans and late judgements make a new revision of what they change; the histogram keeps the first score.",
+        "Results that replaced earlier results",
+        "Late spans and late verdicts create new revisions of results. The histogram keeps the first score.",
         {"{{gen_ai_evaluation_name}}": per_bar('pandaeval_revisions_total{pandaeval_service=~"$service"}', NAME)},
         width=12,
         stacked=True,

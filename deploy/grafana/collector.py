@@ -16,7 +16,7 @@ def build() -> dashboard.Dashboard:
     return frame(
         "pandaeval-collector",
         "PandaEval / Collector",
-        "Is everything that came in accounted for, and does the collector keep up?",
+        "Does every span have an outcome, and is the collector fast enough?",
         [choice("instance", "Collector", "label_values(pandaeval_accounting_residual, instance)")],
         [
             ("At a glance", _numbers()),
@@ -33,11 +33,11 @@ def _numbers() -> list[Panel]:
     dropped = f'sum(pandaeval_exporter_items_total{_ON[:-1]}, pandaeval_outcome="dropped"}}) or vector(0)'
     return [
         number("Collectors", "That report.", f"count(pandaeval_accounting_residual{_ON})", width=4),
-        number("Unaccounted for", "Spans and log records that no count accounts for: 0, or there is a bug.",
+        number("Unaccounted for", "Spans and log records that no counter includes. If it is not 0, there is a bug.",
                f"sum(pandaeval_accounting_residual{_ON})", steps=((-1e9, BAD), (0, GOOD), (1, BAD))),
         number("Spans per second", "Decoded.",
                f'sum(rate(pandaeval_spans_total{_ON[:-1]}, pandaeval_outcome="decoded"}}[$__rate_interval]))'),
-        number("Lag", "How long the oldest trace that is due has been waiting.",
+        number("Lag", "Time for which the oldest complete trace waits for its score.",
                f"max(pandaeval_lag_seconds{_ON})", "s", steps=((0, GOOD), (10, WARN), (60, BAD))),
         number("Results not delivered", "Dropped since the start: refused by the sink, or too old.", dropped,
                steps=((0, GOOD), (1, BAD))),
@@ -52,19 +52,19 @@ def _fates(title: str, text: str, counter: str, by: str = _FATE, legend: str = "
 
 def _spans() -> Panel:
     return _fates(
-        "Spans by what became of them",
+        "Spans by outcome",
         "decoded = stored + duplicate + own_output + rejected + ignored + label.",
         "pandaeval_spans_total",
     )
 
 
 def _logs() -> Panel:
-    return _fates("Log records by what became of them", "As for spans.", "pandaeval_logs_total")
+    return _fates("Log records by outcome", "The outcomes are the same as for spans.", "pandaeval_logs_total")
 
 
 def _requests() -> Panel:
     return _fates(
-        "Requests by answer and door",
+        "Requests by outcome and protocol",
         "Senders keep refused data and try again.",
         "pandaeval_requests_total",
     )
@@ -72,7 +72,7 @@ def _requests() -> Panel:
 
 def _traces() -> Panel:
     return _fates(
-        "Traces decided, by why they closed",
+        "Completed traces by reason",
         "explicit: the processor said so. root_ended: quiet after the root. idle: no root for long. The caps: max_age, "
         "span_limit, memory.",
         "pandaeval_traces_total",
@@ -87,7 +87,7 @@ def _open() -> Panel:
 def _lag() -> Panel:
     return graph(
         "Lag",
-        "How long the oldest trace that is due has been waiting: above some seconds, scoring does not keep up.",
+        "Time for which the oldest complete trace waits for its score. Above some seconds, scoring is too slow.",
         {"{{instance}}": f"max by (instance) (pandaeval_lag_seconds{_ON})"},
         "s",
         width=8,
@@ -104,7 +104,7 @@ def _state() -> Panel:
     state = f"min by (instance, pandaeval_exporter, pandaeval_signal) (pandaeval_exporter_state{_ON})"
     legend = "{{instance}} {{pandaeval_exporter}} {{pandaeval_signal}}"
     return graph(
-        "Exporters: 1 up, 0 down, -1 off", "Off: the sink does not take this signal.", {legend: state}, width=8
+        "Exporters: 1 up, 0 down, -1 off", "Off means that the sink rejects this signal.", {legend: state}, width=8
     ).min(-1)
 
 
@@ -112,7 +112,7 @@ def _queues() -> Panel:
     size = f"sum by (pandaeval_queue) (pandaeval_queue_size{_ON})"
     return graph(
         "Queues",
-        "store: writes under way. judge: jobs. outbox: results that wait for a sink.",
+        "store: writes in progress. judge: jobs. outbox: results that wait for a sink.",
         {"{{pandaeval_queue}}": size},
         width=8,
     )
@@ -120,20 +120,20 @@ def _queues() -> Panel:
 
 def _memory() -> Panel:
     resident = f"max by (instance) (pandaeval_memory_bytes{_ON})"
-    return graph("Memory", "Resident, the judge's process apart.", {"{{instance}}": resident}, "bytes", width=8)
+    return graph("Memory", "Resident memory, without the judge process.", {"{{instance}}": resident}, "bytes", width=8)
 
 
 def _store() -> Panel:
     size = f"max by (instance) (pandaeval_store_size_bytes{_ON})"
-    text = "Bytes in use in the file. From 70 % of store.max_bytes old results go earlier, at 100 % spans are refused."
+    text = "Used bytes. From 70 % of store.max_bytes, old results are deleted earlier. At 100 %, spans are refused."
     return graph("Store", text, {"{{instance}}": size}, "bytes", width=8)
 
 
 def _disk_errors() -> Panel:
     errors = f"sum by (instance, pandaeval_outcome) (pandaeval_store_errors_total{_ON})"
     return graph(
-        "Failures of the disk since the start",
-        "refused: senders try again. retried: written later. put_aside: a damaged file was moved away.",
+        "Disk errors since the start",
+        "refused: senders try again. retried: the data were written later. put_aside: a damaged file was renamed.",
         {"{{instance}} {{pandaeval_outcome}}": errors},
         width=8,
     )
@@ -142,8 +142,8 @@ def _disk_errors() -> Panel:
 def _log_lag() -> Panel:
     lag = f"sum by (instance, pandaeval_queue) (pandaeval_log_lag{_ON})"
     return graph(
-        "Messages of Kafka that wait",
-        "Of the own partitions, not read yet. Needs kafka.topic.",
+        "Unread Kafka messages",
+        "Unread messages in the partitions of this collector. Needs kafka.topic.",
         {"{{instance}} {{pandaeval_queue}}": lag},
         width=8,
     )
@@ -152,8 +152,8 @@ def _log_lag() -> Panel:
 def _log_silence() -> Panel:
     silence = f"max by (instance, pandaeval_queue) (pandaeval_log_silence_seconds{_ON})"
     return graph(
-        "Since Kafka was last asked",
-        "Below a second while it is read, up to a minute while no broker answers; what goes on growing hangs.",
+        "Time since the last poll of Kafka",
+        "Below a second during reading, up to a minute if no broker answers. If it keeps growing, the client hangs.",
         {"{{instance}} {{pandaeval_queue}}": silence},
         "s",
         width=8,
@@ -164,8 +164,8 @@ def _log_lost() -> Panel:
     lost = f'pandaeval_log_messages_total{_ON[:-1]}, pandaeval_outcome=~"lost|dead"}}'
     uncommitted = f'pandaeval_log_errors_total{_ON[:-1]}, pandaeval_outcome="not_committed"}}'
     return graph(
-        "Messages lost or dead, offsets not committed",
-        "lost: expired unread. dead: no OTLP, now dead letters. Not committed: a new owner reads more again.",
+        "Lost or dead messages, and uncommitted offsets",
+        "lost: expired before they were read. dead: not OTLP. Not committed: a new owner reads these messages again.",
         {
             "{{pandaeval_outcome}} {{pandaeval_reason}}": per_bar(lost, _FATE),
             "offsets not committed": per_bar(uncommitted, "pandaeval_outcome"),

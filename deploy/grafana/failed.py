@@ -15,10 +15,10 @@ _NEWEST = 20
 _WHAT = {"trace": "Traces", "session": "Sessions"}
 _HOW = {
     "jaeger": (
-        "The name of the evaluation span says what failed; open a trace: its tags say the reason and the session."
+        "The name of the evaluation span lists the failed metrics. Open a trace to see reason and session in its tags."
     ),
-    "tempo": "A line for each evaluation span that failed.",
-    "loki": "A line for each result that failed.",
+    "tempo": "A row for each evaluation span with a failed result.",
+    "loki": "A row for each failed result.",
 }
 _TEMPO = {
     "pandaeval.session.id": "session",
@@ -69,9 +69,9 @@ def failed(level: str) -> list[dashboard.Row]:
 
 
 def _row(kind: str, level: str) -> dashboard.Row:
-    title = f"{_WHAT[level]} that failed lately, from {kind.title()}"
+    title = f"{_WHAT[level]} that failed recently, from {kind.title()}"
     source = model.DataSourceRef(type_val=kind, uid=f"${{{kind}}}")
-    panel = table.Panel().title(title).description(f"Of all services, newest first. {_HOW[kind]}").span(24).height(8)
+    panel = table.Panel().title(title).description(f"All services, newest first. {_HOW[kind]}").span(24).height(8)
     panel.datasource(source).with_target(_Query(_Asked({"datasource": source, **_QUERIES[kind](level)})))
     _columns(panel, kind)
     return dashboard.Row(title).collapsed(True).with_panel(panel)

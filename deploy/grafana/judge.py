@@ -20,7 +20,7 @@ def build() -> dashboard.Dashboard:
     return frame(
         "pandaeval-judge",
         "PandaEval / Judge",
-        "What judging costs, how long it takes, and when it does not work. Empty without a judge (judge.model).",
+        "Cost, latency and errors of the judge. Empty without a judge (judge.model).",
         [
             choice("model", "Judge model", f"label_values(pandaeval_judge_tokens_total, {_MODEL})"),
             choice("metric", "Metric", f"label_values(pandaeval_judge_tokens_total, {NAME})"),
@@ -40,15 +40,15 @@ def _numbers() -> list[Panel]:
     failed = in_range(_RESULTS[:-1] + f', pandaeval_why=~"{FAILED}"}}', "")
     asked, kept = (in_range(f'{_ANSWERS}{{pandaeval_outcome{match}"}}', "") for match in ('=~".+', '="remembered'))
     return [
-        number("Cost", "In the time that is shown, by the model's price list.", in_range(_COST, ""), "currencyUSD"),
-        number("Spent today", "Of the day (UTC), calls under way too. Needs judge.daily_usd.", spent, "currencyUSD"),
+        number("Cost", "Cost in the shown time, by list price of the model.", in_range(_COST, ""), "currencyUSD"),
+        number("Spent today", "Today (UTC), with calls in progress. Needs judge.daily_usd.", spent, "currencyUSD"),
         number("Budget used", "Share of judge.daily_usd.", f"{spent} / {limit}", "percentunit",
                steps=((0, GOOD), (0.8, WARN), (0.95, BAD))),
-        number("Cost of a judged result", "In the time that is shown.", f"{in_range(_COST, '')} / {judged}",
+        number("Cost of a judged result", "Mean cost in the shown time.", f"{in_range(_COST, '')} / {judged}",
                "currencyUSD"),
         number("Failed evaluations", "The judge failed, not the agent: error, timeout, no valid verdict.",
                f"round({failed} or 0 * {in_range(_RESULTS, '')})", steps=((0, GOOD), (1, BAD))),
-        number("From memory", "Share of verdicts that had been given before and cost nothing.",
+        number("From memory", "Share of answers that came from an earlier call, without cost.",
                f"({kept} or 0 * {asked}) / {asked}", "percentunit"),
     ]  # fmt: skip
 
@@ -66,7 +66,7 @@ def _cost() -> Panel:
 def _tokens() -> Panel:
     return graph(
         "Tokens per minute, by model and metric",
-        "Prompt and answer together.",
+        "Tokens of prompts and answers.",
         {"{{gen_ai_request_model}} {{gen_ai_evaluation_name}}": f"60 * {per_second(_TOKENS, f'{_MODEL}, {NAME}')}"},
         width=8,
     )
@@ -76,8 +76,8 @@ def _by_metric() -> Panel:
     count = in_range(f"pandaeval_judge_duration_seconds_count{_CHOSEN}", f"{NAME}, {_MODEL}")
     cost, tokens = (in_range(counter, f"{NAME}, {_MODEL}") for counter in (_COST, _TOKENS))
     return listing(
-        "What a result takes, by metric",
-        "Means over the time that is shown. What several metrics share is on the account of the one that asked first.",
+        "Tokens and cost of a result, by metric",
+        "Means over the shown time. If metrics share a call, the first metric has its tokens and cost.",
         {NAME: "metric", _MODEL: "model"},
         {"results": f"round({count})", "US dollars": f"{cost} / ({count} > 0)", "tokens": f"{tokens} / ({count} > 0)"},
         width=8,
@@ -99,8 +99,8 @@ def _queue() -> Panel:
 
     slow = "95 of 100 within {{gen_ai_request_model}}"
     return graph(
-        "Waiting for the model, and jobs that wait",
-        "Time per result; jobs wait for their turn, for the delay after a trace closed, or for another attempt.",
+        "Waiting time for the model, and waiting jobs",
+        "Time per result. Jobs wait for earlier jobs, for judge.delay, or for their next attempt.",
         {"half within {{gen_ai_request_model}}": quantile(0.5), slow: quantile(0.95),
          "jobs waiting": 'sum(pandaeval_queue_size{pandaeval_queue="judge"})'},
         exemplars=(slow,),
@@ -109,9 +109,9 @@ def _queue() -> Panel:
 
 def _outcomes() -> Panel:
     return graph(
-        "Judged results by outcome, and why there is no score",
-        "over_budget: the day's money is used up. not_sampled: not in the sample. injection_suspected: the trace tried "
-        "to tell the judge how to judge.",
+        "Judged results by outcome and reason of a missing score",
+        "over_budget: the daily budget is used up. not_sampled: not in the sample. injection_suspected: the trace "
+        "contains instructions for the judge.",
         {"{{pandaeval_outcome}} {{pandaeval_why}}": per_bar(_RESULTS, f"{OUTCOME}, {WHY}")},
         stacked=True,
     )
@@ -119,8 +119,8 @@ def _outcomes() -> Panel:
 
 def _jobs() -> Panel:
     return graph(
-        "Jobs by what became of them",
-        "put_back: tried again later. dead: given up, see `pandaeval jobs`. cancelled: a newer revision of the trace.",
+        "Jobs by outcome",
+        "put_back: tried again later. dead: failed for good (`pandaeval jobs`). cancelled: the trace changed.",
         {"{{pandaeval_outcome}} {{pandaeval_reason}}": per_bar(_JOBS, "pandaeval_outcome, pandaeval_reason")},
         stacked=True,
     )
@@ -128,8 +128,8 @@ def _jobs() -> Panel:
 
 def _remembered() -> Panel:
     return graph(
-        "Verdicts: asked for, or remembered",
-        "A question that was answered before, about the same evidence in the same words, costs nothing.",
+        "Verdicts from new or earlier calls",
+        "If a question about the same evidence was answered before in the same words, its answer costs nothing.",
         {"{{pandaeval_outcome}}": per_bar(_ANSWERS, "pandaeval_outcome")},
         stacked=True,
     )
@@ -140,8 +140,8 @@ def _sampled() -> Panel:
     without = f'sum(rate({_RESULTS[:-1]}, pandaeval_why="not_sampled"}}[$__rate_interval]))'
     over = f'sum(rate({_RESULTS[:-1]}, pandaeval_why="over_budget"}}[$__rate_interval]))'
     return graph(
-        "Share of results that were left out",
-        "By the sample (judge.sample), or because the day's money was used up.",
+        "Share of results that were not judged",
+        "Not in the sample (judge.sample), or the daily budget was used up.",
         {"not sampled": f"({without} or 0 * {whole}) / ({whole} > 0)",
          "over budget": f"({over} or 0 * {whole}) / ({whole} > 0)"},
         "percentunit",

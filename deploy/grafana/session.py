@@ -31,14 +31,14 @@ _CONSISTENCY = chosen('gen_ai_evaluation_name="agent_consistency"')
 _SESSION = 'pandaeval_level="session"'
 _KINDS = "confidence|coherence|loop_detection|tool_correctness|tool_loop"
 _SIGNALS = chosen('pandaeval_level="trace"', f'gen_ai_evaluation_name=~"{_KINDS}"')
-_CLICK = "The dots are exemplars: click one to open the trace (a session's is its last one)."
+_CLICK = "The dots are exemplars: click one to open the trace (for a session, its last trace)."
 
 
 def build() -> dashboard.Dashboard:
     return frame(
         "pandaeval-session",
         "PandaEval / Sessions",
-        f"Reliability and consistency of whole conversations, and the risk that their traces bring in. {KEPT}",
+        f"Reliability and consistency of whole conversations, and the risks of their traces. {KEPT}",
         [*units("session"), *sources()],
         [
             ("Sessions", _numbers()),
@@ -55,7 +55,7 @@ def _numbers() -> list[Panel]:
     total = in_range(f"{SCORE}_sum{_RELIABILITY}", "")
     steps = ((0, BAD), (0.5, WARN), (0.7, GOOD))
     return [
-        number("Sessions scored", "Closed sessions with a reliability.", f"round({count})", width=8),
+        number("Sessions scored", "Closed sessions with a score of agent_reliability.", f"round({count})", width=8),
         number("Mean reliability", "1: no trace was risky.", kept(f"{total} / ({count} > 0)", count), width=8,
                steps=steps),
         number("Unreliable", "Share of sessions at or below 0.5.", below_half(_RELIABILITY, ""), "percentunit",
@@ -77,9 +77,9 @@ def _over_time() -> Panel:
 
 def _outcomes() -> Panel:
     return graph(
-        "Sessions by outcome, and why there is no score",
-        "insufficient_evidence: fewer than half of the traces gave a signal that they should have given, for instance "
-        "because the judge was down.",
+        "Sessions by outcome and reason of a missing score",
+        "insufficient_evidence: fewer than half of the traces have an expected signal, for instance because the judge "
+        "was down.",
         {"{{gen_ai_evaluation_name}} {{pandaeval_outcome}} {{pandaeval_why}}": per_bar(
             EVALUATIONS + chosen(_SESSION), f"{NAME}, {OUTCOME}, {WHY}")},
         stacked=True,
@@ -94,7 +94,7 @@ def _steadiness() -> tuple[Panel, Panel]:
     steady, sessions = (in_range(f"{SCORE}_{part}{_CONSISTENCY}", f"{SERVICE}, {AGENT}") for part in ("sum", "count"))
     agents = listing(
         "Consistency by agent",
-        "Mean of closed sessions; it needs judged confidence.",
+        "Mean of closed sessions. It needs a judge for confidence.",
         {SERVICE: "service", AGENT: "agent"},
         {"consistency": kept(f"{steady} / ({sessions} > 0)", sessions, f"{SERVICE}, {AGENT}")},
     )
@@ -105,8 +105,8 @@ def _steadiness() -> tuple[Panel, Panel]:
 def _traces() -> Panel:
     return heat(
         "Signals of traces (risk = 1 - score)",
-        "What sessions are made of: confidence, coherence, loops, tool choice. A session's risk is that of its worst "
-        "traces. The dots are exemplars: click one to open its trace.",
+        "The inputs of session scores: confidence, coherence, loops, tool choice. The worst traces decide the risk of "
+        "a session. The dots are exemplars: click one to open its trace.",
         buckets(SCORE, _SIGNALS),
     )
 
@@ -117,7 +117,7 @@ def _risk() -> Panel:
     whole = f"sum by ({NAME}) (rate({SCORE}_count{_SIGNALS}[$__rate_interval]))"
     return graph(
         "Share of traces with a risk of 0.5 or more, by signal",
-        "These are the traces that pull a session down.",
+        "These traces lower the score of their session.",
         {"{{gen_ai_evaluation_name}}": kept(f"{rate} / ({whole} > 0)", in_range(f"{SCORE}_count{_SIGNALS}", ""))},
         "percentunit",
         top=1,

@@ -22,8 +22,8 @@ FAILING = 'pandaeval_passed="false"'
 AT_MOST_HALF = 'le="0.5"'
 _COUNTED = re.compile(r"(?:increase|rate)\((.*?)\[\$__(?:range|rate_interval)\]\)")
 KEPT = (
-    "Shares, means and tables are of the time that is shown; where nothing came in it, as after a restart, they are "
-    "since the store began."
+    "Shares, means and tables cover the shown time. If no data arrived in this time, for example after a restart, they "
+    "cover all data of the store."
 )
 """What :func:`kept` does, for people."""
 FAILED = "judge_failed|invalid_verdict|timeout|metric_error"

@@ -160,7 +160,7 @@ def test_without_a_judge_no_open_panel_of_agents_and_sessions_is_empty(tmp_path:
     panels = {"Handled correctly": "A", "Verdicts": "AB", "Handled correctly, per agent": "BCD"}
     judged = {f"agents: {panel} {each}" for panel, letters in panels.items() for each in letters}
     # The number says "not judged", and so does the table; sessions may revise none of their traces.
-    assert {*empty} - judged <= {"agents: Results that replaced an earlier one A"}
+    assert {*empty} - judged <= {"agents: Results that replaced earlier results A"}
 
 
 def _empty(prometheus: Prometheus) -> list[str]:
