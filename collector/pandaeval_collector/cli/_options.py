@@ -1,4 +1,4 @@
-"""Common options, and options declared by a dataclass."""
+"""Declares options and groups of commands."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from pandaeval_collector.base.filters import in_place_of
 
@@ -45,3 +46,11 @@ def given_by(name: str, kind: type) -> Callable[[Callable[..., Any]], Callable[.
         each.name: (hints[each.name], empty if each.default is MISSING else each.default) for each in fields(kind)
     }
     return in_place_of(name, options, kind)
+
+
+class ListGroup(TyperGroup):
+    """Reads ``pandaeval traces --since 2h`` as ``pandaeval traces list --since 2h``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if named else ["list", *args])

@@ -7,9 +7,12 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NoReturn, TextIO, cast
+from typing import IO, Any, BinaryIO, Literal, NoReturn, TextIO, cast
 
+import orjson
 import typer
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -21,7 +24,7 @@ from rich.text import Text
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line, printable
-from pandaeval_collector.cli._terminal import guarded, unproxied
+from pandaeval_collector.cli._terminal import guarded, unproxied, write_json
 from pandaeval_collector.show.view.texts import NONE, many as many
 
 _WIDE, _MOST_REASON = 100_000, 300
@@ -29,6 +32,11 @@ _SHORT = 24
 """Cells of at most so many characters without a space are on one line: ids, times, numbers."""
 _NAMES = ("agent", "service", "metric", "name")
 """Columns that are folded first where a line has no room."""
+Row = Mapping[str, Any]
+ID = 12
+"""Characters of an ID in a table: IDs are accepted by prefix, and are never cut further."""
+RunFormat = Literal["table", "json"]
+"""The formats in which commands print."""
 
 
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
@@ -63,7 +71,7 @@ def print_table(
     on: Console | None = None,
     caption: str | None = None,
 ) -> None:
-    out = console() if on is None else on
+    out = on or console()
     out.print(table(columns, rows, on=out, title=title, caption=caption))
 
 
@@ -71,7 +79,7 @@ def print_list(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None, on: Console | None = None
 ) -> None:
     """Print a :func:`table` whose last column is a reason."""
-    out = console() if on is None else on
+    out = on or console()
     if out.width >= _WIDE:
         return print_table(columns, rows, title, out)
     held = [*rows]
@@ -92,7 +100,7 @@ def print_list(
 
 def reason_room(on: Console | None = None) -> int:
     """Return the characters of a reason that fit three lines, at most 300."""
-    return min(_MOST_REASON, 3 * ((console() if on is None else on).width - 4))
+    return min(_MOST_REASON, 3 * ((on or console()).width - 4))
 
 
 def safe(text: str) -> str:
@@ -112,7 +120,7 @@ def notice(text: str) -> None:
 @contextmanager
 def progress(what: str, on: Console | None = None) -> Iterator[Callable[[int, int], None]]:
     """Yield a function for the number of items done and of all, with a progress bar. Default: on standard error."""
-    out = console(stderr=True) if on is None else on
+    out = on or console(stderr=True)
     if not out.is_terminal:
         yield lambda done, total: None
         return
@@ -137,9 +145,61 @@ def binary_file(output: Path) -> Iterator[BinaryIO]:
         yield file
 
 
+@contextmanager
+def output_file(path: Path | None) -> Iterator[TextIO]:
+    """Open a file, or standard output for ``-`` or without ``path``. Raises ``UserError``."""
+    if path is None or str(path) == "-":
+        yield sys.stdout
+        return
+    with binary_file(path) as file, TextIOWrapper(file, encoding="utf-8") as text:
+        yield text
+
+
+def write_json_line(target: TextIO, line: bytes) -> None:
+    """Write a line of JSON; to a terminal with unsafe characters escaped."""
+    if target is sys.stdout:
+        write_json(line)
+    else:
+        target.write(line.decode() + "\n")
+
+
+def write_json_lines(objects: Iterable[object], target: TextIO) -> None:
+    for each in objects:
+        write_json_line(target, orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY))
+
+
 def print_json(items: Iterable[Mapping[str, Any]]) -> None:
     for item in items:
-        typer.echo(json.dumps(item, ensure_ascii=False))
+        write_json(json.dumps(item, ensure_ascii=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Format of a list.
+
+    ``columns``: keys, or headings with a key or a cell function. ``empty``: text without rows. ``says_why``: the last
+    column is a sentence.
+    """
+
+    columns: Sequence[str | tuple[str, str | Callable[[Row], object]]]
+    empty: str = ""
+    title: str | None = None
+    says_why: bool = False
+
+
+def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table", on: Console | None = None) -> None:
+    if format_ == "json":
+        return print_json(rows)
+    if not rows:
+        return typer.echo(listing.empty) if listing.empty else None
+    columns = [(column, column) if isinstance(column, str) else column for column in listing.columns]
+    cells = [[row[of] if isinstance(of, str) else of(row) for _, of in columns] for row in rows]
+    (print_list if listing.says_why else print_table)([name for name, _ in columns], cells, listing.title, on)
+
+
+def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:
+    """Print a row in full: with ``tell``, or as a JSON line."""
+    print_json([row]) if format_ == "json" else tell(row)
 
 
 class PlainConsole(Console):

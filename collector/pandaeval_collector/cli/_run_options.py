@@ -10,15 +10,12 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, TIMES, Filter, in_place_of
 from pandaeval_collector.base.section import parse_moment
 from pandaeval_collector.cli._options import given_by, option
+from pandaeval_collector.cli._output import RunFormat
 
 _METRICS = option("Metrics to run, separated by commas, such as tool_loop, response.", metavar="A,B")
 _SAMPLE = option("Share of sessions to score. Equal shares select the same sessions.", min=0.0, max=1.0, metavar="0..1")
 _BUDGET = option("At this cost, start no further batch of traces.", min=0.0, metavar="USD")
 _EMIT = option("Also send the results to the configured exporters, with the run ID.", "--emit")
-
-
-RunFormat = Literal["table", "json"]
-"""The formats in which commands print."""
 
 
 Format = Annotated[RunFormat, option("Output format: table, or one JSON object per line.", "--format")]

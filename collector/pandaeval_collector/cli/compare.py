@@ -11,9 +11,8 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import FILTERS, of_runs
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._listings import Listing, show, show_one
 from pandaeval_collector.cli._options import option
-from pandaeval_collector.cli._output import safe
+from pandaeval_collector.cli._output import Listing, safe, show, show_one
 from pandaeval_collector.cli._run_place import ApiClient, at_place
 from pandaeval_collector.cli._where_text import api_filters
 from pandaeval_collector.show.view import compared as words

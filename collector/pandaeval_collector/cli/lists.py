@@ -12,10 +12,8 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._list_group import ListGroup
-from pandaeval_collector.cli._listings import ID, Listing, Row, show, show_one
-from pandaeval_collector.cli._options import argument, option
-from pandaeval_collector.cli._output import many, message, reason_room, safe
+from pandaeval_collector.cli._options import ListGroup, argument, option
+from pandaeval_collector.cli._output import ID, Listing, Row, many, message, reason_room, safe, show, show_one
 from pandaeval_collector.cli._run_place import ApiClient, at_collector, at_place
 from pandaeval_collector.show.view.lines import (
     headline,

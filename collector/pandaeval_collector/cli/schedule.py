@@ -8,8 +8,8 @@ import typer
 
 from pandaeval_collector.base.filters import but_times
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import argument
+from pandaeval_collector.cli._output import Listing, show
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.show.view.texts import moment
 

@@ -10,9 +10,8 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import of_store, opened_store
-from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import option, output_option
-from pandaeval_collector.cli._output import binary_file, many, message, progress
+from pandaeval_collector.cli._output import Listing, RunFormat, binary_file, many, message, progress, show
 from pandaeval_collector.config import Config
 from pandaeval_collector.store.checking import CURES, Damage, damages
 from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
@@ -80,7 +79,7 @@ def export(
         raise typer.Exit(1)
 
 
-def _tell(found: list[Damage], format_: given.RunFormat) -> None:
+def _tell(found: list[Damage], format_: RunFormat) -> None:
     rows = [{"where": d.kind, "row": d.key, "about": d.about, "what": d.what, "cure": CURES[d.kind]} for d in found]
     show(rows, _DAMAGES, format_)
     if found and format_ != "json":

@@ -25,10 +25,11 @@ from pandaeval_collector.jobs.outcome import (
     Pauses,
     RecordBudgets,
     after_failure,
+    unanswered,
 )
 from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE, SameCause, judged_group
-from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
+from pandaeval_collector.judge.call import CallFailedError, CallFailure
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.conversation import Conversation
 from pandaeval_collector.judge.known_models import USUAL_RECORD
@@ -43,7 +44,6 @@ from pandaeval_collector.scoring.evaluator.judged import without_verdict
 from pandaeval_collector.store import Job, JobEnd, StoreAccess
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.live_groups import LiveGroups
-from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace, Trigger
 
 _log = logging.getLogger(__name__)
@@ -237,16 +237,13 @@ class Attempts:
         except NoVerdictError as error:
             self.pauses.answered()
             self._replied(job, question.model, error.why is not Why.INVALID_VERDICT)
-            return Unscored(error.why, str(error))
-        except OverBudgetError:
-            return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
+            return unanswered(error, job.metric)
         except CallFailedError as error:
             self._warnings.add(question.model, error)
             self.pauses.failed(error)
             return after_failure(job, error, self._patience, self._store.clock.running())
         except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the judge
-            ERRORS.note(METRIC, job.metric, error)
-            return Unscored(Why.METRIC_ERROR, explained(error))
+            return unanswered(error, job.metric)
 
     def _paused(self, model: str) -> Later | None:
         until = 0.0 if self._patience.interactive else self._formats.paused_until(model)

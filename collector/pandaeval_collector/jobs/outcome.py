@@ -8,10 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from pandaeval_collector.base.score import Unscored, Why
-from pandaeval_collector.base.untrusted.foreign import told
-from pandaeval_collector.judge.call import CallFailedError, CallFailure
+from pandaeval_collector.base.untrusted.foreign import explained, told
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
+from pandaeval_collector.judge.client import NoVerdictError
 from pandaeval_collector.judge.known_models import LEAST_RECORD, MOST_RECORD, SMALLER_RECORD, USUAL_RECORD
 from pandaeval_collector.store import Job
+from pandaeval_otel.base.component_errors import ERRORS, METRIC
 
 _MAX_CRASHES = 2
 _WHAT: Mapping[CallFailure, str] = {
@@ -108,6 +110,17 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
             if job.attempts >= patience.attempts or now - job.created_at > patience.max_age:
                 return given_up
             return Later(now + max(error.retry_after or 0.0, patience.wait(job.attempts)), message)
+
+
+def unanswered(error: Exception, metric: str) -> Unscored:
+    """Return why a metric has no verdict. An error of its own code is noted."""
+    match error:
+        case NoVerdictError():
+            return Unscored(error.why, str(error))
+        case OverBudgetError():
+            return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
+    ERRORS.note(METRIC, metric, error)
+    return Unscored(Why.METRIC_ERROR, explained(error))
 
 
 class Pauses:

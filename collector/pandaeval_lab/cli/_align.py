@@ -12,8 +12,7 @@ from typing import Any
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._output import message, print_json, print_table
-from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.cli._output import RunFormat, message, print_json, print_table
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError

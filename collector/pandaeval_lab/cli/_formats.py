@@ -11,14 +11,13 @@ from typing import Literal, TextIO
 import orjson
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.cli._output import console, message
+from pandaeval_collector.cli._output import console, message, output_file, write_json_line
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.finding import Finder
 from pandaeval_lab.cli._ci import write_junit
 from pandaeval_lab.cli._inputs import READ_LIMIT_S
 from pandaeval_lab.cli._stages import EvaluationOutcome, Replay, Stage
 from pandaeval_lab.cli._summary import MOST_FAILURES, Document
-from pandaeval_lab.cli._writing import output_file, write_json_line
 from pandaeval_lab.report.page import write_report
 
 ResultFormat = Literal["table", "json", "junit", "html"]

@@ -1,15 +1,20 @@
-"""The configuration and metric names of the lab, trials included."""
+"""The configuration of commands, and the names of metrics, trials included."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.base.filters import in_place_of
+from pandaeval_collector.cli._config import STORE, given, resolve_config
+from pandaeval_collector.cli._options import option
 from pandaeval_collector.config import Config, MetricNames
 from pandaeval_collector.scoring.registry import GRADERS, registry
+
+_URL = "Use the data directory of this running collector."
+_Url = Annotated[str | None, option(_URL, metavar="URL", envvar="PANDAEVAL_URL")]
 
 
 def config_with_trials(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Config:
@@ -48,3 +53,16 @@ def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) 
     judged = [name for name in asked if (keys := meant(name)) and all(kinds[key] == "llm" for key in keys)]
     if judged:
         raise UserError(f"{', '.join(judged)}: a judge has to be asked; name one with --model, or set judge.model")
+
+
+def _settings(config: Path | None = None, store: Path | None = None, url: str | None = None) -> Config:
+    if store is None and url is not None:
+        from pandaeval_collector.cli._run_place import data_directory  # imports a client that few commands need
+
+        store = data_directory(url)
+    return config_with_trials(config, given(store))
+
+
+stored = in_place_of("settings", {**STORE, "url": (_Url, None)}, _settings)
+"""Gives a command the configuration of the store that it reads, in place of its parameter ``settings``. ``UserError``
+if the collector's store is not on this machine."""

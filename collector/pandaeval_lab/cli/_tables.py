@@ -8,8 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from pandaeval_collector.cli._listings import ID, Listing, Row, show
-from pandaeval_collector.cli._output import print_list, print_table, reason_room
+from pandaeval_collector.cli._output import ID, Listing, Row, print_list, print_table, reason_room, show
 from pandaeval_collector.show.view.lines import headline, session_headline
 from pandaeval_collector.show.view.results import ResultView, spelled_out
 from pandaeval_collector.show.view.rows import SessionRow

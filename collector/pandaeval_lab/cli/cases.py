@@ -14,7 +14,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._options import argument, config_option, file_argument, option, output_option
-from pandaeval_collector.cli._output import print_json, print_table
+from pandaeval_collector.cli._output import output_file, print_json, print_table
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.scoring.evaluator import JudgeSettings
@@ -25,7 +25,6 @@ from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._case_mocks import mcp, stub
 from pandaeval_lab.cli._case_run import run
 from pandaeval_lab.cli._inputs import traces_of
-from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.passk.figures import PromotableCase, promotable, saturation
 from pandaeval_lab.replay.result_lines import result_lines

@@ -15,10 +15,18 @@ from rich.console import Console
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.user_files import read_given
 from pandaeval_collector.cli._config import ConfigFile, resolve_config
-from pandaeval_collector.cli._listings import Row
 from pandaeval_collector.cli._options import file_option, option, output_option
-from pandaeval_collector.cli._output import console, many, message, print_table, progress
-from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.cli._output import (
+    Row,
+    RunFormat,
+    console,
+    many,
+    message,
+    output_file,
+    print_table,
+    progress,
+    write_json_lines,
+)
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import evaluator, judge
@@ -26,7 +34,6 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.show.view.texts import NONE, dollars, interval, number
 from pandaeval_lab.cli._inputs import RunSource, print_problems, run_source
 from pandaeval_lab.cli._judges import JudgeModel, settings_of
-from pandaeval_lab.cli._writing import output_file, write_json_lines
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults as all_faults
 from pandaeval_lab.drill.judged import chosen_copies, judged_copies

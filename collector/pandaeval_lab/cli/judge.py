@@ -14,8 +14,7 @@ from rich.console import Console
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._options import config_option, file_argument, file_option, option
-from pandaeval_collector.cli._output import console, progress
-from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.cli._output import RunFormat, console, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.outcome import cure_of
 from pandaeval_collector.judge.call import CallFailedError

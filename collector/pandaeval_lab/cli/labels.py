@@ -14,18 +14,15 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_store
-from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import argument, file_argument, option, output_option
-from pandaeval_collector.cli._output import message, print_table
+from pandaeval_collector.cli._output import Listing, RunFormat, message, output_file, print_table, show
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.config import Config
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label, unclear_first
 from pandaeval_collector.labels.rates import pass_rates
 from pandaeval_collector.show.view.texts import NONE, interval, number
 from pandaeval_collector.store import people
-from pandaeval_lab.cli._names import names_of
-from pandaeval_lab.cli._stored import stored
-from pandaeval_lab.cli._writing import output_file
+from pandaeval_lab.cli._names import names_of, stored
 from pandaeval_lab.labels.files import read_labels, row_of, written
 from pandaeval_otel.wire.labels import HumanLabel
 
@@ -190,7 +187,7 @@ def _print_queue(metric: str, queue: Queue) -> None:
     typer.echo(f"{len(rows)} of {queue.waiting} judged runs without a label, {queue.labelled} with one ({metric})")
 
 
-def _print_rates(connection: sqlite3.Connection, format_: given.RunFormat = "table") -> None:
+def _print_rates(connection: sqlite3.Connection, format_: RunFormat = "table") -> None:
     connection.execute("BEGIN")
     found = pass_rates(connection)
     connection.execute("COMMIT")

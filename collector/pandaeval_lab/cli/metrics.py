@@ -10,9 +10,8 @@ from pandaeval_collector.analysis.embedding import Bands, load
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import MetricsConfigFile
-from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._options import argument
-from pandaeval_collector.cli._output import console, print_json
+from pandaeval_collector.cli._output import Listing, console, print_json, show
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli._names import config_with_trials, selected

@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._options import file_argument, option, output_option
-from pandaeval_collector.cli._output import console, notice, print_table
-from pandaeval_lab.cli._writing import output_file, write_json_lines
+from pandaeval_collector.cli._output import console, notice, output_file, print_table, write_json_lines
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.passk.figures import (
     CASE_HEAD,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._listings import Listing, show
+from pandaeval_collector.cli._output import Listing, show
 from pandaeval_collector.cli._run_place import ApiClient, at_place
 
 _QUESTIONS = Listing(

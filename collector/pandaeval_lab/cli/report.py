@@ -14,7 +14,7 @@ from pandaeval_collector.base.filters import TIMES
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import no_store
 from pandaeval_collector.cli._options import output_option
-from pandaeval_collector.cli._output import message, progress
+from pandaeval_collector.cli._output import message, output_file, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.show.api.filters import wanted_of
 from pandaeval_collector.show.api.names import Names
@@ -24,8 +24,7 @@ from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli._formats import default_file
 from pandaeval_lab.cli._inputs import READ_LIMIT_S
-from pandaeval_lab.cli._stored import stored
-from pandaeval_lab.cli._writing import output_file
+from pandaeval_lab.cli._names import stored
 from pandaeval_lab.report.page import ReportOrigin, write_report
 
 _NO_TRACE = (

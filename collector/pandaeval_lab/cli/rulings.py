@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._listings import Listing, Row, show, show_one
 from pandaeval_collector.cli._options import argument, given_by, option
-from pandaeval_collector.cli._output import many, message
+from pandaeval_collector.cli._output import Listing, Row, many, message, show, show_one
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cli.runs import ended

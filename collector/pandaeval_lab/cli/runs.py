@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pandaeval_collector.cli import _listings as listings, _run_options as given
-from pandaeval_collector.cli._listings import Listing, Row
+from pandaeval_collector.cli import _output as output, _run_options as given
 from pandaeval_collector.cli._options import argument, option
-from pandaeval_collector.cli._output import many, message, print_json, progress
+from pandaeval_collector.cli._output import Listing, Row, RunFormat, many, message, print_json, progress
 from pandaeval_collector.cli._run_place import ApiClient, at_collector, at_place
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import dollars, interval, moment, number
@@ -87,10 +86,10 @@ def start(
     body = run.body(filters)
     if dry_run:
         dry = api.post("/runs", {**body, "dry_run": True})
-        return listings.show_one(dry, _tell_dry, format_)
+        return output.show_one(dry, _tell_dry, format_)
     begun = api.post("/runs", body)
     if detach:
-        return listings.show_one(begun, lambda run: typer.echo(run["id"]), format_)
+        return output.show_one(begun, lambda run: typer.echo(run["id"]), format_)
     _wait(api, begun["id"], format_)
 
 
@@ -104,7 +103,7 @@ def list_(
 ) -> None:
     """List runs, newest first."""
     runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
-    listings.show(runs, _RUNS, format_)
+    output.show(runs, _RUNS, format_)
 
 
 @runs.command("show")
@@ -112,7 +111,7 @@ def list_(
 def show(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> None:
     """Show a run: progress, results and failed traces."""
     run = api.get(f"/runs/{run_id}")
-    listings.show_one(run, _tell_run, format_)
+    output.show_one(run, _tell_run, format_)
 
 
 @runs.command("watch")
@@ -137,8 +136,8 @@ def ended(api: ApiClient, run_id: str) -> Row:
     return dict(run)
 
 
-def _wait(api: ApiClient, run_id: str, format_: given.RunFormat) -> None:
-    listings.show_one(ended(api, run_id), _tell_run, format_)
+def _wait(api: ApiClient, run_id: str, format_: RunFormat) -> None:
+    output.show_one(ended(api, run_id), _tell_run, format_)
 
 
 @runs.command("cancel")
@@ -163,7 +162,7 @@ def results(
     found = api.pages(f"/runs/{run_id}/results", limit, metric=metric, limit=500)
     if format_ == "json":
         return print_json(found)
-    listings.show([*found], _RESULTS)
+    output.show([*found], _RESULTS)
 
 
 @runs.command("compare")
@@ -177,22 +176,20 @@ def compare(
 ) -> None:
     """Compare two runs, or a run with the live results."""
     found = api.get("/runs/compare", a=a, b=b)
-    listings.show_one(found, _tell_comparison, format_)
+    output.show_one(found, _tell_comparison, format_)
 
 
 def _tell_run(run: Row) -> None:
-    listings.show([run], _RUNS)
+    output.show([run], _RUNS)
     if run["error"]:
         typer.echo(f"the run stopped: {run['error']}")
     if run["planned"] and not run["traces"]:
         asked = ", ".join(f"{name}={value}" for name, value in run["filters"].items())
         typer.echo(f"no stored trace matches ({asked}), so none was scored" if asked else "no trace is stored yet")
     none = {"scored": 0, "assumed": 0, "unscored": 0}
-    listings.show(
-        [{"metric": metric, **none, **counts} for metric, counts in sorted(run["results"].items())], _OUTCOMES
-    )
+    output.show([{"metric": metric, **none, **counts} for metric, counts in sorted(run["results"].items())], _OUTCOMES)
     if run["failures"]:
-        listings.show(run["failures"], _FAILED)
+        output.show(run["failures"], _FAILED)
 
 
 def _tell_dry(dry: Row) -> None:
@@ -217,8 +214,8 @@ def _tell_dry(dry: Row) -> None:
 
 
 def _tell_comparison(both: Row) -> None:
-    listings.show(both["metrics"], _COMPARED)
-    listings.show(
+    output.show(both["metrics"], _COMPARED)
+    output.show(
         [{**change, "metric": each["metric"]} for each in both["metrics"] for change in each["changes"]], _CHANGED
     )
     other = "live results" if both["b"] is None else dollars(both["b"]["cost_usd"])

@@ -48,11 +48,11 @@ class CheckRun:
         self,
         caller: Caller,
         model: str,
-        on_reply: Callable[[int], None] | None = None,
-        at_a_time: int = 8,
+        on_reply: Callable[[int], None],
+        at_a_time: int,
     ) -> None:
         self._caller, self._model, self._places = caller, model, asyncio.Semaphore(at_a_time)
-        self._on_reply = on_reply or (lambda done: None)
+        self._on_reply = on_reply
         self.replies: list[Reply] = []
         self.spent = AnswerCost()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,8 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from pandaeval_collector.cli._output import console, print_table, safe
-from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.cli._output import console, print_json, print_table, safe
 from pandaeval_collector.show.view.texts import interval
 
 
@@ -51,11 +49,10 @@ class JudgeReport:
 
 
 def show_reports(reports: Sequence[JudgeReport], form: str) -> None:
+    if form == "json":
+        return print_json(report.to_dict() for report in reports)
     for report in reports:
-        if form == "json":
-            write_json(json.dumps(report.to_dict()))
-        else:
-            print_report(report, console())
+        print_report(report, console())
 
 
 def print_report(report: JudgeReport, out: Console) -> None:

@@ -195,18 +195,14 @@ def _length(head: bytes) -> tuple[int, int]:
 
 
 def _classified(data: bytes, place: str) -> Request | BadLine:
-    try:
-        spans = split_traces(data)
-        if spans.decoded > spans.rejected:
-            return Request(False, data)
-    except MalformedOtlpError as error:
-        problem = str(error)
-    else:
-        problem = spans.message or "no spans in it"
-    try:
-        logs = split_logs(data)
-    except MalformedOtlpError:
-        return BadLine(place, problem)
-    if logs.decoded > logs.rejected:
-        return Request(True, data)
+    problem = ""
+    for split in (split_traces, split_logs):
+        try:
+            found = split(data)
+        except MalformedOtlpError as error:
+            problem = problem or str(error)
+            continue
+        if found.decoded > found.rejected:
+            return Request(split is split_logs, data)
+        problem = problem or found.message or "no spans in it"
     return BadLine(place, problem)

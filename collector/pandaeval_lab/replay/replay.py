@@ -65,9 +65,14 @@ def replay(
 
     def file(pairs: Sequence[tuple[DueTrace, Understood]]) -> Conclusion:
         due, understood = [each for each, _ in pairs], [one for _, one in pairs]
-        if where is None:
-            return line.file(due, understood)
-        return _chosen(line, due, understood, where, left_out)
+        others = {one.run.unit.trace_id for one in understood if where and one.run and not where(one.run)}
+        left_out.update(others)
+        kept = [unasked(one) if one.run and one.run.unit.trace_id in others else one for one in understood]
+        decision = line.file(due, kept)
+        decision.runs = [run for run in decision.runs if run.unit.trace_id not in others]
+        decision.results = [result for result in decision.results if result.unit.trace_id not in left_out]
+        decision.left_out = others
+        return decision
 
     def set_aside(pair: tuple[DueTrace, Understood], error: Exception) -> Conclusion:
         return line.set_aside(pair[0], type(error).__name__, str(error))
@@ -107,23 +112,6 @@ def _decisions(
             _log.error("trace %s cannot be scored", part[0], exc_info=error)
             decision = failed(part[0], error)
         yield decision
-
-
-def _chosen(
-    line: Line,
-    due: Sequence[DueTrace],
-    understood: Sequence[Understood],
-    where: Callable[[ScoredTrace], bool],
-    left_out: set[str],
-) -> Conclusion:
-    others = {one.run.unit.trace_id for one in understood if one.run and not where(one.run)}
-    left_out |= others
-    kept = [unasked(one) if one.run and one.run.unit.trace_id in others else one for one in understood]
-    decision = line.file(due, kept)
-    decision.runs = [run for run in decision.runs if run.unit.trace_id not in others]
-    decision.results = [result for result in decision.results if result.unit.trace_id not in left_out]
-    decision.left_out = others
-    return decision
 
 
 def batches(items: Iterable[T], size: int | None = None) -> Iterator[Sequence[T]]:

@@ -11,10 +11,11 @@ from typing import Any
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
-from pandaeval_collector.base.untrusted.foreign import explained, told
+from pandaeval_collector.base.untrusted.foreign import told
+from pandaeval_collector.jobs.outcome import unanswered
 from pandaeval_collector.jobs.redaction import hider
-from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-from pandaeval_collector.judge.client import AnswerCost, Judge, JudgeClient, NoVerdictError
+from pandaeval_collector.judge.call import CallFailedError
+from pandaeval_collector.judge.client import AnswerCost, Judge, JudgeClient
 from pandaeval_collector.judge.context import lines_of
 from pandaeval_collector.judge.known_models import USUAL_RECORD
 from pandaeval_collector.judge.pack import pack
@@ -29,7 +30,6 @@ from pandaeval_lab.passk.figures import repeated
 from pandaeval_lab.replay.judge import ReplayJudge
 from pandaeval_lab.replay.replay import batches
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import Closing
 
@@ -71,17 +71,12 @@ class TrialJudge:
         for left in range(_TRIES - 1, -1, -1):
             try:
                 return await metric.ask(shown, judge)
-            except NoVerdictError as error:
-                return Unscored(error.why, str(error))
-            except OverBudgetError:
-                return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
             except CallFailedError as error:
                 if not left:
                     return Unscored(Why.JUDGE_FAILED, f"the judge could not be reached: {told(error)}")
                 await asyncio.sleep(_WAIT_S)
             except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the run
-                ERRORS.note(METRIC, metric.key, error)
-                return Unscored(Why.METRIC_ERROR, explained(error))
+                return unanswered(error, metric.key)
         raise AssertionError("the last try returns")
 
 

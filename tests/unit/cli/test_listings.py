@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.cli import _output as output
-from pandaeval_collector.cli._listings import show
 from pandaeval_collector.cli.lists import SESSIONS
 
 HOSTILE = "ZQX\x1b]0;title\x07\x1b[2J\x9b31m\u202egpj\u200b\r\n[red]AFTER[/red]"
@@ -31,7 +30,7 @@ def _shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         return output.PlainConsole(force_terminal=True, width=4000, markup=False, emoji=False, highlight=False)
 
     monkeypatch.setattr(output, "console", terminal)
-    show(sessions, SESSIONS)
+    output.show(sessions, SESSIONS)
     return capsys.readouterr().out
 
 

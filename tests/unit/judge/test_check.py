@@ -35,7 +35,7 @@ RECORDED = {
 
 async def _result(opinion: Opinion, items: list[CheckItem] = ITEMS) -> CheckResult:
     caller = OpinionCaller(opinion)
-    run = CheckRun(caller, "m")
+    run = CheckRun(caller, "m", lambda done: None, 8)
     await run.run(items)
     assert run.spent.calls == caller.calls
     return check_result("m", len(items), run.replies, run.spent)
@@ -116,14 +116,14 @@ class _Failing(OpinionCaller):
 
 
 async def test_a_wrong_key_ends_it_at_once() -> None:
-    run = CheckRun(_Failing(0, CallFailedError(CallFailure.DENIED, "no key")), "m")
+    run = CheckRun(_Failing(0, CallFailedError(CallFailure.DENIED, "no key")), "m", lambda done: None, 8)
     with pytest.raises(CallFailedError, match="no key"):
         await run.run(ITEMS)
     assert not run.replies
 
 
 async def test_a_model_that_never_answers_is_not_asked_to_the_end() -> None:
-    run = CheckRun(_Failing(0, CallFailedError(CallFailure.REFUSED, "no such prompt")), "m")
+    run = CheckRun(_Failing(0, CallFailedError(CallFailure.REFUSED, "no such prompt")), "m", lambda done: None, 8)
     with pytest.raises(CallFailedError):
         await run.run(ITEMS)
     assert not run.replies
@@ -133,7 +133,7 @@ async def test_a_model_that_never_answers_is_not_asked_to_the_end() -> None:
     "error", [CallFailedError(CallFailure.REFUSED, "no"), OverBudgetError()], ids=["refused", "budget"]
 )
 async def test_what_could_not_be_asked_is_no_verdict_on_the_model(error: Exception) -> None:
-    run = CheckRun(_Failing(60, error), "m")
+    run = CheckRun(_Failing(60, error), "m", lambda done: None, 8)
     await run.run(ITEMS)
     found = check_result("m", len(ITEMS), run.replies, run.spent)
     assert not found.complete
