@@ -5,6 +5,7 @@ cd tests && python -m support.api_page    # writes docs/reference/api.md
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +18,7 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.finding import Finder
+from support.code_marks import code_marked
 
 _HEAD = f"""\
 # HTTP API
@@ -84,7 +86,7 @@ def _operations(described: Mapping[str, Any]) -> Iterator[str]:
     for path, method, operation in _each(described):
         parameters = _parameters(operation)
         takes = f" ({parameters})" if parameters else ""
-        yield f"- **`{method.upper()} {path}`**{takes}: {operation['summary']}."
+        yield f"- **`{method.upper()} {path}`**{takes}: {code_marked(operation['summary'])}."
 
 
 def _each(described: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -136,7 +138,8 @@ def _row(parameter: Mapping[str, Any]) -> str:
 def _entry(name: str, schema: Mapping[str, Any], meaning: str, default: str = "") -> str:
     """Return a list item; texts need no type."""
     facts = "; ".join(fact for fact in (_type(schema), default) if fact not in ("", "string"))
-    return f"- **`{name}`**{f' ({facts})' if facts else ''}{f': {_words(meaning)}' if meaning else ''}"
+    meaning = code_marked(_words(meaning), re.findall("`([^`]+)`", facts))
+    return f"- **`{name}`**{f' ({facts})' if facts else ''}{f': {meaning}' if meaning else ''}"
 
 
 def _bodies(described: Mapping[str, Any]) -> Iterator[str]:

@@ -5,12 +5,14 @@ cd tests && python -m support.config_page    # writes docs/reference/configurati
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.config._shown import flow
 from pandaeval_collector.config._tree import Key, below, keys
+from support.code_marks import code_marked
 
 PAGE = Path(__file__).parents[2] / "docs/reference/configuration.md"
 _HEAD = """\
@@ -74,13 +76,14 @@ def reference_page() -> str:
     for path, key in keys().items():
         if key.section:
             items = "".join(_item(child) for child in below(path) if not child.section or child.optional)
-            parts.append(f"## `{'.'.join(path)}`\n\n{key.meaning}\n\n{items}".rstrip("\n") + "\n")
+            parts.append(f"## `{'.'.join(path)}`\n\n{code_marked(key.meaning)}\n\n{items}".rstrip("\n") + "\n")
     return "\n".join(parts)
 
 
 def _item(key: Key) -> str:
     facts = "; ".join(fact for fact in (_kind(key), _default(key)) if fact)
-    return f"- **`{key.path[-1]}`**{f' ({facts})' if facts else ''}: {key.meaning}\n"
+    meaning = code_marked(key.meaning, re.findall("`([^`]+)`", _kind(key)))
+    return f"- **`{key.path[-1]}`**{f' ({facts})' if facts else ''}: {meaning}\n"
 
 
 def _kind(key: Key) -> str:
