@@ -64,15 +64,9 @@ def replay(
     touched: set[str] = set()
 
     def file(pairs: Sequence[tuple[DueTrace, Understood]]) -> Conclusion:
-        due, understood = [each for each, _ in pairs], [one for _, one in pairs]
-        others = {one.run.unit.trace_id for one in understood if where and one.run and not where(one.run)}
+        others = {one.run.unit.trace_id for _, one in pairs if where and one.run and not where(one.run)}
         left_out.update(others)
-        kept = [unasked(one) if one.run and one.run.unit.trace_id in others else one for one in understood]
-        decision = line.file(due, kept)
-        decision.runs = [run for run in decision.runs if run.unit.trace_id not in others]
-        decision.results = [result for result in decision.results if result.unit.trace_id not in left_out]
-        decision.left_out = others
-        return decision
+        return _filed(line, pairs, others, left_out)
 
     def set_aside(pair: tuple[DueTrace, Understood], error: Exception) -> Conclusion:
         return line.set_aside(pair[0], type(error).__name__, str(error))
@@ -95,6 +89,17 @@ def replay(
             yield from decision.results
     if judge is not None:
         yield from judge.answers(line)
+
+
+def _filed(
+    line: Line, pairs: Sequence[tuple[DueTrace, Understood]], others: set[str], left_out: set[str]
+) -> Conclusion:
+    kept = [unasked(one) if one.run and one.run.unit.trace_id in others else one for _, one in pairs]
+    decision = line.file([due for due, _ in pairs], kept)
+    decision.runs = [run for run in decision.runs if run.unit.trace_id not in others]
+    decision.results = [result for result in decision.results if result.unit.trace_id not in left_out]
+    decision.left_out = others
+    return decision
 
 
 def _decisions(
