@@ -53,7 +53,7 @@ _THOUGHTS = "thoughts are emitted as ordinary text, without a mark"
 _REPR = "thoughts are only in the Python repr of SDK objects"
 _ACTORS = "content is only in messages between actors, spread over many traces"
 _EVICTED = "the SDK dropped the oldest attributes of spans with more than 128 attributes"
-_LEFT_OUT = "results are in the next trace's input, under the ids of calls that the instrumentation leaves out there"
+_LEFT_OUT = "results are in the input of the next trace, under ids of calls that the instrumentation omits there"
 
 EXCUSES = (
     Excuse("adk", "reasoning", _THOUGHTS),

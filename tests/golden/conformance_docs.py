@@ -301,7 +301,7 @@ def _documented() -> Iterator[str]:
 
 
 def _reasons(found: Sequence[Result]) -> Iterator[str]:
-    yield "## Facts that are not read, and why\n"
+    yield "## Facts that PandaEval does not read correctly\n"
     facts: dict[tuple[str, str], set[str]] = {}
     for one in found:
         for fact, verdict in one.verdicts.items():
@@ -309,8 +309,8 @@ def _reasons(found: Sequence[Result]) -> Iterator[str]:
                 emitter = f"{' (telemetry: '.join(described(one.capture))}){_where(excused)}"
                 facts.setdefault((emitter, excused.reason), set()).add(fact)
     for (emitter, reason), missed in sorted(facts.items(), key=lambda each: each[0][0].lower()):
-        listed = ", ".join(fact for fact in FACTS if fact in missed)
-        yield f"- {emitter}. Not read correctly: {listed}. Reason: {reason}."
+        listed = " and ".join(", ".join(fact for fact in FACTS if fact in missed).rsplit(", ", 1))
+        yield f"- {emitter}: PandaEval does not read {listed} correctly, because {reason}."
 
 
 def _where(excused: Excuse) -> str:

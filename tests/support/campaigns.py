@@ -83,7 +83,8 @@ def _beside(lines: Sequence[Line]) -> str:
     p99, alone = (max(line[part]["p99_s"] or 0.0 for line in newest) for part in ("beside", "alone"))
     later, load = max(line["decisions"]["later_s"] or 0.0 for line in newest), max(line["load"] for line in newest)
     return (
-        f"p99 {p99:.2f} s at most (alone {alone:.2f}), decisions at most {later:.1f} s later, load {load:.0f} at most"
+        f"p99 {p99:.2f} s at most (without hostile traces {alone:.2f}), decisions at most {later:.1f} s later, "
+        f"load {load:.0f} at most"
     )
 
 
@@ -105,19 +106,19 @@ def _cut_off(lines: Sequence[Line]) -> str:
     for durability in ("full", "normal"):
         some = [line for line in lines if line["durability"] == durability]
         cuts, lossy = (sum(line[name] for line in some) for name in ("cuts", "lossy"))
-        parts.append(f"`{durability}`: {lossy:,} of {cuts:,} lost something")
+        parts.append(f"`{durability}`: {lossy:,} of {cuts:,} lost data")
     return ", ".join(parts) + ", " + _sum("started")(lines)
 
 
 def _recovered(lines: Sequence[Line]) -> str:
     longest = max(line["recovered_s"] for line in lines)
-    return f"{_sum('acknowledged', 'results', 'verdicts')(lines)}, all there {longest:,.0f} s after its end"
+    return f"{_sum('acknowledged', 'results', 'verdicts')(lines)}, complete {longest:,.0f} s after the outage"
 
 
 def _lived(lines: Sequence[Line]) -> str:
     runs = sum(sum(line["runs"].values()) for line in lines)
     fired = sorted({name for line in lines for name in line["alerts"]})
-    return f"{runs:,} runs, {_sum('results', 'verdicts')(lines)}, fired: {', '.join(fired)}"
+    return f"{runs:,} runs, {_sum('results', 'verdicts')(lines)}, alerts: {', '.join(fired)}"
 
 
 def _overloaded(lines: Sequence[Line]) -> str:
@@ -125,13 +126,13 @@ def _overloaded(lines: Sequence[Line]) -> str:
     for line in lines:
         refused += sum(count for answer, count in line["answers"].items() if answer != "200")
     peak, after = (max(line[name] for line in lines) for name in ("peak_mib", "recovered_s"))
-    return f"×{times:.1f} came, {refused:,} refusals, {peak} MiB of 512, no lag {after:,.0f} s after"
+    return f"{times:.1f} times the throughput, {refused:,} refusals, {peak} MiB of 512, no lag {after:,.0f} s later"
 
 
 _KILL = "--ledger tests/lab/proofs/ledger.jsonl"
 CAMPAIGNS: tuple[Campaign, ...] = (
     Campaign(
-        "kill -9 under load: spans, results, sinks that fail",
+        "kill -9 under load, with failing sinks",
         "kill.py",
         f"--cycles 10000 --seed 1 {_KILL}",
         "--cycles 10 --seed 99",
@@ -153,7 +154,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_sum("acknowledged", "results", "verdicts", "graded"),
     ),
     Campaign(
-        "kill -9 of the judge's process or the collector",
+        "kill -9 of the judge process or of the collector",
         "judge.py",
         "--batches 8 --traces 205 --kills 13 --seed 1 --ledger tests/lab/proofs/judge-ledger.jsonl",
         "--batches 1 --traces 40 --kills 3 --seed 99",
@@ -175,7 +176,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_sum("questions", "repeated"),
     ),
     Campaign(
-        "power cuts, simulated",
+        "simulated power cuts",
         "power_cuts.py",
         "--cuts 10000 --seed 1",
         "--cuts 100 --seed 99",
@@ -207,7 +208,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_sum("aborted"),
     ),
     Campaign(
-        "SIGTERM under load, and a successor",
+        "SIGTERM under load, and start of a successor",
         "drains.py",
         "--drains 200 --seed 1",
         "--drains 3 --seed 99",
@@ -229,7 +230,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_overloaded,
     ),
     Campaign(
-        "outage of judge and sink, by the clock",
+        "outage of judge and sink",
         "outage.py",
         "--minutes 30 --seed 2",
         "--minutes 0.3 --seed 99",
@@ -240,7 +241,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_recovered,
     ),
     Campaign(
-        "damage to files between two lives",
+        "damaged files of a stopped collector",
         "damage.py",
         "--cases 1000 --seed 1",
         "--cases 100 --seed 99",
@@ -251,7 +252,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_named,
     ),
     Campaign(
-        "spoilt requests: OTLP, spans by gRPC, API, page, MCP",
+        "malformed requests over OTLP, gRPC, API, page and MCP",
         "fuzz_requests.py",
         "--requests 960000 --seed 31",
         "--requests 20000 --seed 99",
@@ -262,7 +263,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=lambda lines: f"at most {max(line['peak_mib'] for line in lines)} MiB",
     ),
     Campaign(
-        "hours of traffic",
+        "traffic for hours",
         "soak.py",
         "--hours 4 --rate 2 --seed 1",
         "--hours 0.05 --rate 2 --seed 99",
@@ -273,7 +274,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_soaked,
     ),
     Campaign(
-        "hours of traffic with a hostile trace a second",
+        "traffic for hours, with a hostile trace each second",
         "soak.py",
         "--hours 2 --rate 2 --hostile 1 --seed 7 --ledger tests/lab/proofs/hostile-soak-ledger.jsonl",
         "--hours 0.05 --rate 2 --hostile 1 --seed 99",
@@ -284,7 +285,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_soaked_hostile,
     ),
     Campaign(
-        "random hostile traces: CPU time a byte",
+        "random hostile traces, CPU time per byte",
         "hostile_traces.py",
         "--traces 10000 --seed 1",
         "--traces 100 --seed 99",
@@ -292,10 +293,10 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "traces",
         10_000,
         count=lambda line: float(line["traces"]),
-        told=lambda lines: f"{lines[-1]['us_a_byte']:.2f} µs a byte, {lines[-1]['most_s']} s for the dearest",
+        told=lambda lines: f"{lines[-1]['us_a_byte']:.2f} µs per byte, {lines[-1]['most_s']} s for the slowest",
     ),
     Campaign(
-        "hostile traces beside ordinary ones: answers and decisions",
+        "hostile traces together with ordinary traces",
         "beside.py",
         "--seed 1",
         "--quick --seed 99",
@@ -305,7 +306,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_beside,
     ),
     Campaign(
-        "every order of the protocol's steps",
+        "random orders of the protocol's steps",
         "model.py",
         "--steps 1000000 --seed 1 --resume",
         "--steps 2500 --seed 99",
@@ -328,11 +329,11 @@ CAMPAIGNS: tuple[Campaign, ...] = (
     ),
 )
 OF_TESTS = (
-    ("disk full, EIO, read-only", "tests/integration/test_full_disk.py tests/unit/pipeline/test_guard.py"),
-    ("SDKs: Python newest and 1.30, gRPC and HTTP", "tests/integration/test_sdk_export.py"),
-    ("SDKs: the Java agent and JavaScript, while nobody answers", "tests/e2e/test_sdks_elsewhere.py"),
+    ("full, failing and read-only disk", "tests/integration/test_full_disk.py tests/unit/pipeline/test_guard.py"),
+    ("OpenTelemetry's Python SDK (newest and 1.30), gRPC and HTTP", "tests/integration/test_sdk_export.py"),
+    ("OpenTelemetry's Java agent and JavaScript SDK, without a collector", "tests/e2e/test_sdks_elsewhere.py"),
     (
-        "OpenTelemetry Collector before and behind",
+        "OpenTelemetry Collector as sender and as receiver",
         "tests/e2e/test_otelcol_configs.py tests/integration/test_otelcol_sink.py",
     ),
 )

@@ -92,7 +92,7 @@ class CaseRunOptions:
 
 @given_by("options", CaseRunOptions)
 def run(options: CaseRunOptions) -> None:
-    """Run the agent under test on every case, and grade it.
+    """Run the agent on every case, and grade the trials.
 
     The agent can be a function that takes (message, context) and returns a text, or a coroutine. It can also be an
     object with a method `send`, or an HTTP address, which gets a POST for each turn.

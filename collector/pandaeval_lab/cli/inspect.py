@@ -28,7 +28,7 @@ def inspect(
         Literal["tree", "json"], option("Output format: tree, or one JSON trace per line.", "--format")
     ] = "tree",
 ) -> None:
-    """Show how traces were read.
+    """Show how PandaEval reads traces.
 
     If a score surprises you, first run this command."""
     out, inputs, telemetry = console(), Inputs(files), Telemetry()

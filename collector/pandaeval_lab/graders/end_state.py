@@ -1,9 +1,9 @@
 """Is the end state the expected one?
 
 Every field of ``expected_outcome.end_state``, and every key that you add to ``expected_outcome``, must have the same
-value in the actual end state. The grader ignores other fields of the end state. The end state comes from the function
-``end_state_from``, otherwise from the last attribute ``pandaeval.end_state`` (JSON) on a span or event. It does not
-judge how the agent reached the end state.
+value in the actual end state as in the case. The grader ignores other fields of the end state. The end state comes from
+the function ``end_state_from``, otherwise from the last attribute ``pandaeval.end_state`` (JSON) on a span or event. It
+does not judge how the agent reached the end state.
 
 Scale: 1 if every expected field is equal, otherwise 0.
 Source: Agent Evaluation Framework, layer 3, *Task completion*.
