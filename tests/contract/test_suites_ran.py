@@ -20,7 +20,7 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("suite", ["e2e"])
+@pytest.mark.parametrize("suite", ["e2e", "slow"])
 def test_a_suite_ran_lately(suite: str) -> None:
     """Fix: ``python tests/lab/suites.py SUITE``."""
     if _git("rev-parse", "--is-shallow-repository") == "true":

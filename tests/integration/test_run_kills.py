@@ -10,6 +10,7 @@ from support.run_kills import killed
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_run_that_is_killed_ten_times_ends_and_pays_for_nothing_twice(tmp_path: Path) -> None:
     found = killed(tmp_path, traces=200, kills=10, seed=3)
     assert found.kills == 10

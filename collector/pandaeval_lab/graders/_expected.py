@@ -7,12 +7,11 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pandaeval_collector.base.score import Assumed, Finding, Score, Why
 from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.rubric import Rubric
-from pandaeval_collector.scoring.metric import JudgedTrialMetric, TrialMetric
+from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.arguments import differing, in_best_order, matched, tool_parts
 from pandaeval_lab.cases.model import WEIGHTS, ExpectedCall, Interaction
 from pandaeval_lab.cases.trial import Interacted, Trial, TrialContext
@@ -32,25 +31,26 @@ def trial_metric(
     unscored: tuple[Why, ...] = (),
     ask: Callable[[Trial, Judge], Awaitable[Finding | None]] | None = None,
     rubric: Rubric | None = None,
-) -> TrialMetric | JudgedTrialMetric:
+) -> Metric:
     """Declare the metric of a grader's file: named like the file, its question is the docstring's first line.
 
     With ``ask`` and ``rubric``, a judge answers.
     """
     module = sys.modules[evaluate.__module__]
-    shared: dict[str, Any] = {
-        "name": module.__name__.rpartition(".")[2],
-        "version": version,
-        "threshold": threshold,
-        "question": (module.__doc__ or "").partition("\n")[0],
-        "needs": needs,
-        "evaluate": evaluate,
-        "unscored": unscored,
-        "layer": layer,
-    }
-    if ask is None or rubric is None:
-        return TrialMetric(**shared)
-    return JudgedTrialMetric(**shared, ask=ask, rubrics=(rubric,))
+    return Metric(
+        level="trial",
+        name=module.__name__.rpartition(".")[2],
+        kind="code" if ask is None else "llm",
+        version=version,
+        threshold=threshold,
+        question=(module.__doc__ or "").partition("\n")[0],
+        needs=needs,
+        evaluate=evaluate,
+        unscored=unscored,
+        layer=layer,
+        ask=ask,
+        rubrics=() if rubric is None else (rubric,),
+    )
 
 
 # The four parts of tool correctness put together, and between what the whole lies where one of them is not known.

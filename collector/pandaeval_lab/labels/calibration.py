@@ -101,15 +101,11 @@ def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
 
     Manually chosen runs count as a random sample; both parts are combined by effective size (Kish).
     """
-    found = [1.0 / chance for chance in judged]
-    parts = [[at for at, chance in enumerate(drawn) if (not chance) == by_hand] for by_hand in (False, True)]
-    for at in parts[0]:
-        found[at] /= drawn[at] or 1.0
-    for part in filter(None, parts):
-        total, squares = sum(found[at] for at in part), sum(found[at] ** 2 for at in part)
-        for at in part:
-            found[at] *= total / squares
-    return found
+    by_hand = np.asarray([not chance for chance in drawn])
+    found = 1.0 / (np.asarray(judged) * np.asarray([chance or 1.0 for chance in drawn]))
+    for part in filter(np.any, (by_hand, ~by_hand)):
+        found[part] *= found[part].sum() / (found[part] ** 2).sum()
+    return [*map(float, found)]
 
 
 def passes(label: HumanLabel, threshold: float | None) -> bool:

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from pandaeval_collector.base.untrusted.foreign import told
 from pandaeval_collector.judge.call import Caller, CallFailedError, ModelCall, OverBudgetError
+from pandaeval_collector.judge.rubric import Answer
 from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cases.model import Scenario
 from pandaeval_lab.cases.trial import SIMULATED
@@ -48,10 +49,8 @@ _SAME = 3
 _WORD = re.compile(r"[\w@.+#-]+")
 
 
-class UserReply(BaseModel):
+class UserReply(Answer):
     """What the model answers, in the order in which it should think."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     reason: str = Field(max_length=600)
     state: Literal["going_on", "goal_met", "given_up"]

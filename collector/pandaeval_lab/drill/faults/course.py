@@ -8,7 +8,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.rules._code_runs import code_runs, observed, written
 from pandaeval_lab.drill.edits import AnswerEdit, CustomEdit, repeated, text_change
-from pandaeval_lab.drill.fault import Fault, NotApplicableError, Subject, family
+from pandaeval_lab.drill.fault import NotApplicableError, Subject, family
 from pandaeval_lab.drill.faults._places import chosen, chosen_argument, with_arguments
 from pandaeval_lab.drill.raw import RawTrace
 from pandaeval_otel.model import Kind, ToolCall, Trace
@@ -69,6 +69,11 @@ def earlier_answer(subject: Subject, rng: Random) -> AnswerEdit:
         raise NotApplicableError("the session has no other answer before")
     text = rng.choice(found) or ""
     return AnswerEdit(text, f"an earlier answer again: {text[:60]}")
+
+
+def empty_answer(subject: Subject, rng: Random) -> AnswerEdit:
+    """The run ends with an empty answer."""
+    return AnswerEdit(subject.answer[:0], "answer emptied")
 
 
 def exact_loop(subject: Subject, rng: Random) -> CustomEdit:
@@ -187,24 +192,18 @@ def reworded_loop(subject: Subject, rng: Random) -> CustomEdit:
     return repeated(subject.trace, [index], rounds - 1, f"{call.name} made {rounds} times in other words", reword)
 
 
-FAULTS = {
-    "empty_answer": Fault(
-        "course",
-        "The run ends with an empty answer.",
-        lambda subject, rng: AnswerEdit(subject.answer[:0], "answer emptied"),
-    ),
-    **family(
-        "course",
-        apology_for_error,
-        crash,
-        cut_answer,
-        earlier_answer,
-        exact_loop,
-        failing_code,
-        half_answer,
-        other_answer,
-        ping_pong,
-        raw_error_answer,
-        reworded_loop,
-    ),
-}
+FAULTS = family(
+    "course",
+    apology_for_error,
+    crash,
+    cut_answer,
+    earlier_answer,
+    empty_answer,
+    exact_loop,
+    failing_code,
+    half_answer,
+    other_answer,
+    ping_pong,
+    raw_error_answer,
+    reworded_loop,
+)
