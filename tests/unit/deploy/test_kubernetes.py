@@ -200,7 +200,7 @@ def test_the_schema_of_values_fits_them() -> None:
     ("options", "says"),
     [
         ("insecureBind=false", "set tls.secretName"),
-        ("networkPolicy.enabled=false", "the network has to be closed"),
+        ("networkPolicy.enabled=false", "a network policy is required"),
         ("replicas=0", "replicas"),
         ("config.server.grpc=0.0.0.0:1", "config"),
         ("presistence.size=1Gi", "presistence"),

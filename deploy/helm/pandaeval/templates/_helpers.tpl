@@ -26,13 +26,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- fail "insecureBind is false: set tls.secretName, and token.secretName or tls.clientCa" }}
 {{- end }}
 {{- if and $open (not .Values.networkPolicy.enabled) }}
-{{- fail "without TLS and a token the network has to be closed: set networkPolicy.enabled, or tls.secretName and token.secretName" }}
+{{- fail "without TLS and a token, a network policy is required: set networkPolicy.enabled, or tls.secretName and token.secretName" }}
 {{- end }}
 {{- if and (not (include "pandaeval.reads" .)) (not .Values.persistence.enabled) }}
-{{- fail "persistence.enabled is false: without config.kafka.topic nobody reads again what a pod loses" }}
+{{- fail "persistence.enabled is false: set config.kafka.topic, so that another pod can read lost spans again" }}
 {{- end }}
 {{- if and (not (include "pandaeval.reads" .)) .Values.autoscaling.enabled }}
-{{- fail "autoscaling.enabled needs config.kafka.topic: behind a balancer each change of replicas tears traces" }}
+{{- fail "autoscaling.enabled needs config.kafka.topic: behind a load balancer, each change of replicas splits traces" }}
 {{- end }}
 {{- $server := dict "grpc" "0.0.0.0:4327" "http" "0.0.0.0:4328" "health" "0.0.0.0:4329" "insecure_bind" $open }}
 {{- if .Values.tls.secretName }}
