@@ -154,7 +154,7 @@ def scaling(numbers: tuple[int, ...], case: Case, rounds: int, spans: int) -> st
             found[number].append(_work(case.load(spans), number))
     rows = [_scaled(number, each, found[numbers[0]]) for number, each in found.items()]
     return table(
-        f"Accept and line to the outbox by line.workers, all cores, shared with the load; {case.name}; "
+        f"Receiving and scoring by line.workers, on all cores, which the sender shares; {case.name}; "
         f"medians of {rounds} rounds",
         [
             "workers",

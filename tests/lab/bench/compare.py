@@ -127,7 +127,7 @@ def report(lines: Sequence[Line]) -> str:
     found = [table("Systems and their tasks", head, told)]
     for size in SIZES:
         rows = [_row(peer.name, [line for line in lines if _has(line, peer, size)]) for peer in peers()]
-        found.append(table(f"{size} a span, 120 spans a request, one core", _FIGURES, [row for row in rows if row]))
+        found.append(table(f"Spans of {size}, 120 spans per request, one core", _FIGURES, [row for row in rows if row]))
     last = lines[-1]
     when = (
         f"Measured until {last['time']} at {last['commit']}, on {last['machine']}; load average {last['load']} before."
@@ -137,16 +137,16 @@ def report(lines: Sequence[Line]) -> str:
 
 _FIGURES = [
     "system",
-    "answered, spans/s",
+    "answered spans/s",
     "p50 ms",
     "p99 ms",
     "CPU µs a span until answered",
-    "until worked off",
+    "CPU µs a span until all work is done",
     "spans/s a core",
-    "worked off after",
-    "most memory, MB",
-    "not taken",
-    "sender busy",
+    "all work done after",
+    "peak memory, MB",
+    "refused or rejected",
+    "sender, share of time busy",
 ]
 
 

@@ -103,7 +103,9 @@ def report(rate: float, seconds: float, workers: int = 1, core: int | None = SER
     where = "all cores, shared with the load" if core is None else "one core"
     head = ["load", "p50", "p99", "max", "traces with results", "disk p99", "disk worst"]
     return table(
-        f"Milliseconds from the completion of a trace to its results; {where}, line.workers {workers}", head, rows
+        f"Time from the completion of a trace to its results, in milliseconds; {where}, line.workers {workers}",
+        head,
+        rows,
     )
 
 

@@ -169,7 +169,7 @@ def _report(rounds: int, spans: int, threads: int, text: str) -> str:
         for variant in found
     ]
     what = (
-        f"CPU time that a span processor adds: {threads} threads, {rounds} rounds of {spans} spans; "
+        f"CPU time that a span processor adds, with threads: {threads}, in {rounds} rounds of {spans} spans; "
         f"a span without a processor takes {statistics.median(bare):.1f} µs"
     )
     head = ["processors", "added, µs a span", "x batch", "more than batch, µs"]

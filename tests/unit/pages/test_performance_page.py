@@ -36,7 +36,7 @@ def line(**more: Any) -> dict[str, Any]:
 
 def row(compare: Any, *lines: dict[str, Any]) -> list[str]:
     """Return the cells of the first row."""
-    figures = compare.report(list(lines)).split("**1 KB a span")[1]
+    figures = compare.report(list(lines)).split("**Spans of 1 KB,")[1]
     return [cell.strip() for cell in figures.splitlines()[4].strip("|").split("|")]
 
 
