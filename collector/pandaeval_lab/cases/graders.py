@@ -177,7 +177,9 @@ def _functions(case: Case) -> Iterator[tuple[Place, str]]:
 
 
 def short(name: str) -> str:
-    return name.rpartition(SEPARATOR)[2].lower() if SEPARATOR in name else name
+    if SEPARATOR in name:
+        return name.rpartition(SEPARATOR)[2].lower()
+    return name
 
 
 def custom(cases: Iterable[Case]) -> dict[str, Grader]:
@@ -205,7 +207,9 @@ def _metric(name: str) -> Grader:
 
 def _grader_fault(name: str, known: Collection[str]) -> str:
     if SEPARATOR not in name:
-        return "" if name in known and name != CORRECT else _unknown(name, known)
+        if name in known and name != CORRECT:
+            return ""
+        return _unknown(name, known)
     fault = _load_fault(_metric, name)
     if not fault and short(name) in known:
         return f"{name}: there is a grader {short(name)} already; give the function another name"

@@ -154,8 +154,7 @@ class TrialGrader:
             yield Graded(name, metric.layer, None, True, why)
 
     def _threshold(self, metric: Grader, case: Case) -> float:
-        own = case.thresholds.get(metric.name)
-        return self._preparation.of(metric).threshold if own is None else own
+        return case.thresholds.get(metric.name, self._preparation.of(metric).threshold)
 
     def _refusal(self, trial: Trial) -> Unscored | None:
         if trial.spoilt is not None:

@@ -115,7 +115,9 @@ def rewritten(held: Any, change: Change, depth: int = _MOST_NESTED) -> Any:
     if isinstance(held, str):
         parsed = as_json(held) if depth else None
         made = parsed if parsed is None else rewritten(parsed, change, depth - 1)
-        return change(held) if made is parsed else json.dumps(made, ensure_ascii=False)
+        if made is parsed:
+            return change(held)
+        return json.dumps(made, ensure_ascii=False)
     made = change(held)
     if made is not held or not isinstance(held, dict | list):
         return made
@@ -123,7 +125,9 @@ def rewritten(held: Any, change: Change, depth: int = _MOST_NESTED) -> Any:
     new = {key: rewritten(each, change, depth) for key, each in pairs}
     if all(new[key] is each for key, each in pairs):
         return held
-    return new if isinstance(held, dict) else [*new.values()]
+    if isinstance(held, dict):
+        return new
+    return [*new.values()]
 
 
 def as_json(text: str) -> Any:
@@ -139,7 +143,9 @@ def as_json(text: str) -> Any:
 def _values(item: Any) -> list[AnyValue]:
     holders = (item, *getattr(item, "events", ()))
     found = [pair.value for holder in holders for pair in holder.attributes]
-    return [*found, item.body] if isinstance(item, LogRecord) else found
+    if isinstance(item, LogRecord):
+        found.append(item.body)
+    return found
 
 
 def _rewrite(target: AnyValue, change: Change) -> bool:

@@ -116,7 +116,9 @@ def _named(pairs: Any) -> Row:
 
 
 def _plain(cell: str) -> str:
-    return _FORMULA.sub("", cell.strip(), count=1) if cell.startswith("'") else cell.strip()
+    if cell.startswith("'"):
+        return _FORMULA.sub("", cell.strip(), count=1)
+    return cell.strip()
 
 
 def _label(row: Row, names: MetricNames) -> HumanLabel:
@@ -202,4 +204,6 @@ def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def written(rows: Iterable[Mapping[str, Any]], path: Path | None) -> str:
     """Write JSON lines for ``.jsonl`` or ``.ndjson``, else CSV."""
-    return as_json(rows) if path is not None and path.suffix.lower() in (".jsonl", ".ndjson") else as_csv(rows)
+    if path is not None and path.suffix.lower() in (".jsonl", ".ndjson"):
+        return as_json(rows)
+    return as_csv(rows)

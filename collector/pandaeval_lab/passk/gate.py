@@ -62,7 +62,9 @@ class GateVerdict:
 
     @property
     def notice(self) -> str:
-        return f"{_BROKE}, which so few trials may by chance: {first_of(self.doubtful)}" if self.doubtful else ""
+        if not self.doubtful:
+            return ""
+        return f"{_BROKE}, which so few trials may by chance: {first_of(self.doubtful)}"
 
     @property
     def passed(self) -> bool:

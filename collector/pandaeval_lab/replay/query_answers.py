@@ -22,7 +22,9 @@ def from_envelope(document: Mapping[str, Any]) -> dict[str, Any] | None:
             document = held
             break
     batches = next((document[key] for key in ("batches", *_SPANS) if key in document), None)
-    return {"resourceSpans": [_plain(batch) for batch in batches]} if isinstance(batches, list) else None
+    if not isinstance(batches, list):
+        return None
+    return {"resourceSpans": [_plain(batch) for batch in batches]}
 
 
 def _plain(batch: Any) -> Any:

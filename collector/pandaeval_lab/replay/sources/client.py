@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Self, TypeVar
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
@@ -20,6 +19,7 @@ from pandaeval_collector.base.untrusted.json_size import parsed_size
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.receivers import Refusal
 from pandaeval_collector.receivers._inflate import inflater_for
+from pandaeval_collector.show.view.texts import moment
 from pandaeval_lab.replay.files import UnusableInputError
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json, traces_from_json
 
@@ -80,7 +80,7 @@ class StoreAddress:
 
     @property
     def window(self) -> str:
-        return f"{_moment(self.since_ns)} to {_moment(self.until_ns)}"
+        return f"{moment(self.since_ns / 1e6)} to {moment(self.until_ns / 1e6)}"
 
 
 def place_of(written: str) -> StoreAddress:
@@ -158,10 +158,6 @@ def _time(key: str, text: str) -> int:
     except ValueError as error:
         cure = "write a time (RFC 3339) or how long ago, such as 7d or 2h"
         raise ValueError(f"{key}={one_printable_line(text)}: {cure}") from error
-
-
-def _moment(time_ns: int) -> str:
-    return datetime.fromtimestamp(time_ns // 10**9, UTC).isoformat().replace("+00:00", "Z")
 
 
 class AnswerTooLargeError(UnusableInputError):
