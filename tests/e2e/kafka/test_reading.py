@@ -31,9 +31,9 @@ def test_a_reader_that_dies_gives_the_results_of_otlp(broker: Broker, tmp_path: 
         sent = list(messages(traces, parts=2))
         share = len(sent) // len(_POINTS)
         for number, point in enumerate(_POINTS):
-            reader.launch(PANDAEVAL_FAIL_POINT=point)
             end = None if point == _POINTS[-1] else (number + 1) * share
-            broker.produce("one", sent[number * share : end])
+            broker.produce("one", sent[number * share : end])  # first: on a slow machine half a trace would be decided
+            reader.launch(PANDAEVAL_FAIL_POINT=point)
             until(lambda: not reader.running(), f"the death at {point}", 120)
             assert reader.exit_code() == -9, reader.log()
         reader.start()
