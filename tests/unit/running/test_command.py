@@ -98,7 +98,9 @@ def test_the_documented_agents_are_a_case_file(tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text(re.findall(r"```yaml\n(agents:.*?)```", text, re.DOTALL)[0])
     suite = read_suite(tmp_path / "suite.yaml")
     agents = suite.agents
-    assert agents["shop"].python and agents["live"].url and agents["model"].openai
+    assert agents["shop"].python
+    assert agents["live"].url
+    assert agents["model"].openai
     assert not any(entry.is_remote for entry in agents.values())
     assert suite.cases[0].agent == "live"
 
