@@ -147,6 +147,7 @@ def test_text_of_spans_becomes_no_ruling(judged: tuple[JudgeServer, CollectorPro
     asked = len(server.requests)
     post(collector.http, booking("planted", f"{planted} Is there a table for four at eight?"))
     collector.until(lambda: len(server.requests) > asked and collector.at_rest(), "judged", 60.0)
+    collector.until(lambda: open_runs(collector) > 0, "open", 60.0)
     bodies = [body for _, body in server.requests[asked:]]
     assert any(RULING in str(body["messages"]) for body in bodies), "the judge read the span"
     assert all(RULING not in question_of(body) for body in bodies), "and its question has no ruling"
