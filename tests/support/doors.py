@@ -118,7 +118,7 @@ def http_client(where: Address, scheme: str = "http", **options: Any) -> httpx.A
     return httpx.AsyncClient(base_url=f"{scheme}://{where}", timeout=120, trust_env=False, **options)
 
 
-async def until(condition: Callable[[], bool], seconds: float = 60, every: float = 0.01) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 150, every: float = 0.01) -> None:
     """Poll until the condition holds; fail after ``seconds``."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what is watched knows nothing of events

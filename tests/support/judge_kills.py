@@ -175,7 +175,6 @@ def _settings(server: JudgeServer, batch: Batch) -> dict[str, str]:
         "TIMEOUT": f"{TIMEOUT_S:g}s",
         "CONCURRENCY": str(CONCURRENCY),
         "RPM": str(batch.rpm),
-        "COOLDOWN": "2s",
         **({} if batch.usd is None else {"DAILY_USD": str(batch.usd)}),
         **({} if batch.tokens is None else {"DAILY_TOKENS": str(batch.tokens)}),
     }
