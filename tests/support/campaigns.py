@@ -12,7 +12,7 @@ PROOFS = Path(__file__).parents[1] / "lab" / "proofs"
 BEGINS, ENDS = "<!-- proofs: python tests/lab/proofs/all.py --table -->\n", "<!-- end of proofs -->"
 Line = Mapping[str, Any]
 CANDIDATE = ("25c5799f8", "e1dea4ec4", "e85f8eed1", "dfbe34406", "8c1567c1e")
-"""The commits of the release candidate of 0.2.0. The last one differs in texts, unused parameters and times of metrics."""
+"""The commits of the release candidate of 0.2.0. The last differs in texts, unused parameters and times of metrics."""
 
 
 @dataclass(frozen=True, slots=True)
