@@ -82,6 +82,10 @@ def newest(collector: CollectorProcess) -> list[dict[str, Any]]:
     return [*{(each["level"], each["session_id"] or each["trace_id"]): each for each in collector.results()}.values()]
 
 
+def follows_ruling(result: dict[str, Any]) -> bool:
+    return "+" in result["evaluator"]["version"] and result["success"] is True
+
+
 def run(collector: CollectorProcess, *arguments: str, code: int = 0) -> str:
     done = CliRunner().invoke(app, [*arguments, "--url", collector.http])
     assert done.exit_code == code, done.output
@@ -118,10 +122,10 @@ def test_a_ruling_is_tried_then_kept_and_decides_all_runs_of_the_question(
     assert tried == asked + waiting + flips
     run(collector, "rulings", "answer", RULING, "--question", question["id"], "--author", "Jo", "--yes")
     collector.until(lambda: collector.at_rest() and not open_runs(collector), "judged again", 60.0)
+    collector.until(lambda: all(follows_ruling(each) for each in newest(collector)), "all judged by the ruling", 120.0)
     assert len(server.requests) == tried, "the answers of the trial are used"
     [kept] = yaml.safe_load(file.read_text())
     assert (kept["text"], kept["author"], kept["question"] in WORDINGS) == (RULING, "Jo", True)
-    assert all("+" in each["evaluator"]["version"] and each["success"] for each in newest(collector))
 
     assert kept["id"] in run(collector, "rulings", "list")
     run(collector, "rulings", "remove", kept["id"])
