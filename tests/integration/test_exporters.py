@@ -130,7 +130,9 @@ class House:
         return waiting == 0 and self.collector.at_rest and len(self.results()) > 0
 
     def results(self) -> list[dict[str, Any]]:
-        return [orjson.loads(line) for line in self._lines.read_bytes().splitlines()]
+        """Return the whole lines of the file, to which the collector appends."""
+        text = self._lines.read_bytes()
+        return [orjson.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
 
     def judged_of_traces(self) -> list[dict[str, Any]]:
         return [each for each in self.results() if "judge" in each["metadata"] and each["level"] != "session"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,8 +56,7 @@ def _jobs(collector: CollectorProcess, *arguments: str) -> str:
 
 
 def _results(collector: CollectorProcess, metric: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in collector.results_file.read_text().splitlines()]
-    return [line for line in lines if line["metric"] == metric]
+    return [result for result in collector.results() if result["metric"] == metric]
 
 
 def test_dead_jobs_are_retried_beside_the_running_collector(
