@@ -22,7 +22,7 @@ class Buffer:
         self.size = 0
         """Bytes held, including those being sent."""
         self.newest = 0
-        """The number of the last part that was put."""
+        """The number of the newest part in the buffer, also after it was sent."""
         self.lost = 0
         """Parts dropped so far."""
 

@@ -44,7 +44,7 @@ _PROBING_S = 1.0
 
 
 class Route:
-    """The route to a model. ``keyless``: the environment variable of its key, if that is not set; else empty."""
+    """The route to a model. ``keyless``: the variable of its API key if that is not set, else empty."""
 
     def __init__(self, setup: JudgeConfig, model: str, known: KnownModel) -> None:
         self.model, self.timeout, self.known = model, setup.timeout, known

@@ -200,7 +200,7 @@ class StoreReader(StoreTable):
         yield from (row[0] for row in self._reader().execute("SELECT session_id FROM sessions WHERE open = 1"))
 
     def uncompared(self) -> list[str]:
-        """Return open sessions with an uncompared trace from another collector."""
+        """Return the open sessions in which a trace of another collector still waits for its comparison."""
         query = """SELECT session_id FROM sessions WHERE open = 1 AND EXISTS (SELECT 1 FROM members
                    WHERE session = sessions.no AND instr(CAST(body AS TEXT), '"evidence":null'))"""
         return [session_id for (session_id,) in self._rows(query)]

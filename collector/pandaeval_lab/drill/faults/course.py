@@ -172,7 +172,7 @@ def ping_pong(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def raw_error_answer(subject: Subject, rng: Random) -> AnswerEdit:
-    """The user gets a raw error as answer."""
+    """The answer becomes a raw error text."""
     text = rng.choice(_ERRORS) if subject.answer else ""
     return AnswerEdit(text, text.splitlines()[-1])
 

@@ -103,7 +103,7 @@ def is_judged(session: SessionView) -> bool:
 
 
 def was_drawn(session: SessionView) -> bool:
-    """Return whether confidence was drawn for judging in any trace."""
+    """Return whether the sample of ``confidence`` contains a trace of this session."""
     signals = (trace.signals.get("confidence") for trace in session.traces)
     return any(signal is not None and signal.why != "not_sampled" for signal in signals)
 
