@@ -187,10 +187,17 @@ def failed(call: ToolCall) -> bool:
 def tells(call: ToolCall) -> FailureSign:
     """Return the call's failure sign. A person's refusal is never a failure."""
     sign = _result_tells(call.result, _DEPTH)
-    if call.error is not None and sign is not FailureSign.DECLINED:
+    if call.error is not None and sign is not FailureSign.DECLINED and not _is_output(call.error, call.result):
         sign = text_tells(call.error)
         return sign if sign is FailureSign.DECLINED else FailureSign.FAILED
     return sign
+
+
+def _is_output(error: str, result: Any) -> bool:
+    """Return whether the error of a command that ended with exit code 0 is only its output."""
+    found = as_object(result) or {}
+    ended = [found[key] for key in _EXITS if key in found]
+    return bool(ended) and all(code == 0 and code is not False for code in ended) and error.strip() in found.values()
 
 
 def error_of(call: ToolCall) -> str:

@@ -46,6 +46,15 @@ def test_a_status_is_an_error_whatever_the_result() -> None:
     assert failed(called({"rows": []}, error="timeout"))
 
 
+def test_the_output_of_a_command_that_ended_well_is_no_error() -> None:
+    ended = {"exitCode": 0, "status": "completed", "stdout": "SYNTAX OK"}
+    assert not failed(called(ended, error="SYNTAX OK"))
+    assert not failed(called(json.dumps(ended), error="SYNTAX OK\n"))
+    assert failed(called(ended, error="the answer could not be sent"))
+    assert failed(called(ended | {"exitCode": 1}, error="SYNTAX OK"))
+    assert failed(called({"stdout": "SYNTAX OK"}, error="SYNTAX OK"))
+
+
 @pytest.mark.parametrize(
     ("call", "told"),
     [
