@@ -13,11 +13,8 @@ from pandaeval_otel.model import Kind, Trace
 _RAN = (Kind.AGENT, Kind.WORKFLOW, Kind.TOOL)
 _LONGEST = 20_000
 _WORD = re.compile(r"[\w.-]+")
-_MARKUP = lazily(
-    r"<\|?(?:tool|function)_?calls?(?:_begin)?\|?>(?:(?!```)[\s\S])*\Z|<function=(?:(?!```)[\s\S])*</function>\W*\Z"
-    r"|\[TOOL_CALLS\](?:(?!```)[\s\S])*\Z|<invoke name=(?:(?!```)[\s\S])*</invoke>(?:\s*</\w+>)?\s*\Z"
-)
-"""The last part of an answer: a call in the markup of Hermes, Qwen, Mistral and others."""
+_OPENS = lazily(r"<\|?(?:tool|function)_?calls?(?:_begin)?\|?>|<function=|\[TOOL_CALLS\]|<invoke name=")
+"""Markup of calls of Hermes, Qwen, Mistral and others."""
 _ARGUMENTS = frozenset({"arguments", "parameters", "args", "input"})
 _BESIDE = frozenset({"name", "id", "type"})
 
@@ -37,9 +34,9 @@ def _named(text: str, names: Collection[str]) -> str:
     if len(text) > _LONGEST or text[-1:] not in ("}", "]", ">"):
         return ""
     words: set[str] = set()
-    found, match = as_object(text), _MARKUP.search(text)
+    found, last = as_object(text), text.rpartition("```")[2]
     if found is not None and not _ARGUMENTS.isdisjoint(found) and found.keys() <= _ARGUMENTS | _BESIDE:
         words = {str(found.get("name"))}
-    elif match is not None:
-        words = {*_WORD.findall(match[0])}
+    elif (opened := _OPENS.search(last)) is not None:
+        words = {*_WORD.findall(last, opened.start())}
     return next((name for name in names if name in words), "")
