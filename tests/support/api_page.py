@@ -81,7 +81,7 @@ def reference_page() -> str:
 
 def _operations(described: Mapping[str, Any]) -> Iterator[str]:
     yield "## Operations\n"
-    yield "The parentheses contain the parameters. *Filters* are all [filters](#filters) below. *Pages* are the"
+    yield "After each operation, parentheses contain its parameters. *Filters* are all [filters](#filters) below. *Pages* are the"
     yield "parameters `cursor` and `limit`.\n"
     for path, method, operation in _each(described):
         parameters = _parameters(operation)
