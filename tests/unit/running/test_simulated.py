@@ -194,8 +194,8 @@ def test_personas_are_named_by_scenarios(tmp_path: Path, where: str) -> None:
         ),
         ("%s", "there is no polite; the file has no personas"),
         ("personas: nowhere.yaml\n%s", "nowhere.yaml: cannot be read"),
-        ("user_prompt: Play a user\n%s", "user_prompt: has no {goal}: the simulated user needs to know it"),
-        ("personas: {polite: {profil: x}}\n%s", "profil: is no field of a persona; did you mean profile?"),
+        ("user_prompt: Play a user\n%s", "user_prompt: has no {goal}: add it, because the simulated user needs it"),
+        ("personas: {polite: {profil: x}}\n%s", "profil: is not a field of a persona; did you mean profile?"),
     ],
 )
 def test_a_mistake_in_personas_ends_with_its_place_and_cure(tmp_path: Path, suite: str, why: str) -> None:
