@@ -79,10 +79,7 @@ def _json_rows(text: str) -> Iterator[tuple[int, Row | str]]:
                 row = json.loads(each)
             except (ValueError, RecursionError):
                 row = None
-            yield (
-                line,
-                _named(row.items()) if isinstance(row, dict) else "not a JSON object; write a JSON object per line",
-            )
+            yield line, _named(row.items()) if isinstance(row, dict) else "not a JSON object; write one in each line"
 
 
 def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, Row]]:

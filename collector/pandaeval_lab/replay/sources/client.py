@@ -323,8 +323,7 @@ class StoreClient:
             cure = "check whether it is busy, or request less with since= and limit="
             raise self._place.told(f"{url} did not answer in time ({type(error).__name__}): {cure}") from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            tls = f"for TLS, write {self._place.kind}+https://"
-            cure = f"check that it runs, and that this is the port of its query API ({tls}): {error}"
+            cure = f"check that it runs, and that this is the port of its query API (TLS: tempo+https://): {error}"
             raise self._place.told(f"{url} cannot be reached; {one_printable_line(cure)}") from error
 
     async def _body(self, what: str, answer: httpx.Response) -> bytes:

@@ -91,7 +91,7 @@ def test_mistakes_are_told_with_their_line_and_nothing_is_taken(tmp_path: Path, 
         ("", "line 1: no column"),
         ("metric,trace_id,label\n", "the file contains no labels"),
         (b"metric,trace_id,label\n\xff\xfe", "is not UTF-8 (byte 22): save it as"),
-        ('{"metric": 1\n{}', "line 1: not a JSON object; write a JSON object per line"),
+        ('{"metric": 1\n{}', "line 1: not a JSON object; write one in each line"),
         ("{" * 5000, "line 1: not a JSON object"),
     ],
 )
