@@ -10,9 +10,8 @@ from pandaeval_otel.normal.tool_names import asked_name, same_served
 
 _Key = tuple[Hashable, str] | None
 _WAYS = (("id", "id"), ("arguments", "arguments"), ("no id", "name"), ("has id", "no id"))
-"""Keys that match a span and a request, best first. Different ids are different calls unless arguments are equal,
-because some instrumentations invent ids.
-"""
+"""Keys that match a span and a request, best first. Calls with different ids are different, unless their arguments are
+equal: some instrumentations invent ids."""
 
 
 def match_calls(run: Sequence[Call], asked: Sequence[Call], served: Container[str]) -> None:

@@ -26,7 +26,7 @@ _FILLED = (
 )
 _NOTHING = (None, "", ())
 _NEAR = 64
-"""Most tool spans among which the client of an MCP call, or a replayed call under another name, is looked for."""
+"""Maximum tool spans searched for the client of an MCP call, or for a replayed call with another name."""
 
 
 def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
@@ -38,7 +38,7 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
     any_twice, repeated = _twice(tree)
     if not any_twice:
         return tree, 0
-    calls = sorted([span for span in tree.spans if span.kind in _CALLS], key=tree.depth)  # outer before inner ones
+    calls = sorted([span for span in tree.spans if span.kind in _CALLS], key=tree.depth)  # outer spans first
     keepers = _Keepers(tree, _wrappers(calls, tree), repeated - _asked_again(tree, repeated) if repeated else repeated)
     groups: dict[str, list[Span]] = {}
     for span in calls:
@@ -148,7 +148,7 @@ def _digest(span: Span) -> bytes:
     assert span.result is not None
     try:
         text = json.dumps((span.arguments.value, span.result.value), sort_keys=True, default=str).replace(".0", "")
-    except (TypeError, ValueError, RecursionError):  # keys of several types, or lists within lists without end
+    except (TypeError, ValueError, RecursionError):  # keys of several types, or endlessly nested lists
         text = ""
     return blake2b(text.encode(), digest_size=16).digest()
 

@@ -146,7 +146,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         reasoning=_reasoning([span for span in models if span.output] or roots),
         llm_calls=len(models),
         models=_distinct(span.model for span in models) or _distinct(span.model for span in tree.spans),
-        # Agents' own counts repeat those of the calls, or cover the agent's whole life.
+        # Counts of agent spans repeat the counts of the calls, or cover the agent's whole life.
         usage=_usage(models) or _usage(roots) or Usage(),
         dialects=_distinct(name for name in dialects if name != "plain") or dialects,
         dropped_attributes=sum(map(_DROPPED, spans)),
@@ -275,7 +275,7 @@ def _agent(root: Span, tree: Tree) -> str:
     names = {span.agent_name for span in others if tree.asides(span) <= depth}
     if len(names) == 1:
         return names.pop()
-    # The workflow's name, out of a span name in a form that conventions define.
+    # The workflow's name in a span name of the conventions' form.
     called = root.name.removeprefix("invoke_workflow ").removesuffix(".workflow")
     is_named = root.kind is Kind.WORKFLOW and called != root.name
     return (agent_named(called) if is_named else "") or root.service
@@ -284,7 +284,7 @@ def _agent(root: Span, tree: Tree) -> str:
 def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
     """Return the last run's error; retried failures do not count.
 
-    A workflow without error and answer failed if its last agent or model call failed.
+    If a workflow has neither error nor answer, the error of its last agent or model call counts.
     """
     last = roots[-1]
     if last.error is not None or answer:

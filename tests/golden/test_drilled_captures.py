@@ -19,7 +19,7 @@ OWN = Path(__file__).parent / "captures"
 SETS = sorted(path.name for path in OWN.iterdir() if path.is_dir())
 MOST = 10
 """Maximum traces per set; alternate traces get alternate halves of the faults."""
-INVENTED = {"invented_identifier", "invented_amount", "invented_date", "invented_time", "invented_name", "invented_url"}
+INVENTED = {"invented_identifier", "invented_amount", "invented_date", "invented_url"}
 
 
 def subjects(folder: Path) -> Iterator[Subject]:

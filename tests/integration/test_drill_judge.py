@@ -15,7 +15,7 @@ from support.drilled import requests
 from support.judge import JudgeServer, Say, text_of, verdict
 
 pytestmark = pytest.mark.slow
-FAULTS = "false_success,wrong_unit"
+FAULTS = "false_success,half_answer"
 COUNT = 2
 METRIC = "trace.confidence"
 
@@ -56,32 +56,34 @@ def test_the_judges_verdicts_are_counted_as_those_of_other_metrics(traces: Path,
         asked = len(server.requests)
     assert found.exit_code == 0, found.output
     told = json.loads(found.stdout)
-    judged, units = told["judge"], told["faults"]["wrong_unit"]["n"]
-    assert judged["runs"] == COUNT + units
-    assert {name: (fault["noticed"]["hits"], fault["n"]) for name, fault in judged["faults"].items()} == {
-        "false_success": (COUNT, COUNT),
-        "wrong_unit": (0, units),
+    copies = {
+        name: (fault["by_metric"].get("confidence", {}).get("hits", 0), fault["n"])
+        for name, fault in told["faults"].items()
     }
-    assert {name: (share["hits"], share["n"]) for name, share in judged["untouched"].items()} == {
-        "confidence": (0, COUNT + units)
-    }
-    assert judged["cost_usd"] > 0
-    assert judged["runs"] < asked <= 2 * judged["runs"], "each copy, and each original once"
+    assert copies == {"false_success": (COUNT, COUNT), "half_answer": (0, COUNT)}
+    assert told["untouched"]["confidence"]["hits"] == 0
+    originals = told["untouched"]["confidence"]["n"]
+    assert told["judge"]["model"] == "openai/gpt-4o-mini"
+    assert told["judge"]["cost_usd"] > 0
+    assert asked == originals + 2 * COUNT, "each copy, and each original once"
 
 
 def test_a_call_that_fails_is_neither_noticed_nor_passed(traces: Path, tmp_path: Path) -> None:
     with JudgeServer(breaks_down) as server:
-        found = drill(traces, server, tmp_path, "--faults", "false_success", form="table")
-    assert found.exit_code == 0, found.output
-    assert "not judged" in found.stdout
-    with JudgeServer(breaks_down) as server:
-        judged = json.loads(drill(traces, server, tmp_path).stdout)["judge"]
-    fault = judged["faults"]["false_success"]
-    assert (fault["n"], sum(fault["not_applicable"].values())) == (0, COUNT)
+        told = json.loads(drill(traces, server, tmp_path, "--faults", "false_success").stdout)
+    fault = told["faults"]["false_success"]
+    assert "confidence" not in fault["by_metric"]
+    assert fault["silent"]["confidence"] == COUNT
 
 
 def test_an_empty_budget_asks_nobody(traces: Path, tmp_path: Path) -> None:
     with JudgeServer(sees_errors) as server:
-        judged = json.loads(drill(traces, server, tmp_path, "--budget", "0").stdout)["judge"]
+        told = json.loads(drill(traces, server, tmp_path, "--budget", "0").stdout)
         assert not server.requests
-    assert [fault["n"] for fault in judged["faults"].values()] == [0, 0]
+    assert "confidence" not in told["untouched"]
+
+
+def test_the_table_shows_the_cost(traces: Path, tmp_path: Path) -> None:
+    with JudgeServer(sees_errors) as server:
+        found = drill(traces, server, tmp_path, form="table")
+    assert "judge: openai/gpt-4o-mini, $" in found.stdout

@@ -56,31 +56,7 @@ def conversation(number: int = 0) -> list[bytes]:
 def subject(number: int = 0) -> Subject:
     """Return the second turn."""
     first, second = ([(False, data)] for data in conversation(number))
-    return Subject(_read(second), second, lambda: ([_read(first)], first), ("The weather in Oslo is fine today.",))
-
-
-def wrote_code() -> Subject:
-    """Return a run that writes code and sees its outcome."""
-    span = partial(_span, f"{98:032x}", "session-98", 98_000 * 10**9)
-    steps = (
-        ("rows = load('bookings.csv', sep=';')\nprint(rows.shape)", "Observation:\n(4, 2)"),
-        ("paid = sum(row['paid'] for row in rows if row['state'] == 'open')\nprint(paid)", "Observation:\n388.10"),
-    )
-    messages, spans = [_text("user", "How much is still open?")], []
-    for at, (code, seen) in enumerate(steps):
-        said = _text("assistant", f"Let me see.\n```python\n{code}\n```")
-        spans.append(span(10 + at, 2 * at + 1, "chat", _model(messages, said, "stop")))
-        messages = [*messages, said, _text("user", seen)]
-    answer = _text("assistant", "388.10 is open.")
-    spans.append(span(9, 6, "chat", _model(messages, answer, "stop")))
-    root = {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": "desk",
-        "gen_ai.input.messages": json.dumps(messages[:1]),
-        "gen_ai.output.messages": json.dumps([{**answer, "finish_reason": "stop"}]),
-    }
-    parts = [(False, _request([span(1, 0, "invoke_agent desk", root, length=8), *spans]))]
-    return Subject(_read(parts), parts)
+    return Subject(_read(second), second, [_read(first)], first, ("The weather in Oslo is fine today.",))
 
 
 def requests(count: int) -> list[Request]:

@@ -72,11 +72,8 @@ def align(
     judging: Judging,
     written: Sequence[str] = (),
     proposing: Proposing = lambda errors: (),
-    room: Callable[[int], bool] = lambda runs: True,
 ) -> Alignment:
-    """Try rulings. ``room``: whether the budget allows so many verdicts. Raises ``ValueError`` below :data:`LEAST`
-    runs.
-    """
+    """Try rulings. Raises ``ValueError`` below :data:`LEAST` runs."""
     if len(runs) < LEAST:
         raise ValueError(f"takes {LEAST} labelled runs with a verdict, and there are {len(runs)}")
     now = judging("", runs)
@@ -85,8 +82,7 @@ def align(
     found = Alignment(len(runs), len(seen), len(errors))
     proposed = [(text, "judge") for text in proposing(errors)] if errors else []
     for text, source in [*((text, "people") for text in written), *proposed]:
-        if room(len(seen) + len(other)):
-            found.tried.append(TriedRuling(text, source, _change(seen, now, judging(text, seen))))
+        found.tried.append(TriedRuling(text, source, _change(seen, now, judging(text, seen))))
     best = max(found.tried, key=lambda tried: tried.seen.gain, default=None)
     if best is None:
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pandaeval_collector.base.result import Result
@@ -14,7 +14,7 @@ from pandaeval_collector.runs.settings import judge, scoring
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.alignment.align import JudgedUnit, LabelledRun
 from pandaeval_lab.replay.files import BadLine, Request
-from pandaeval_lab.replay.judge import ReplayJudge, capped
+from pandaeval_lab.replay.judge import ReplayJudge
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
@@ -23,7 +23,7 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 class FileJudging:
     """Judges a metric of the runs in ``requests``.
 
-    ``agent``: the agent of a ruling, ``""`` for all; ``usd``: the highest total cost.
+    ``agent``: the agent of a ruling, ``""`` for all.
     """
 
     config: Config
@@ -31,9 +31,7 @@ class FileJudging:
     metric: str
     agent: str
     environ: Mapping[str, str]
-    usd: float | None
     spent: float = 0.0
-    verdicts: int = 0
     _evaluators: dict[str, Evaluator] = field(default_factory=dict)
 
     def first(self, units: Mapping[str, object]) -> dict[str, Result]:
@@ -41,18 +39,6 @@ class FileJudging:
 
     def __call__(self, text: str, runs: Sequence[LabelledRun]) -> dict[str, JudgedUnit]:
         return {unit: judged(each) for unit, each in self._results(text, {run.unit for run in runs}).items()}
-
-    def room(self, verdicts: int) -> bool:
-        each = self.spent / self.verdicts if self.verdicts else 0.0
-        return self.usd is None or self.spent + verdicts * each <= self.usd
-
-    def score(self, text: str, files: TraceFiles, where: Callable[[ScoredTrace], bool] | None) -> Iterator[Result]:
-        config = judge(self.config)
-        assert config is not None
-        config = capped(config, None if self.usd is None else self.usd - self.spent)
-        scorer = self.evaluator(text)
-        with ReplayJudge(files.store, scorer, config, self.environ) as asked:
-            yield from replay(files, scorer, asked, where=where)
 
     def evaluator(self, text: str) -> Evaluator:
         if text not in self._evaluators:
@@ -77,14 +63,18 @@ class FileJudging:
             return run.unit.trace_id in wanted or run.unit.session_id in wanted
 
         found: dict[str, Result] = {}
-        with TraceFiles(close_rules(self.config)) as files:
+        config, scorer = judge(self.config), self.evaluator(text)
+        assert config is not None
+        with (
+            TraceFiles(close_rules(self.config)) as files,
+            ReplayJudge(files.store, scorer, config, self.environ) as asked,
+        ):
             files.add_all(self.requests)
-            for result in self.score(text, files, where):
+            for result in replay(files, scorer, asked, where=where):
                 self.spent += result.cost_usd
                 unit = result.unit
                 if result.key == self.metric and unit.id in units:
                     found[unit.id] = result
-        self.verdicts += len(found)
         return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.rulings import Ruling
-from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.rulings_file import write_rulings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.view.texts import NONE, dollars, interval
@@ -34,18 +32,15 @@ from pandaeval_lab.alignment.proposals import disagreements, plain, proposing_ru
 from pandaeval_lab.cli._inputs import RunSource
 from pandaeval_lab.cli._judges import judge_of
 from pandaeval_lab.cli._names import names_of
-from pandaeval_lab.drill.drill import Drill, chosen_faults
-from pandaeval_lab.drill.fault import faults
 from pandaeval_lab.labels.calibration import word_of_most
 from pandaeval_lab.labels.files import read_labels
-from pandaeval_lab.replay.trace_files import TraceFiles
 
-_DRILLED = ("claim", "value")
-"""Families of faults that a judge can be expected to see."""
+_PROPOSED = 3
+"""So many rulings are proposed by the judge model."""
 
 
 def prepared(
-    settings: Config, labels: Path, source: RunSource, metric: str, agent: str, usd: float | None
+    settings: Config, labels: Path, source: RunSource, metric: str, agent: str
 ) -> tuple[FileJudging, dict[LabelledRun, JudgedUnit]]:
     """Return the judge, and the labelled runs with its present verdicts."""
     verdicts = read_labels(labels, names_of(settings)).labels
@@ -56,7 +51,7 @@ def prepared(
     words = word_of_most(each for each in verdicts if each.metric == wanted[0])
     said = {unit: word for (unit, _), word in words.items()}
     requests = [*source.requests()]
-    judging = FileJudging(settings, requests, wanted[0], agent, os.environ, usd)
+    judging = FileJudging(settings, requests, wanted[0], agent, os.environ)
     runs = {}
     for unit, result in judging.first(said).items():
         passed, comment = said[unit]
@@ -70,8 +65,6 @@ def tried(
     judging: FileJudging,
     runs: Mapping[LabelledRun, JudgedUnit],
     entries: Sequence[Ruling],
-    propose: int,
-    drill: int,
 ) -> tuple[Alignment, list[Ruling]]:
     """Return the alignment, and its tried rulings with their fates. Raises ``UserError``."""
     written = [each.text for each in entries if each.state == "candidate" and _concerns(each, judging)]
@@ -81,16 +74,14 @@ def tried(
             [*runs],
             lambda text, some: judging(text, some) if text else now,
             written,
-            lambda errors: _proposed(judging, errors, propose) if propose else (),
-            judging.room,
+            lambda errors: _proposed(judging, errors),
         )
     except ValueError as error:
         raise UserError(f"{judging.metric}: {error}") from error
-    drilled = _drill_guard(judging, found.proven.text, drill) if drill and found.proven else ""
-    return found, [_entry(each, judging, drilled) for each in found.tried]
+    return found, [_entry(each, judging) for each in found.tried]
 
 
-def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUnit]], most: int) -> list[str]:
+def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUnit]]) -> list[str]:
     name = judging.config.judge.model or ""
     rubric = proposing_rubric(registry(judging.config.metrics.modules)[judging.metric].question)
 
@@ -104,21 +95,9 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
                 return []
             finally:
                 judging.spent += asked.spent.cost_usd
-            return [plain(each) for each in verdict.guidelines[:most]]
+            return [plain(each) for each in verdict.guidelines[:_PROPOSED]]
 
     return asyncio.run(ask())
-
-
-def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
-    noticed = []
-    chosen = chosen_faults([*_DRILLED], faults())
-    for each in ("", text):
-        with TraceFiles(close_rules(judging.config)) as files:
-            files.add_all(judging.requests)
-            tally = Drill(files, partial(judging.score, each), chosen, copies).run()
-            noticed.append(sum(found.noticed.hits for found in tally.faults.values()))
-    before, after = noticed
-    return f"it detects {after} of the faults of the drill, {before} without it" if after < before else ""
 
 
 def write(path: Path, entries: Sequence[Ruling], judging: FileJudging, fates: Sequence[Ruling]) -> None:
@@ -134,8 +113,7 @@ def _concerns(entry: Ruling, judging: FileJudging) -> bool:
     return entry.metric == judging.metric and entry.agent in ("", judging.agent)
 
 
-def _entry(tried: TriedRuling, judging: FileJudging, drilled: str) -> Ruling:
-    why = tried.why or drilled
+def _entry(tried: TriedRuling, judging: FileJudging) -> Ruling:
     changes = {"seen": tried.seen, "held_out": tried.held_out}
     figures = {f"{by}_{name}": value for by, change in changes.items() for name, value in _figures(change).items()}
     return Ruling.model_validate(
@@ -143,9 +121,9 @@ def _entry(tried: TriedRuling, judging: FileJudging, drilled: str) -> Ruling:
             "metric": judging.metric,
             "agent": judging.agent,
             "text": tried.text,
-            "state": "rejected" if why else "adopted",
+            "state": "rejected" if tried.why else "adopted",
             "author": judging.config.judge.model or "" if tried.source == "judge" else "people",
-            "why": why,
+            "why": tried.why,
             "figures": figures,
         }
     )

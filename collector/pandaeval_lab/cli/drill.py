@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.untrusted.user_files import read_given
 from pandaeval_collector.cli._config import ConfigFile, resolve_config
 from pandaeval_collector.cli._options import file_option, option, output_option
@@ -28,29 +29,36 @@ from pandaeval_collector.cli._output import (
     write_json_lines,
 )
 from pandaeval_collector.config import Config
+from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.settings import evaluator, judge
+from pandaeval_collector.runs.settings import evaluator, judge as judge_settings
 from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.view.texts import NONE, dollars, interval, number
 from pandaeval_lab.cli._inputs import RunSource, print_problems, run_source
 from pandaeval_lab.cli._judges import JudgeModel, settings_of
-from pandaeval_lab.drill.drill import Drill, chosen_faults
+from pandaeval_lab.drill.drill import Drill, Where, chosen_faults
 from pandaeval_lab.drill.fault import faults as all_faults
-from pandaeval_lab.drill.judged import chosen_copies, judged_copies
 from pandaeval_lab.drill.tally import drops
+from pandaeval_lab.replay.judge import ReplayJudge, capped
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
+
+_COPIES, _JUDGED_COPIES = 200, 2
+"""Copies of each fault without, and with, a judge."""
 
 
 @run_source
 def drill(
     source: RunSource,
-    n: Annotated[int, option("Number of copies of each fault.", "--n", min=1)] = 200,
+    n: Annotated[
+        int | None,
+        option(f"Number of copies of each fault; default: {_COPIES}, or {_JUDGED_COPIES} with --judge.", "--n", min=1),
+    ] = None,
     faults: Annotated[str | None, option("Faults or families of faults, with commas; default: all.")] = None,
     seed: Annotated[int, option("Random seed for the choice of runs and values.")] = 0,
-    judge: Annotated[bool, option("Also send some copies, and their originals, to the judge.", "--judge")] = False,
+    judge: Annotated[bool, option("Also send the copies, and their originals, to the judge.", "--judge")] = False,
     model: JudgeModel = None,
-    judged: Annotated[int, option("Number of copies to send to the judge.", min=1)] = 20,
     budget: Annotated[float, option("Maximum cost of the judge, in US dollars.", min=0.0)] = 1.0,
     baseline: Annotated[
         Path | None,
@@ -73,38 +81,52 @@ def drill(
     settings = settings_of(config, model) if judge else resolve_config(config).config
     scorer = evaluator(settings)
     alone = Evaluator(scorer.embedder, replace(scorer.settings, judge=None))
+    asked = JudgedScore(settings, scorer, budget) if judge else None
     with (
         TraceFiles(close_rules(settings)) as files,
         progress("drilling") as on_done,
         output_file(output) as target,
     ):
         files.add_all(source.requests())
-        run = Drill(files, lambda some, where: replay(some, alone, where=where), chosen, n, seed, keep=judged * judge)
-        tally = run.run(on_done)
-        if judge:
-            tally.judge = asked(run, settings, scorer, judged, budget)
+        most = n or (_JUDGED_COPIES if judge else _COPIES)
+        tally = Drill(files, lambda some, where: replay(some, alone, where=where), chosen, most, seed, asked).run(
+            on_done
+        )
         print_problems(files.read)
         worse = [] if before is None else drops(before, tally)
+        figures = tally.to_dict() | (asked.to_dict() if asked else {})
         if format_ == "json":
-            write_json_lines([tally.to_dict()], target)
+            write_json_lines([figures], target)
         else:
-            print_drill(tally.to_dict(), console(file=target))
+            print_drill(figures, console(file=target))
     for drop in worse:
         message(f"failed: {drop.told}")
     if worse:
         raise typer.Exit(1)
 
 
-def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget: float) -> dict[str, Any] | None:
-    """Judge ``copies`` for at most ``budget`` US dollars. Returns the counts, or ``None`` without judgeable faults."""
-    configured = judge(settings)
-    assert configured is not None, "settings_of saw to it"
-    wanted = [*chosen_copies(drill.kept, copies)]
-    if not wanted:
-        message("no judge was called: no copy has a fault for a judge")
-        return None
-    with progress("judging") as on_done:
-        return judged_copies(drill, wanted, scorer, configured, os.environ, budget, on_done)
+class JudgedScore:
+    """Scores traces with all metrics of traces and turns, also judged ones, for at most ``budget`` US dollars."""
+
+    def __init__(self, settings: Config, scorer: Evaluator, budget: float) -> None:
+        found = scorer.settings
+        assert found.judge is not None, "settings_of saw to it"
+        levels = {each.key for each in registry(found.modules).values() if each.level in ("trace", "turn")}
+        enabled = levels if found.enabled is None else levels & {*found.enabled}
+        every = replace(found.judge, selection=Selection())
+        self._evaluator = Evaluator(scorer.embedder, replace(found, enabled=enabled, judge=every))
+        self._settings, self._budget, self._cost = settings, budget, 0.0
+
+    def __call__(self, files: TraceFiles, where: Where | None) -> Iterator[Result]:
+        configured = judge_settings(self._settings)
+        assert configured is not None, "settings_of saw to it"
+        limit = capped(configured, self._budget - self._cost)
+        with ReplayJudge(files.store, self._evaluator, limit, os.environ) as asked:
+            yield from replay(files, self._evaluator, asked, where=where)
+            self._cost += asked.cost_usd
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"judge": {"model": self._settings.judge.model, "cost_usd": round(self._cost, 6)}}
 
 
 def baseline_of(path: Path) -> dict[str, Any]:
@@ -120,14 +142,8 @@ def print_drill(figures: Row, on: Console) -> None:
     runs = f"{figures['good']:,} runs that look good, of {figures['runs']:,} read"
     planted = sum(fault["n"] for fault in figures["faults"].values())
     on.print(f"{many(planted, 'fault')}, each in a copy of one of {runs}")
-    _print_tables(figures, on)
     if judged := figures.get("judge"):
-        models, cost = ", ".join(judged["models"]), dollars(judged["cost_usd"])
-        on.print(f"{models} as a judge, {many(judged['runs'], 'faulty run')}, {cost}")
-        _print_tables(judged, on)
-
-
-def _print_tables(figures: Row, on: Console) -> None:
+        on.print(f"judge: {judged['model']}, {dollars(judged['cost_usd'])}")
     faults = {name: fault for name, fault in figures["faults"].items() if fault["n"]}
     columns = ("fault", "family", "n", "failed", "95 %", "undecided", "step", "by")
     print_table(columns, _fault_rows(faults), on=on)

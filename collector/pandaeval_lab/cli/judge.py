@@ -92,9 +92,6 @@ def align(
     metric: Annotated[str, option("Judged metric. Required if the labels cover several metrics.")] = "",
     agent: Annotated[str, option("Use only runs of this agent. The ruling applies only to them.")] = "",
     rulings: Annotated[Path | None, file_option("Rulings file (YAML); default: judge.rulings.")] = None,
-    propose: Annotated[int, option("Number of rulings that the judge model proposes.", min=0, max=5)] = 3,
-    usd: Annotated[float | None, option("Maximum cost, in US dollars.", min=0.0)] = None,
-    drill: Annotated[int, option("Number of copies of each fault in the control drill.", min=0)] = 1,
     model: JudgeModel = None,
     config: _JudgeConfig = None,
     format_: Annotated[RunFormat, option("Output format: table, or one JSON object.", "--format")] = "table",
@@ -102,13 +99,12 @@ def align(
     """Test rulings on human labels, and keep those that help.
 
     Half of the labels select a ruling, and the other half must confirm it. The command keeps the ruling only if the
-    interval of its gain lies above zero, and if the drill gets no worse. The rulings file lists every tried ruling with
-    its figures.
+    interval of its gain lies above zero. The rulings file lists every tried ruling with its figures.
     """
     settings = settings_of(config, model, {"judge.rulings": None if rulings is None else str(rulings)})
     named = rulings_path(settings)
     entries = read_rulings(named)
-    judging, runs = prepared(settings, labels, source, metric, agent, usd)
-    found, fates = tried(judging, runs, entries, propose, drill)
+    judging, runs = prepared(settings, labels, source, metric, agent)
+    found, fates = tried(judging, runs, entries)
     write(named, entries, judging, fates)
     print_alignment(found, fates, judging, named, format_)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from random import Random
 
 from pandaeval_collector.base.result import Result
@@ -22,8 +21,6 @@ from pandaeval_otel.base.component_errors import ERRORS, FAULT
 
 _OTHERS = 200
 """So many answers are kept, to be planted as wrong answers into runs of other sessions."""
-_REMEMBERED = 1000
-"""Runs kept in memory: each is needed per fault and per later run of its session."""
 Where = Callable[[ScoredTrace], bool]
 Score = Callable[[TraceFiles, Where | None], Iterable[Result]]
 """Scores the traces that fit a condition, of all that were read."""
@@ -51,116 +48,110 @@ class Drill:
         faults: Mapping[str, Fault],
         most: int = 200,
         seed: int = 0,
-        keep: int = 0,
+        judge: Score | None = None,
     ) -> None:
-        """``most``: copies of each fault. ``keep``: those of them to keep for :meth:`scored_again`."""
-        self._files, self._score, self.faults = files, score, faults
-        self._most, self._seed, self._keep = most, seed, keep
-        self.kept: defaultdict[str, list[FaultyCopy]] = defaultdict(list)
-        """Copies by fault, after :meth:`run`."""
-        self._session_of: dict[str, str] = {}
+        """``most``: copies of each fault. ``judge``: scores the copies and their originals, instead of ``score``."""
+        self._files, self._score, self._faults = files, score, faults
+        self._most, self._seed, self._judge = most, seed, judge
         self._said: defaultdict[str, list[Result]] = defaultdict(list)
         """Results of metrics for each run."""
-        self._sessions: defaultdict[str, list[str]] = defaultdict(list)
-        self._trace = lru_cache(_REMEMBERED)(lambda id_: files.trace(id_, self._session_of[id_]))
+        self._sessions: dict[str, tuple[str, list[str]]] = {}
+        """The session of each run, and its runs by start."""
 
     def run(self, on_done: OnDone = lambda done, total: None) -> Tally:
         """Score originals and faulty copies. ``on_done`` gets the number of copies scored and of all."""
-        for result in self._score(self._files, None):
-            unit = result.unit
-            if unit.level in ("trace", "turn") and unit.span_id:  # one that was set aside has none, and is no good run
-                if unit.trace_id not in self._said:
-                    session = self._session_of[unit.trace_id] = unit.session_id or unit.trace_id
-                    self._sessions[session].append(unit.trace_id)
-                self._said[unit.trace_id].append(result)
+        self._score_originals()
         chosen = sorted(id_ for id_, said in self._said.items() if not any(each.success is False for each in said))
         Random(self._seed).shuffle(chosen)
-        tally = Tally(self.faults, len(self._said), len(chosen))
-        for said in self._said.values():
-            tally.untouched(said)
-        total = len(chosen) * len(self.faults)
+        tally = Tally(self._faults, len(self._said), len(chosen))
+        if self._judge is None:
+            for said in self._said.values():
+                tally.untouched(said)
+        judged: set[str] = set()
         for copies in self._rounds(chosen, tally):
-            found = self._scored(copies, self._score)
+            if self._judge is not None:
+                self._judge_originals([copy for copy in copies if copy.trace_id not in judged], tally)
+                judged |= {copy.trace_id for copy in copies}
+            parts = (part for copy in copies for part in (*copy.subject.earlier_parts, *copy.planted.parts))
+            found = self._results(copies, parts)
             for copy in copies:
                 tally.faults[copy.fault].add(self._said[copy.trace_id], found[copy.trace_id], copy.planted)
-                kept = self.kept[copy.fault]
-                if len(kept) < self._keep:
-                    kept.append(copy)
-            on_done(sum(each.n + each.refused.total() for each in tally.faults.values()), total)
+            on_done(
+                sum(each.n + each.refused.total() for each in tally.faults.values()), len(chosen) * len(tally.faults)
+            )
         return tally
 
+    def _score_originals(self) -> None:
+        runs: defaultdict[str, list[str]] = defaultdict(list)
+        for result in self._score(self._files, None):
+            unit = result.unit
+            if unit.level not in ("trace", "turn") or not unit.span_id:
+                continue  # a trace that was set aside has no span, and is no good run
+            if unit.trace_id not in self._said:
+                session = unit.session_id or unit.trace_id
+                runs[session].append(unit.trace_id)
+                self._sessions[unit.trace_id] = session, runs[session]
+            self._said[unit.trace_id].append(result)
+
+    def _judge_originals(self, copies: Collection[FaultyCopy], tally: Tally) -> None:
+        parts = (part for copy in copies for part in (*copy.subject.earlier_parts, *copy.subject.parts))
+        for trace_id, results in self._results(copies, parts).items():
+            self._said[trace_id] = results
+            tally.untouched(results)
+
     def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[list[FaultyCopy]]:
-        wanted = dict.fromkeys(self.faults, self._most)
-        names = [*self.faults]
-        # By session the pairs to try. Each session begins with another fault, so that all faults come to as many
-        # sessions as there are.
-        pairs: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        """Yield copies, each of another session."""
+        wanted = dict.fromkeys(self._faults, self._most)
+        traces = (self._files.trace(each, self._sessions[each][0]) for each in chosen[:_OTHERS])
+        others = [(trace.session_id or trace.trace_id, trace.output) for trace in traces if trace.output]
+        by_session: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
         for number, trace_id in enumerate(chosen):
-            turned = names[-number % len(names) :] + names[: -number % len(names)]
-            pairs[self._session_of[trace_id]] += [(trace_id, name) for name in turned]
-        traces = [self._trace(each) for each in chosen[:_OTHERS]]
-        others = [(self._session_of[each.trace_id], each.output) for each in traces if each.output]
+            by_session[self._sessions[trace_id][0]].append((number, trace_id))
 
-        def of_session(tried: Iterable[tuple[str, str]]) -> Iterator[FaultyCopy]:
-            for trace_id, name in tried:
-                copy = self._copy(trace_id, name, others, tally) if wanted[name] else None
-                if copy is not None:
-                    wanted[name] -= 1
-                    yield copy
+        def of_session(session: str) -> Iterator[FaultyCopy]:
+            answers = [answer for of, answer in others if of != session]
+            for number, trace_id in by_session[session]:
+                subject = self._subject(trace_id, answers)
+                names = [*wanted]
+                start = number % len(names)  # each run begins with another fault, so that all come to many sessions
+                for name in (*names[start:], *names[:start]):
+                    copy = self._copy(name, subject, tally) if wanted[name] else None
+                    if copy is not None:
+                        wanted[name] -= 1
+                        yield copy
 
-        sessions = [of_session(tried) for tried in pairs.values()]
+        sessions = [of_session(session) for session in by_session]
         while copies := [copy for session in sessions if (copy := next(session, None)) is not None]:
             yield copies
 
-    def _copy(self, trace_id: str, name: str, others: Sequence[tuple[str, str]], tally: Tally) -> FaultyCopy | None:
-        session = self._session_of[trace_id]
-        of_session = self._sessions[session]
-        before = of_session[: of_session.index(trace_id)]
-        subject = Subject(
-            self._trace(trace_id),
+    def _subject(self, trace_id: str, others: Sequence[str]) -> Subject:
+        session, runs = self._sessions[trace_id]
+        before = runs[: runs.index(trace_id)]
+        return Subject(
+            self._files.trace(trace_id, session),
             self._files.contents(trace_id),
-            lambda: (
-                [self._trace(each) for each in before],
-                [part for each in before for part in self._files.contents(each)],
-            ),
-            [answer for of, answer in others if of != session],
+            [self._files.trace(each, session) for each in before],
+            [part for each in before for part in self._files.contents(each)],
+            others,
         )
-        rng = Random(f"{self._seed}/{name}/{trace_id}")
+
+    def _copy(self, name: str, subject: Subject, tally: Tally) -> FaultyCopy | None:
+        rng = Random(f"{self._seed}/{name}/{subject.trace.trace_id}")
         try:
-            return FaultyCopy(name, subject, plant(self.faults[name], subject, rng))
+            return FaultyCopy(name, subject, plant(self._faults[name], subject, rng))
         except NotApplicableError as why:
             tally.faults[name].refused[str(why)] += 1
-            return None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a fault of another package costs its own copies
             ERRORS.note(FAULT, name, error)
             tally.faults[name].refused[f"the fault raised {type(error).__name__}"] += 1
-            return None
+        return None
 
-    def scored_again(
-        self, copies: Sequence[FaultyCopy], score: Score
-    ) -> Iterator[tuple[FaultyCopy, list[Result], list[Result]]]:
-        """Yield each copy with another scorer's results for its original and itself."""
-        originals = {copy.trace_id for copy in copies}
-        runs = [each for session in {self._session_of[each] for each in originals} for each in self._sessions[session]]
-        before = self._results(originals, (part for each in runs for part in self._files.contents(each)), score)
-        waiting = [*copies]
-        while waiting:
-            of_sessions = {self._session_of[copy.trace_id]: copy for copy in reversed(waiting)}
-            together = [copy for copy in waiting if copy in of_sessions.values()]
-            waiting = [copy for copy in waiting if copy not in together]
-            found = self._scored(together, score)
-            yield from ((copy, before[copy.trace_id], found[copy.trace_id]) for copy in together)
-
-    def _scored(self, copies: Collection[FaultyCopy], score: Score) -> dict[str, list[Result]]:
-        parts = (part for copy in copies for part in (*copy.subject.earlier_parts, *copy.planted.parts))
-        return self._results({copy.trace_id for copy in copies}, parts, score)
-
-    def _results(self, wanted: Collection[str], parts: Iterable[Part], score: Score) -> dict[str, list[Result]]:
-        found: dict[str, list[Result]] = {each: [] for each in wanted}
+    def _results(self, copies: Iterable[FaultyCopy], parts: Iterable[Part]) -> dict[str, list[Result]]:
+        found: dict[str, list[Result]] = {copy.trace_id: [] for copy in copies}
         with TraceFiles(self._files.rules) as files:
             for logs, data in parts:
                 files.add(Request(logs, data))
-            for result in score(files, lambda run: run.unit.trace_id in found):
+            for result in (self._judge or self._score)(files, lambda run: run.unit.trace_id in found):
                 if result.unit.level in ("trace", "turn"):
                     found[result.unit.trace_id].append(result)
         return found

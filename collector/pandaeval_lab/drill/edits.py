@@ -13,7 +13,6 @@ from pandaeval_otel.model import Kind, Span, ToolCall, Trace
 
 _LEAST = 12
 """A shorter text may stand in others by chance: it is replaced only where it stands alone."""
-Reword = Callable[[dict[str, Any], int], dict[str, Any]]
 
 
 # Each edit has ``what``: the change in one line, for people; ``write``, which changes the spans in ``raw``, given the
@@ -119,30 +118,19 @@ def without_call(before: Trace, index: int) -> CustomEdit:
     return CustomEdit(change, test, f"the call of {call.name} left out")
 
 
-def repeated(
-    before: Trace, indices: Collection[int], times: int, what: str, reword: Reword | None = None
-) -> CustomEdit:
-    """Return an edit that repeats the calls at ``indices``, each round with its model call.
-
-    ``reword``: arguments by round.
-    """
-    calls = [before.tool_calls[index] for index in indices]
+def repeated(before: Trace, index: int, times: int, what: str) -> CustomEdit:
+    """Return an edit that repeats a call, each time with its model call."""
+    call = before.tool_calls[index]
 
     def change(raw: RawTrace, trace: Trace) -> None:
-        asking = {span.span_id for call in calls if (span := _asking(trace, call)) is not None}
-        raw.repeat({*asking, *(call.span_id for call in calls)}, times, again)
+        asking = _asking(trace, call)
+        raw.repeat({call.span_id} | ({asking.span_id} if asking else set()), times, again)
 
     def again(number: int, held: Any) -> Any:
-        for call in calls:
-            if call.id and held == call.id:
-                return f"{call.id}_{number}"
-            if reword is not None and isinstance(held, dict) and held and held == call.arguments:
-                return reword(call.arguments, number)
-        return held
+        return f"{call.id}_{number}" if call.id and held == call.id else held
 
     def test(trace: Trace, after: Trace) -> bool:
-        wanted = len(trace.tool_calls) + times * len(calls)
-        return len(after.tool_calls) == wanted and after.output == trace.output
+        return len(after.tool_calls) == len(trace.tool_calls) + times and after.output == trace.output
 
     return CustomEdit(change, test, what)
 

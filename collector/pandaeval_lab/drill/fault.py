@@ -19,7 +19,6 @@ from pandaeval_otel.model import Kind, Trace
 if TYPE_CHECKING:
     from pandaeval_lab.drill.edits import Edit
 
-Load = Callable[[], tuple[Sequence[Trace], Sequence[Part]]]
 Family = Literal["value", "claim", "call", "course"]
 
 
@@ -31,21 +30,14 @@ class NotApplicableError(Exception):
 class Subject:
     """A run for fault injection.
 
-    ``load``: reads the session's earlier runs, oldest first. ``others``: answers of other sessions.
+    ``earlier``, ``earlier_parts``: the session's earlier runs, oldest first. ``others``: answers of other sessions.
     """
 
     trace: Trace
     parts: Sequence[Part]
-    load: Load = lambda: ((), ())
+    earlier: Sequence[Trace] = ()
+    earlier_parts: Sequence[Part] = ()
     others: Sequence[str] = ()
-
-    @property
-    def earlier(self) -> Sequence[Trace]:
-        return self._loaded[0]
-
-    @property
-    def earlier_parts(self) -> Sequence[Part]:
-        return self._loaded[1]
 
     @property
     def answer(self) -> str:
@@ -53,10 +45,6 @@ class Subject:
         if not (self.trace.output or "").strip():
             raise NotApplicableError("the run has no captured answer")
         return self.trace.output or ""
-
-    @cached_property
-    def _loaded(self) -> tuple[Sequence[Trace], Sequence[Part]]:
-        return self.load()
 
     @cached_property
     def known(self) -> str:

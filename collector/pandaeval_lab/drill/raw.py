@@ -49,11 +49,9 @@ class RawTrace:
     def span(self, span_id: str) -> Span | None:
         return next((span for span in self.spans() if span.span_id.hex() == span_id), None)
 
-    def rewrite(self, change: Change, only: Collection[str] | None = None) -> None:
-        """Replace values by ``change``. ``only``: hex ids of the spans to change."""
+    def rewrite(self, change: Change) -> None:
+        """Replace values by ``change``."""
         for item in self.items():
-            if only is not None and item.span_id.hex() not in only:
-                continue
             if sum([_rewrite(each, change) for each in _values(item)]):
                 self.touched.add(item.span_id.hex())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,11 +58,13 @@ class FaultTally:
     def n(self) -> int:
         return self.noticed.n
 
-    def add(self, before: Iterable[Result], after: Iterable[Result], planted: Planted) -> None:
+    def add(self, before: Sequence[Result], after: Sequence[Result], planted: Planted) -> None:
+        """Count the results for an original and its copy. A metric that fails the original detects no fault."""
+        failing = {result.metric for result in before if result.success is False}
         noticed: dict[str, bool] = {}
         """The metrics that fail it, each with whether it blames a span that the fault touched."""
         for result in after:
-            if result.success is False:
+            if result.success is False and result.metric not in failing:
                 named = {*getattr(result.finding, "span_ids", ()), result.unit.span_id}
                 noticed[result.metric] = noticed.get(result.metric, False) or bool(named & planted.span_ids)
         scored, sure = ({each.metric for each in results if each.outcome == "scored"} for results in (after, before))
@@ -99,8 +101,6 @@ class Tally:
     def __init__(self, faults: Mapping[str, Fault], runs: int, good: int) -> None:
         self.faults = {name: FaultTally(fault) for name, fault in faults.items()}
         self.runs, self.good = runs, good
-        self.judge: Mapping[str, Any] | None = None
-        """A judge's verdicts on some of the copies: :func:`pandaeval_lab.drill.judged.judged_copies`."""
         self.flagged: defaultdict[str, NoticedShare] = defaultdict(NoticedShare)
 
     def untouched(self, results: Iterable[Result]) -> None:
@@ -120,7 +120,6 @@ class Tally:
             "good": self.good,
             "faults": {name: each.to_dict() for name, each in self.worst_first()},
             "untouched": {metric: share.to_dict() for metric, share in sorted(self.flagged.items())},
-            **({} if self.judge is None else {"judge": self.judge}),
         }
 
 

@@ -1,6 +1,6 @@
 """Tests whether ``pandaeval judge align`` adopts useful guidelines and rejects useless guidelines.
 
-    python tests/lab/bench/align.py [--trials 200] [--judge [--drill 1]]
+    python tests/lab/bench/align.py [--trials 200] [--judge]
 
 Resamples scores of ``../shared/data/judge-arena`` and runs the command's procedure without a model. Guidelines:
 *useless* changes random verdicts, *idle* fixes and breaks equally many, *stricter* passes from 0.9, *mending* fixes
@@ -67,7 +67,7 @@ def trials(candidates: Sequence[str], number: int) -> float:
     return found / number
 
 
-def command(drill: str) -> str:
+def command() -> str:
     from typer.testing import CliRunner
 
     from pandaeval_collector.cli import app
@@ -78,9 +78,7 @@ def command(drill: str) -> str:
         traces, labels = written(Path(folder), 60)
         environ = {"PANDAEVAL_JUDGE__API_BASE": server.url, "OPENAI_API_KEY": "sk-test", "COLUMNS": "200"}
         asked = ["judge", "align", str(labels), str(traces), "--model", "openai/gpt-4o-mini"]
-        done = CliRunner().invoke(
-            app, [*asked, "--rulings", str(Path(folder) / "rulings.yaml"), "--drill", drill], env=environ
-        )
+        done = CliRunner().invoke(app, [*asked, "--rulings", str(Path(folder) / "rulings.yaml")], env=environ)
         return f"{done.output}{len(server.requests)} calls"
 
 
@@ -88,10 +86,9 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--trials", type=int, default=200)
     options.add_argument("--judge", action="store_true")
-    options.add_argument("--drill", default="1", help="copies of each fault, with --judge")
     given = options.parse_args()
     if given.judge:
-        print(command(given.drill))
+        print(command())
         return
     sets = [(each,) for each in (*USELESS, *MENDING)] + [USELESS[2:5], (*USELESS[2:5], "stricter")]
     rows = [(" + ".join(each), f"{trials(each, given.trials):.3f}") for each in sets]

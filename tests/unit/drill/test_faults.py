@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from random import Random
 
 import pytest
 
-from pandaeval_collector.analysis.rules._code_runs import code_runs
-from pandaeval_collector.analysis.rules.tool_loop import tool_loop
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.scoring.metrics.trace.response import response
 from pandaeval_lab.drill.fault import NotApplicableError, Planted, Subject, faults, plant
 from pandaeval_otel.model import Trace
 from support import telemetry_faults
-from support.drilled import FIRST, LAST, subject, wrote_code
+from support.drilled import FIRST, LAST, subject
 
 SEEDS = range(4)
-ENDINGS = {"apology_for_error": "error", "cut_answer": "truncated", "success_after_refusal": "false_success"}
-
-
-def fitting(name: str) -> Subject:
-    return wrote_code() if name == "failing_code" else subject()
+ENDINGS = {"raw_error_answer": "error", "false_success": "false_success", "empty_answer": "empty_answer"}
 
 
 def planted(name: str, seed: int) -> tuple[Planted, Trace]:
-    made = plant({**faults(), **telemetry_faults.FAULTS}[name], fitting(name), Random(seed))
+    made = plant({**faults(), **telemetry_faults.FAULTS}[name], subject(), Random(seed))
     trace = rebuilt(made.parts).trace
     assert trace is not None
     return made, trace
@@ -34,7 +27,7 @@ def planted(name: str, seed: int) -> tuple[Planted, Trace]:
 
 @pytest.mark.parametrize("name", faults())
 def test_can_be_planted_and_names_the_spans_that_it_touched(name: str) -> None:
-    before = fitting(name).trace
+    before = subject().trace
     for seed in SEEDS:
         made, after = planted(name, seed)
         assert made.what
@@ -50,29 +43,23 @@ def test_the_same_chance_plants_the_same(name: str) -> None:
 INVENTED = [name for name in faults() if name.startswith("invented_") and name != "invented_argument"]
 
 
-@pytest.mark.parametrize("name", [*INVENTED, "off_by_one_day", "wrong_sum"])
+@pytest.mark.parametrize("name", INVENTED)
 def test_a_made_up_value_stands_nowhere_else(name: str) -> None:
     for seed in SEEDS:
         made, after = planted(name, seed)
-        old, new = made.what.removeprefix("computed ").rpartition(" → ")[::2]
+        old, new = made.what.rpartition(" → ")[::2]
         assert new in (after.output or "")
         assert new not in LAST
         assert not subject().knows(new)
         assert old.split()[-1] in LAST
 
 
-@pytest.mark.parametrize("name", ["swapped_values", "stale_value", "wrong_unit", "half_answer"])
-def test_the_answer_is_another_one(name: str) -> None:
+def test_half_an_answer_is_the_beginning_of_the_answer() -> None:
     for seed in SEEDS:
-        assert planted(name, seed)[1].output not in (LAST, "")
-
-
-def test_a_stale_value_is_one_of_an_earlier_answer() -> None:
-    made, after = planted("stale_value", 1)
-    value = made.what.partition(" → ")[2].partition(",")[0]
-    assert value in FIRST
-    assert value in (after.output or "")
-    assert value not in LAST
+        output = planted("half_answer", seed)[1].output
+        assert output
+        assert LAST.startswith(output)
+        assert output != LAST
 
 
 def test_false_success_fails_the_last_change_and_keeps_the_answer() -> None:
@@ -96,27 +83,16 @@ def test_claim_without_call_takes_the_call_out_of_spans_and_history() -> None:
     assert after.output == LAST
 
 
-def test_a_dropped_result_leaves_the_answers_value_without_a_source() -> None:
-    for seed in SEEDS:
-        made, after = planted("dropped_result", seed)
-        new, old = made.what.removeprefix("the result has ").split(", the answer ")
-        changed = Subject(after, made.parts)
-        assert new in changed.known
-        assert old in LAST
-        assert old not in changed.known
-
-
-def test_contradicted_argument_and_wrong_argument_change_one_value_of_one_call() -> None:
-    for name in ("contradicted_argument", "wrong_argument"):
-        before, (_, after) = subject().trace, planted(name, 0)
-        changed = [
-            (one.arguments, other.arguments)
-            for one, other in zip(before.tool_calls, after.tool_calls, strict=True)
-            if one.arguments != other.arguments
-        ]
-        ((old, new),) = changed
-        (key,) = (key for key in old if old[key] != new[key])
-        assert not subject().knows(new[key])
+def test_a_wrong_argument_changes_one_value_of_one_call() -> None:
+    before, (_, after) = subject().trace, planted("wrong_argument", 0)
+    changed = [
+        (one.arguments, other.arguments)
+        for one, other in zip(before.tool_calls, after.tool_calls, strict=True)
+        if one.arguments != other.arguments
+    ]
+    ((old, new),) = changed
+    (key,) = (key for key in old if old[key] != new[key])
+    assert not subject().knows(new[key])
 
 
 def test_missing_and_invented_arguments_break_the_schema() -> None:
@@ -127,38 +103,19 @@ def test_missing_and_invented_arguments_break_the_schema() -> None:
     assert any({*call.arguments} - {*schemas[call.name]["properties"]} for call in having.tool_calls)
 
 
-def test_failing_code_is_a_loop_that_ends_well() -> None:
+def test_a_loop_repeats_one_call() -> None:
     for seed in SEEDS:
-        made, after = planted("failing_code", seed)
-        runs = code_runs(after)
-        failed = [run for run in runs if "ConnectionError" in run.result]
-        assert len(failed) == int(made.what.split()[2])
-        assert len({run.arguments["code"] for run in failed}) == len(failed)
-        assert runs[-1].result == "Observation:\n388.10"
-        assert tool_loop(after).looping
-
-
-@pytest.mark.parametrize(("name", "least", "most"), [("exact_loop", 3, 8), ("reworded_loop", 3, 8)])
-def test_a_loop_repeats_one_call(name: str, least: int, most: int) -> None:
-    for seed in SEEDS:
-        made, after = planted(name, seed)
+        made, after = planted("exact_loop", seed)
         tool = made.what.partition(" ")[0]
         calls = [call for call in after.tool_calls if call.name == tool]
-        assert least <= len(calls) <= most
+        assert 3 <= len(calls) <= 8
         assert len({call.span_id for call in calls}) == len(calls)
-        assert len({repr(call.arguments) for call in calls}) == (1 if name == "exact_loop" else len(calls))
+        assert len({repr(call.arguments) for call in calls}) == 1
         assert after.output == LAST
 
 
-def test_ping_pong_takes_turns() -> None:
-    names = [call.name for call in planted("ping_pong", 0)[1].tool_calls]
-    assert len(names) >= 7
-    assert all(one != other for one, other in pairwise(names))
-
-
-def test_answers_of_others_earlier_ones_and_none() -> None:
+def test_answers_of_others_and_none() -> None:
     assert planted("other_answer", 0)[1].output == "The weather in Oslo is fine today."
-    assert planted("earlier_answer", 0)[1].output == FIRST
     assert planted("empty_answer", 0)[1].output == ""
 
 
@@ -188,5 +145,5 @@ def test_a_run_without_an_answer_has_no_fault_of_the_answer() -> None:
 
 def test_there_are_faults_of_each_family_with_a_sentence() -> None:
     assert {fault.family for fault in faults().values()} == {"value", "claim", "call", "course"}
-    assert len(faults()) >= 20
+    assert len(faults()) >= 12
     assert all(fault.text.endswith(".") for fault in faults().values())

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from random import Random
 
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_lab.drill.edits import AnswerEdit
 from pandaeval_lab.drill.fault import NotApplicableError, Subject
 from pandaeval_otel.model import ToolCall
@@ -31,10 +30,7 @@ and words with a number (base64) name nothing of a case."""
 AMOUNT = re.compile(r"(?<=[$€£])\d{1,3}(?:,\d{3})*(?:\.\d\d)?\b|(?<=[$€£])\d+(?:\.\d\d)?\b")
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 DATE = re.compile(rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:{_MONTHS}) \d{{1,2}}\b(?!:)")
-TIME = re.compile(r"\b\d{1,2}:\d\d\b(?!:)")
-NAME = re.compile(r"\b[A-Z][a-z]{2,} [A-Z][a-z]{2,}\b")
 URL = re.compile(r"https?://[^\s)\]>\"'*]+[\w/]|\b[\w.]{1,64}@[\w-]+(?:\.\w+)+\b")
-VALUES = (AMOUNT, DATE, IDENTIFIER, TIME)
 _TRIES = 40
 Make = Callable[[str, Random], str]
 
@@ -88,7 +84,8 @@ def replaced(pattern: re.Pattern[str], what: str, make: Make) -> Callable[[Subje
             raise NotApplicableError(f"the answer names no {what} that the agent had")
         found = rng.choice(known).group()
         new = unknown(subject, rng, found, make)
-        return swapped(subject.answer, found, new, f"{what} {found} → {new}")
+        text = re.sub(rf"(?<!\w){re.escape(found)}(?!\w)", lambda _: new, subject.answer)
+        return AnswerEdit(text, f"{what} {found} → {new}")
 
     return edit
 
@@ -100,18 +97,6 @@ def unknown(subject: Subject, rng: Random, old: str, make: Make) -> str:
         if new != old and not subject.knows(new):
             return new
     raise NotApplicableError(f"every other value like {old} is known, too")
-
-
-def told_alone(subject: Subject, call: ToolCall) -> list[str]:
-    """Return the identifiers, amounts, dates and times of the answer that only this call's result has."""
-    own = as_text(call.result)
-    elsewhere = subject.known.replace(own, "")
-    named = {found for pattern in VALUES for found in pattern.findall(subject.answer)}
-    return sorted(each for each in named if each in own and each not in elsewhere)
-
-
-def swapped(answer: str, old: str, new: str, what: str) -> AnswerEdit:
-    return AnswerEdit(re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, answer), what)
 
 
 def scrambled(old: str, rng: Random) -> str:

@@ -1,29 +1,22 @@
-"""Faults of the family ``call``: a call of a tool is wrong, or missing."""
+"""Faults of the family ``call``: a call of a tool is wrong."""
 
 from __future__ import annotations
 
 from random import Random
 
-from pandaeval_lab.drill.edits import ArgumentsEdit, CustomEdit, repeated, without_call
+from pandaeval_lab.drill.edits import ArgumentsEdit, CustomEdit, repeated
 from pandaeval_lab.drill.fault import Subject, family
 from pandaeval_lab.drill.faults._places import (
     changes,
     chosen,
     chosen_argument,
     scrambled,
-    told_alone,
     unknown,
     with_arguments,
 )
 from pandaeval_otel.model import ToolCall
 
 _MADE_UP = ("override_policy", "priority_level", "internal_mode", "skip_checks")
-
-
-def call_left_out(subject: Subject, rng: Random) -> CustomEdit:
-    """A call that alone told what the answer says was never made."""
-    what = "result that the answer alone rests on"
-    return without_call(subject.trace, chosen(subject, rng, what, lambda call: bool(told_alone(subject, call))))
 
 
 def invented_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
@@ -50,7 +43,7 @@ def missing_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
 def repeated_write(subject: Subject, rng: Random) -> CustomEdit:
     """A call that changes something is made twice."""
     index = chosen(subject, rng, "changing call", changes(subject))
-    return repeated(subject.trace, [index], 1, f"{subject.trace.tool_calls[index].name} made twice")
+    return repeated(subject.trace, index, 1, f"{subject.trace.tool_calls[index].name} made twice")
 
 
 def wrong_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
@@ -65,11 +58,4 @@ def wrong_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
     return ArgumentsEdit(index, {**call.arguments, key: new}, f"{call.name}: {key} {call.arguments[key]} → {new}")
 
 
-FAULTS = family(
-    "call",
-    call_left_out,
-    invented_argument,
-    missing_argument,
-    repeated_write,
-    wrong_argument,
-)
+FAULTS = family("call", invented_argument, missing_argument, repeated_write, wrong_argument)

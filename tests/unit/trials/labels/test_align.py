@@ -79,11 +79,6 @@ def test_no_verdict_is_no_right_one() -> None:
     assert found.tried[0].seen.after == 0
 
 
-def test_what_the_budget_has_no_room_for_is_not_tried() -> None:
-    found = align(RUNS, Judges(), [MENDS], room=lambda runs: False)
-    assert (found.tried, found.proven) == ([], None)
-
-
 def test_few_labels_are_refused() -> None:
     with pytest.raises(ValueError, match=rf"takes {LEAST} labelled runs with a verdict, and there are 39"):
         align(RUNS[:39], Judges())
