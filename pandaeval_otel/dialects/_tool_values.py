@@ -74,7 +74,7 @@ _BESIDE = (
         *("artifact", "additional_kwargs", "response_metadata", "annotations"),
     }
 )
-_TEXTS = frozenset({"text", "input_text", "output_text"})
+_TEXTS = ("text", "input_text", "output_text")
 _BLOCK = frozenset({"type", "text", "annotations", "_meta", "meta"})
 """Members of MCP's text content."""
 _WRAPS = frozenset(
