@@ -282,15 +282,25 @@ def _agent(root: Span, tree: Tree) -> str:
 
 
 def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
-    """Return the last run's error; retried failures do not count.
+    """Return the last run's error; retried failures and copies of a tool's error do not count.
 
     If a workflow has neither error nor answer, the error of its last agent or model call counts.
     """
     last = roots[-1]
+    if last.error is not None and answer and _repeats_tool(last, tree):
+        return None
     if last.error is not None or answer:
         return last.error
     inner = [span for span in tree.below(last) if span.kind in _RUN_OR_CALL and tree.asides(span) == tree.asides(last)]
     return max(inner, key=lambda span: (span.end_ns, -tree.depth(span)), default=last).error
+
+
+def _repeats_tool(root: Span, tree: Tree) -> bool:
+    """Return whether the run's error is a copy of a tool's, after which a model spoke."""
+    inner = tree.below(root)
+    failed = [span.end_ns for span in inner if span.kind is _TOOL and span.error == root.error]
+    spoke = [span.start_ns for span in inner if span.kind is _LLM and any(each.text for each in span.output or ())]
+    return bool(failed) and max(spoke, default=0) >= max(failed)
 
 
 def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
