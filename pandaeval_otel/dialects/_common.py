@@ -154,6 +154,8 @@ def _tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def _definitions(item: Any) -> Iterable[ToolDefinition]:
+    if type(item) is list:
+        return _tool_definitions(item) or ()
     if type(item) is not dict:
         tool = ToolDefinition(identifier(item))
     else:
@@ -175,9 +177,7 @@ def _definition(item: Object) -> ToolDefinition:
     for wrapper in ("function", "toolSpec"):
         if type(item.get(wrapper)) is dict:
             item = {**item, **item[wrapper]}
-    parameters = parsed(first(item, _SCHEMAS))
-    if type(parameters) is dict and set(parameters) == {"json"}:  # Bedrock: {"inputSchema": {"json": …}}
-        parameters = parameters["json"]
+    parameters = _parameters(parsed(first(item, _SCHEMAS)))
     name, kind, description = identifier(item.get("name")), item.get("type"), item.get("description")
     if not name and kind != "function":
         name = identifier(kind)
@@ -187,6 +187,16 @@ def _definition(item: Object) -> ToolDefinition:
     if not isinstance(read_only, bool):
         read_only = False if hints.get("destructiveHint") is True else None
     return ToolDefinition(name, description if type(description) is str else "", parameters, read_only)
+
+
+def _parameters(found: Any) -> Any:
+    if type(found) is not dict:
+        return found
+    if set(found) == {"json"}:  # Bedrock: {"inputSchema": {"json": …}}
+        return found["json"]
+    if found and all(type(each) is dict and type(each.get("type")) is str for each in found.values()):
+        return {"type": "object", "properties": found}  # DSPy: schemas by argument
+    return found
 
 
 def agent_named(name: str) -> str:

@@ -242,6 +242,9 @@ class OpenInference(ByKind):
             return tuple(tools) or None
         if _SMOLAGENTS_TOOLS in self.attributes:
             return _named_tools(self.attributes[_SMOLAGENTS_TOOLS])
+        request = self.get(_INVOCATION)
+        if not known and type(request) is str and '"tools":' in request:
+            return tool_definitions(as_dict(parsed(request)).get("tools"))
         return prompted_tools(self.system) or _counted_tools(self.get(_OUTPUT))
 
     def kind_of(self) -> Kind | None:
@@ -299,7 +302,8 @@ class OpenInference(ByKind):
 
     def _tool_kind(self) -> Kind:
         name = self._tool_of()
-        if name == "(merged tools)" or _HANDOFF.match(name):
+        is_event = name == "error" and _TOOL_NAME not in self.attributes  # BeeAI: a tool's failure, inside its span
+        if is_event or name == "(merged tools)" or _HANDOFF.match(name):
             return Kind.STEP
         return Kind.TOOL
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pandaeval_otel.model import Kind, Span
 
 _READ = 600
-"""Characters of the instructions that are read."""
+"""Characters read from the instructions."""
 _TALK = r"(?:chats?|chatbots?|conversations?|requests?|threads?|sessions?|dialog(?:ue)?s?|discussion|messages?)\b"
 _MADE = r"\b(?:generat|craft|writ|creat|provid|suggest|produc|extract|com|need|respond|giv|return)\w*\b[^.\n]{0,80}\b"
 _KINDS = (

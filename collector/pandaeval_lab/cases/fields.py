@@ -18,7 +18,7 @@ def _checked_schema(schema: dict[str, Any]) -> dict[str, Any]:
     try:
         validator_of(schema)
     except BadSchemaError as error:
-        raise ValueError(f"is no JSON schema that can be held to: {error}") from error
+        raise ValueError(f"is not a supported JSON schema: {error}") from error
     return schema
 
 
@@ -28,7 +28,7 @@ def _checked_pattern(pattern: str) -> str:
     try:
         compiled(pattern)
     except PatternError as error:
-        raise ValueError(f"is no regular expression that is searched for: {error}") from error
+        raise ValueError(f"is not a supported regular expression: {error}") from error
     return pattern
 
 

@@ -94,18 +94,18 @@ def sentence(problem: Mapping[str, Any]) -> str:
         case "model_type" | "model_attributes_type" | "dict_type":
             field = next((part for part in reversed(place) if isinstance(part, str)), "cases")
             example = _PARTS[field][2] if field in _PARTS else _MAPS.get(field, "{key: value}")
-            return f"is no map, such as {example}, but {given!r:.60}"
+            return f"is not a map, such as {example}, but {given!r:.60}"
         case "tuple_type" | "list_type":
             example = _LISTS.get(str(place[-1]), "[a, b]")
             if given is None:
                 return f"is empty; write a list, such as {example}"
-            return f"is no list, such as {example}, but {given!r:.60}"
+            return f"is not a list, such as {example}, but {given!r:.60}"
         case "value_error":
             return str(problem["ctx"]["error"])
         case "string_type" if place[-1] == "[key]":
-            return f"the key {given!r} is no text; put it into quotes"
+            return f"the key {given!r} is not a text; put it into quotes"
         case "string_type":
-            return f"is no text, but {given!r:.60}{'; put it into quotes' if isinstance(given, int | float) else ''}"
+            return f"is not a text, but {given!r:.60}{'; put it into quotes' if isinstance(given, int | float) else ''}"
         case _:
             text = str(problem["msg"])
             return f"{text[:1].lower()}{text[1:]}, and is {given!r:.60}"
@@ -132,7 +132,7 @@ def _unknown(place: Place) -> str:
     name = str(place[-1])
     meant = closest(name, [*model.model_fields, *shapes.Case.model_fields, *shapes.Suite.model_fields])
     cure = f"did you mean {meant}?" if meant else "`pandaeval cases schema` lists them"
-    return f"is no field of {called}; {cure}"
+    return f"is not a field of {called}; {cure}"
 
 
 def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
@@ -156,10 +156,10 @@ def case_files(patterns: Iterable[str]) -> list[Path]:
             is_pattern = has_magic(pattern) and not path.exists()
             files = sorted(map(Path, glob(pattern, recursive=True))) if is_pattern else [path]
         if not files:
-            raise UserError(f"{pattern}: has no case file")
+            raise UserError(f"{pattern}: no case file found")
         found.update(dict.fromkeys(files))
     if not found:
-        raise UserError("no case file is named; name a file, a folder or a pattern")
+        raise UserError("no case file was given; name a file, a folder or a pattern")
     return [*found]
 
 
@@ -183,7 +183,7 @@ def read_suites(paths: Sequence[Path], modules: tuple[str, ...] = ()) -> shapes.
                 raise UserError(f"{path}: {name} differs from {paths[0]}; run these files separately")
         for case in suite.cases:
             if case.id in places:
-                raise UserError(f"{path}: the id {case.id} is in {places[case.id]} already; rename one")
+                raise UserError(f"{path}: the id {case.id} is also in {places[case.id]}; rename one of the cases")
             places[case.id] = path
             cases.append(case)
     names = {suite.name for suite in suites}
@@ -192,7 +192,9 @@ def read_suites(paths: Sequence[Path], modules: tuple[str, ...] = ()) -> shapes.
 
 def _suite(text: str, path: Path, known: Collection[str]) -> shapes.Suite:
     if any(f'"{key}"' in text[:200] for key in _OTLP):
-        raise UserError(f"{path}: holds traces and no cases; cases go to --cases, and traces beside evaluate")
+        raise UserError(
+            f"{path}: contains traces, not cases; pass cases with --cases, and traces as arguments of evaluate"
+        )
     if not text.strip():
         raise UserError(f"{path}: is empty; {_CURE}")
     try:
@@ -207,7 +209,7 @@ def _suite(text: str, path: Path, known: Collection[str]) -> shapes.Suite:
     elif isinstance(given, dict) and "id" in given and "cases" not in given:
         given, inside = {"cases": [given]}, ("cases", 0)
     if not isinstance(given, dict):
-        raise UserError(f"{path}: holds no cases; {_CURE}")
+        raise UserError(f"{path}: contains no cases; {_CURE}")
     try:
         suite, faults = complete(shapes.Suite.model_validate(given), known)
     except ValidationError as error:
@@ -237,7 +239,7 @@ def read_json(text: str) -> YamlText:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _placed(path: Path, faults: Iterable[CaseFault], lines: dict[Place, int], inside: Place) -> str:
@@ -292,7 +294,7 @@ def freeze(
         for call in run["tool_calls"]
     ][:_MOST_CALLS]
     if not messages and not calls:
-        raise ValueError("neither what the user said nor any call was captured: there is nothing to make a case of")
+        raise ValueError("the run cannot become a case, because neither a user message nor a tool call was captured")
     session = traces[0].get("session_id")
     case = {
         "id": case_id,

@@ -46,7 +46,7 @@ def doubts(suite: Suite) -> Iterator[str]:
         if case.task is not None:
             same.setdefault(case.task, []).append(case.id)
     for ids in [ids for ids in same.values() if len(ids) > 1][:_MOST]:
-        yield f"{some(ids)} have the same inputs.task: spans have to name the case (using_case; `cases run` does it)"
+        yield f"{some(ids)} have the same inputs.task: the spans must name the case (using_case, or `cases run`)"
 
 
 def unanswered(suite: Suite) -> Iterator[str]:
@@ -55,7 +55,7 @@ def unanswered(suite: Suite) -> Iterator[str]:
         mocks, talk = Mocks(case), (call for each in case.interactions for call in each.expected_tools or ())
         expected = dict.fromkeys(c.tool_name for c in (*(case.expected or ()), *talk) if not mocks.has(c))
         if expected:
-            yield f"{case.id}: no mock fits the expected calls of {some([*expected])}: say in mocks what they get"
+            yield f"{case.id}: no mock fits the expected calls of {some([*expected])}; add their results to mocks"
 
 
 def some(ids: Sequence[str]) -> str:
@@ -107,7 +107,9 @@ def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFaul
     for at, case in enumerate(suite.cases):
         first = positions.setdefault(case.id, at)
         if first != at:
-            faults.append((("cases", at, "id"), f"the id {case.id} is that of cases[{first}] already; rename one"))
+            faults.append(
+                (("cases", at, "id"), f"the id {case.id} is also the id of cases[{first}]; rename one of them")
+            )
         names = tuple(_written_out(name, suite.graders_from, known) for name in case.graders)
         case = case.model_copy(update={"graders": names})
         faults += [(("cases", at, *place), fault) for place, fault in _case_faults(case, known)]
@@ -200,5 +202,5 @@ def _load_fault(load: Callable[[str], object], name: str) -> str:
 
 def _unknown(name: str, known: Collection[Any]) -> str:
     meant = closest(name, sorted(set(known) - {CORRECT}))
-    cure = f"did you mean {meant}?" if meant else "`pandaeval metrics` lists those of level trial."
-    return f"there is no grader {name}; {cure} A function of your own is written module:function"
+    cure = f"did you mean {meant}?" if meant else "`pandaeval metrics` lists the graders (level trial)."
+    return f"there is no grader {name}; {cure} For your own function, write module:function"

@@ -108,7 +108,7 @@ class Mock(CasePart):
         said = sorted({"result", "results", "error", "function"} & self.model_fields_set)
         if len(said) != 1:
             given = " and ".join(said) or "nothing"
-            raise ValueError(f"has {given}; write one of result, results, error and function")
+            raise ValueError(f"has {given}; write exactly one of result, results, error and function")
         if said == ["results"] and not self.results:
             raise ValueError("results is empty; write a list, such as [pending, done]")
         return self
@@ -256,7 +256,7 @@ class Case(CasePart):
     @classmethod
     def _sum_up(cls, value: dict[str, float]) -> dict[str, float]:
         if value and (set(value) != set(WEIGHTS) or abs(math.fsum(value.values()) - 1.0) > _SUM):
-            raise ValueError(f"give all of {', '.join(WEIGHTS)}, which sum up to 1")
+            raise ValueError(f"give all of {', '.join(WEIGHTS)}, with the sum 1")
         return value
 
     @field_validator("open")
@@ -264,7 +264,7 @@ class Case(CasePart):
     def _is_open(cls, value: tuple[str, ...], info: Any) -> tuple[str, ...]:
         filled = [name for name in value if info.data.get(name) is not None]
         if filled:
-            raise ValueError(f"{filled[0]} is filled in: take it out of open")
+            raise ValueError(f"{filled[0]} has a value; remove it from open")
         return value
 
     @property

@@ -113,7 +113,7 @@ class SimulatedUser:
             if state == "going_on" and _times(message, self._said) + 1 >= _SAME:
                 state = "given_up"  # the agent goes round in circles, and the user with it
                 if _times(self._heard[-1], self._heard) + 1 < _SAME:
-                    raise ValueError(f"it said the same {_SAME} times, to different answers")
+                    raise ValueError(f"it sent the same message {_SAME} times, in reply to different answers")
         except (CallFailedError, OverBudgetError, ValueError) as error:
             self.spoilt, state = f"{self._simulator.model}: {told(error)}", "failed"
         if state != "going_on":

@@ -60,10 +60,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("suite.yaml", "no agent is named: use --agent, as in --agent app:answer, or write agents in the case file"),
         ("named.yaml", "agents has no lives; it has live"),
         ("unset.yaml", "agent live, headers, x: the environment variable NO_SUCH_KEY is not set"),
-        ("several.yaml", "agents.live: has python and url; write one of python, url and openai"),
+        ("several.yaml", "agents.live: has python and url; write exactly one of python, url and openai"),
         ("model.yaml", "agents.live: openai needs model, such as model: gpt-4o-mini"),
-        ("key.yaml", "heders: is no field of an agent; did you mean headers?"),
-        ("wrong.yaml --agent a:b", "gaol: is no field of scenario; did you mean goal?"),
+        ("key.yaml", "heders: is not a field of an agent; did you mean headers?"),
+        ("wrong.yaml --agent a:b", "gaol: is not a field of scenario; did you mean goal?"),
         ("nowhere.yaml --agent a:b", "nowhere.yaml: cannot be read"),
     ],
 )
