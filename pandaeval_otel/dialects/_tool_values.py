@@ -75,7 +75,7 @@ _BESIDE = (
         *("artifact", "additional_kwargs", "response_metadata", "annotations", "state", "metadata"),
     }
 )
-_TEXTS = frozenset({"text", "input_text", "output_text"})
+_TEXTS = ("text", "input_text", "output_text")
 _BLOCK = frozenset({"type", "text", "annotations", "_meta", "meta"})
 """Members of MCP's text content."""
 _ONLY = ("output", "result", "func")
