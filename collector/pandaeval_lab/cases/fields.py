@@ -32,13 +32,6 @@ def _checked_pattern(pattern: str) -> str:
     return pattern
 
 
-def _has_goal(prompt: str) -> str:
-    if "{goal}" not in prompt:
-        raise ValueError("has no {goal}: add it, because the simulated user needs it")
-    return prompt
-
-
-UserPrompt = Annotated[str, AfterValidator(_has_goal)]
 JsonSchema = Annotated[dict[str, Any], AfterValidator(_checked_schema)]
 Pattern = Annotated[str, AfterValidator(_checked_pattern)]
 

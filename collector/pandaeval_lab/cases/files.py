@@ -28,7 +28,7 @@ from pandaeval_collector.config import closest
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
 from pandaeval_lab.cases import model as shapes
 from pandaeval_lab.cases.agent_entry import AgentEntry
-from pandaeval_lab.cases.graders import CaseFault, complete, known_graders, out_of_reach
+from pandaeval_lab.cases.graders import CaseFault, complete, known_graders
 
 # Sentences on what is wrong with a case file: what stands there, and what to write instead.
 _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
@@ -40,7 +40,6 @@ _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
     "counted_calls": ("counted_calls", shapes.CountedCalls, "{tools: changing}"),
     "recorded": ("recorded", shapes.Recorded, "{messages: [...]}"),
     "mocks": ("a mock", shapes.Mock, "{result: done}"),
-    "personas": ("a persona", shapes.Persona, "{profile: In a hurry}"),
     "scenario": ("scenario", shapes.Scenario, "{goal: Get the money for order 17 back}"),
 }
 """The name, model and an example of each part, by the field that holds it."""
@@ -61,7 +60,7 @@ _FORMS = ("tuple[", "dict[", "literal[")
 _MOST_BYTES = 64 << 20
 _SUFFIXES = (".yaml", ".yml", ".json")
 _CASES = re.compile(r"""^(?:cases|\{?[ ]{0,8}"cases"):""", re.MULTILINE)
-_OF_A_FILE = {"name", "graders_from", "cases", "personas", "user_prompt"}
+_OF_A_FILE = {"name", "graders_from", "cases"}
 """Fields that may differ between the files of a run."""
 _CURE = "write a list of them, such as - id: refund-3, or a map with the key cases"
 _OTLP = ("resourceSpans", "resource_spans", "resourceLogs")
@@ -143,7 +142,7 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
     """
     text = read_text(path, "name a case file (docs/guides/cases.md)", _MOST_BYTES)
     known = [metric.name for metric in known_graders(modules)]
-    return _suite(text, path, known, modules)
+    return _suite(text, path, known)
 
 
 def case_files(patterns: Iterable[str]) -> list[Path]:
@@ -191,7 +190,7 @@ def read_suites(paths: Sequence[Path], modules: tuple[str, ...] = ()) -> shapes.
     return first.model_copy(update={"name": ", ".join(sorted(names - {""})), "cases": tuple(cases)})
 
 
-def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ...]) -> shapes.Suite:
+def _suite(text: str, path: Path, known: Collection[str]) -> shapes.Suite:
     if any(f'"{key}"' in text[:200] for key in _OTLP):
         raise UserError(
             f"{path}: contains traces, not cases; pass cases with --cases, and traces as arguments of evaluate"
@@ -212,10 +211,7 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
     if not isinstance(given, dict):
         raise UserError(f"{path}: contains no cases; {_CURE}")
     try:
-        if isinstance(named := given.get("personas"), str):
-            given["personas"] = _personas(path.parent / named)
         suite, faults = complete(shapes.Suite.model_validate(given), known)
-        faults += out_of_reach(suite, modules)
     except ValidationError as error:
         problems = as_told(error.errors(include_url=False))
         faults = [(each["loc"], sentence(each)) for each in problems]
@@ -223,14 +219,6 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
     if faults:
         raise UserError(_placed(path, faults, lines, inside))
     return suite
-
-
-def _personas(path: Path) -> Any:
-    cure = "personas names a YAML file of personas"
-    try:
-        return parse(read_text(path, cure, _MOST_BYTES)).value
-    except BadTextError as error:
-        raise UserError(f"{path}: {error}; {cure}") from error
 
 
 def read_json(text: str) -> YamlText:
@@ -284,7 +272,6 @@ def freeze(
     traces: Sequence[Mapping[str, Any]],
     case_id: str,
     *,
-    description: str = "",
     absent: Mapping[str, str] | None = None,
     hide: Hide = redact,
 ) -> dict[str, Any]:
@@ -311,7 +298,7 @@ def freeze(
     session = traces[0].get("session_id")
     case = {
         "id": case_id,
-        "description": description,
+        "description": absent["reason"] if absent else "",
         "source": f"session {redact_value(session, hide)}" if session and len(traces) > 1 else f"trace {ids[0]}",
         "kind": "regression",
         "inputs": {"task": messages[0]} if messages else {},

@@ -13,7 +13,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from pandaeval_collector.base.section import Duration, join_lines
 from pandaeval_lab.cases.agent_entry import AgentEntry
-from pandaeval_lab.cases.fields import CasePart, JsonSchema, Name, Pattern, Share, UserPrompt
+from pandaeval_lab.cases.fields import CasePart, JsonSchema, Name, Pattern, Share
 
 Compared = Literal["exact", "text", "number", "unordered", "any"]
 Part = Literal["selection", "parameters", "sequence", "utilization"]
@@ -145,27 +145,11 @@ class Recorded(CasePart):
     answer: str | None = None
 
 
-class Persona(CasePart):
-    """A kind of user. A text is a profile."""
-
-    profile: str
-    """Who the user is, and how the user talks."""
-    knowledge: tuple[Name, ...] = ()
-    """Facts that the user can tell the agent."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _shorthand(cls, given: Any) -> Any:
-        return {"profile": given} if isinstance(given, str) else given
-
-
 class Scenario(CasePart):
     """A user whom a model plays (``pandaeval cases run --simulate``)."""
 
     goal: Name
     """Goal of the user; the conversation ends when it is met or given up."""
-    persona: Name | None = None
-    """Persona of the user, by its name in personas."""
     profile: str = ""
     """Who the user is, and how the user talks."""
     knowledge: tuple[Name, ...] = ()
@@ -175,19 +159,6 @@ class Scenario(CasePart):
     max_turns: Annotated[int, Field(ge=1, le=100)] = 10
     conversations: Annotated[int, Field(ge=1, le=1000)] = 1
     """Conversations, each a trial; --trials may ask for more."""
-    thresholds: dict[Name, Annotated[float, Field(ge=0)]] = {}
-    """Least mean over all its conversations by metric, in the metric's scale, such as helpfulness: 3.5; the scenario
-    fails below."""
-    fail_on_error_severity: Literal["low", "medium", "high", "critical"] | None = None
-    """Least severity of a group of failures in its conversations that fails it."""
-
-    user_prompt: UserPrompt | None = None
-    """As user_prompt of the file."""
-
-    @property
-    def has_gates(self) -> bool:
-        """Whether a threshold or severity can fail it."""
-        return bool(self.thresholds or self.fail_on_error_severity)
 
 
 class AbsentFinding(CasePart):
@@ -323,11 +294,6 @@ class Suite(CasePart):
     """A file of cases."""
 
     name: str = ""
-    personas: dict[Name, Persona] | Name = {}
-    """Personas of simulated users by name, or the YAML file that has them."""
-    user_prompt: UserPrompt | None = None
-    """Prompt of the simulated user, in place of ours. {goal}, {profile}, {knowledge} and {conversation} are filled in.
-    The form of the reply is added."""
     agents: dict[Name, AgentEntry] = {}
     """Agents by name, for --agent and for agent of cases; the first is the default."""
     graders_from: str | None = None

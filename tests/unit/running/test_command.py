@@ -103,13 +103,3 @@ def test_the_documented_agents_are_a_case_file(tmp_path: Path) -> None:
     assert agents["model"].openai
     assert not any(entry.is_remote for entry in agents.values())
     assert suite.cases[0].agent == "live"
-
-
-def test_the_documented_personas_are_a_case_file(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "guides" / "cases.md").read_text()
-    found = re.findall(r"```yaml\n((?:personas|hasty):.*?)```", text, re.DOTALL)
-    for name, content in zip(("suite.yaml", "personas.yaml"), found, strict=True):
-        (tmp_path / name).write_text(content)
-    (case,) = read_suite(tmp_path / "suite.yaml").cases
-    assert case.scenario is not None
-    assert case.scenario.profile == "Short of time, types in lower case"

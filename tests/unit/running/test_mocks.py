@@ -17,10 +17,8 @@ from typing import Annotated, Any
 import pytest
 from opentelemetry import baggage, context
 from opentelemetry.sdk.trace import TracerProvider
-from typer.testing import CliRunner
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli import app
 from pandaeval_lab import MockedToolError, mocked
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import unanswered
@@ -291,13 +289,6 @@ def test_expected_calls_that_will_be_refused_are_told(tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text("cases:\n" + "\n".join(cases))
     (notice,) = unanswered(read_suite(tmp_path / "suite.yaml"))
     assert notice == "refused: no mock fits the expected calls of pay; add their results to mocks"
-
-
-@pytest.mark.parametrize("command", ["mcp", "stub"])
-def test_servers_of_mocks_name_the_nearest_case(tmp_path: Path, command: str) -> None:
-    (tmp_path / "suite.yaml").write_text("cases: [{id: refund, mocks: {pay: {result: 1}}}]")
-    done = CliRunner().invoke(app, ["cases", command, str(tmp_path / "suite.yaml"), "--case", "refunds"])
-    assert (done.exit_code, "has no such case; the nearest is refund" in done.output) == (2, True)
 
 
 def test_what_a_framework_fills_in_is_no_argument_of_a_call() -> None:

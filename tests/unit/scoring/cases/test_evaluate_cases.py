@@ -330,18 +330,3 @@ def test_a_failing_regression_case_is_a_notice_and_a_threshold_fails_for_it(
     assert (f"notice: case send: {problem}" in done.stderr) == (kind == "regression")
     assert ("only configured gates fail evaluate" in done.stderr) == (kind == "regression")
     assert evaluate((traces, suite), "--metrics", "trial_correct", "--config", str(config)).exit_code == 1
-
-
-@pytest.mark.parametrize(("severity", "code"), [("low", 1), ("critical", 0)])
-def test_a_severity_alone_can_fail_a_scenario(tmp_path: Path, severity: str, code: int) -> None:
-    scenario = f"scenario: {{goal: money, fail_on_error_severity: {severity}}}"
-    (tmp_path / "suite.yaml").write_text(f"cases: [{{id: refund, {scenario}}}]")
-    made_up = run(1, case="refund", trial="1", answer="Order 17 is refunded. Your confirmation number is RF-88231-XK.")
-    done = evaluate(
-        (write(tmp_path / "t.jsonl", [made_up]), tmp_path / "suite.yaml"), "--metrics", "grounding,trial_correct"
-    )
-    told = " ".join(done.output.split())
-    assert done.exit_code == code, told
-    assert ("failed: scenario refund: failures (fail_on_error_severity low): 1 group" in told) == bool(code)
-    assert "no expectation that a run can fail" not in told
-    assert "without anything that a run could fail" not in told
