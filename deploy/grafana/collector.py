@@ -37,7 +37,7 @@ def _numbers() -> list[Panel]:
                f"sum(pandaeval_accounting_residual{_ON})", steps=((-1e9, BAD), (0, GOOD), (1, BAD))),
         number("Spans per second", "Decoded.",
                f'sum(rate(pandaeval_spans_total{_ON[:-1]}, pandaeval_outcome="decoded"}}[$__rate_interval]))'),
-        number("Lag", "Time for which the oldest complete trace waits for its score.",
+        number("Lag", "Time for which the oldest complete trace has waited for its score.",
                f"max(pandaeval_lag_seconds{_ON})", "s", steps=((0, GOOD), (10, WARN), (60, BAD))),
         number("Results not delivered", "Dropped since the start: refused by the sink, or too old.", dropped,
                steps=((0, GOOD), (1, BAD))),
@@ -87,7 +87,7 @@ def _open() -> Panel:
 def _lag() -> Panel:
     return graph(
         "Lag",
-        "Time for which the oldest complete trace waits for its score. Above some seconds, scoring is too slow.",
+        "Time for which the oldest complete trace has waited for its score. Above some seconds, scoring is too slow.",
         {"{{instance}}": f"max by (instance) (pandaeval_lag_seconds{_ON})"},
         "s",
         width=8,

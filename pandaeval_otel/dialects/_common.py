@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -41,6 +42,7 @@ CUT = ("messages were cut short by a length limit",)
 SESSION_WORDS = ("session_id", "conversation_id", "thread_id", "sessionId", "conversationId", "threadId", "chat_id")
 """Names under which applications put the id of a conversation into free metadata, best first."""
 USER_WORDS = ("user_id", "userId")
+_LANGCHAIN_AGENT = re.compile(r'"lc_agent_name":\s*"([^"\\]+)"')
 _GENERIC_NAMES = frozenset(
     {
         *("agent", "agents", "agent_executor", "agentexecutor", "langgraph", "runnablesequence", "runnableagent"),
@@ -154,6 +156,8 @@ def _tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def _definitions(item: Any) -> Iterable[ToolDefinition]:
+    if type(item) is list:
+        return _tool_definitions(item) or ()
     if type(item) is not dict:
         tool = ToolDefinition(identifier(item))
     else:
@@ -175,9 +179,7 @@ def _definition(item: Object) -> ToolDefinition:
     for wrapper in ("function", "toolSpec"):
         if type(item.get(wrapper)) is dict:
             item = {**item, **item[wrapper]}
-    parameters = parsed(first(item, _SCHEMAS))
-    if type(parameters) is dict and set(parameters) == {"json"}:  # Bedrock: {"inputSchema": {"json": …}}
-        parameters = parameters["json"]
+    parameters = _parameters(parsed(first(item, _SCHEMAS)))
     name, kind, description = identifier(item.get("name")), item.get("type"), item.get("description")
     if not name and kind != "function":
         name = identifier(kind)
@@ -187,6 +189,16 @@ def _definition(item: Object) -> ToolDefinition:
     if not isinstance(read_only, bool):
         read_only = False if hints.get("destructiveHint") is True else None
     return ToolDefinition(name, description if type(description) is str else "", parameters, read_only)
+
+
+def _parameters(found: Any) -> Any:
+    if type(found) is not dict:
+        return found
+    if set(found) == {"json"}:  # Bedrock: {"inputSchema": {"json": …}}
+        return found["json"]
+    if found and all(type(each) is dict and type(each.get("type")) is str for each in found.values()):
+        return {"type": "object", "properties": found}  # DSPy: schemas by argument
+    return found
 
 
 def agent_named(name: str) -> str:
@@ -226,6 +238,14 @@ def metadata_sessions(metadata: Any) -> SessionIds:
     if not isinstance(found, Mapping):
         return ()
     return next((session for word in SESSION_WORDS if (session := one_session(found.get(word)))), ())
+
+
+def agent_in_metadata(metadata: Any) -> str:
+    """Return the agent's name in LangChain's metadata of a run."""
+    match = _LANGCHAIN_AGENT.search(metadata) if type(metadata) is str else None
+    if match:
+        return identifier(match[1])
+    return ""
 
 
 def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:

@@ -26,6 +26,7 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _MAX_DIGITS = 19
+_LANGCHAIN = frozenset({"content", "additional_kwargs", "response_metadata"})
 _FEWEST_FIELDS = 2
 """People also write ``x=5``, so a single field is not enough."""
 
@@ -133,9 +134,18 @@ def _object(name: str, fields: Object) -> Object:
         if type(origin) is dict:
             fields = {**fields, "id": origin.get("id"), "name": origin.get("tool_name")}
         return {**fields, "type": _PART_TYPES[name]}
-    kind = name or str(fields.get("type", ""))
+    kind = name or str(fields.get("type", "")) or _langchain_kind(fields)
     if kind.endswith(("Message", "Event")):
         if "role" in fields:
             return fields
         return {**fields, "type": kind}
     return fields
+
+
+def _langchain_kind(fields: Object) -> str:
+    """Return the class of a LangChain message, which its ``str`` omits; ``""`` for other objects."""
+    if "tool_call_id" in fields and "content" in fields:
+        return "ToolMessage"
+    if not fields.keys() >= _LANGCHAIN:
+        return ""
+    return "AIMessage" if "tool_calls" in fields else "HumanMessage"

@@ -41,6 +41,7 @@ _CALL = frozenset({"args", "kwargs"})
 _CALL_NOISE = _CALL | {"sanitize_inputs_outputs", "self", "ctx", "context", "run_context", "tool_context"}
 _FUNCTION_RESPONSE = frozenset({"id", "name", "response", "will_continue", "scheduling", "parts"})
 _MCP_CALL = frozenset({"tool_name", "arguments"})
+_RUN_CALL = frozenset({"input", "options"})
 _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
 _WRAPPERS = ('"lc"', '"type": "tool"', '"type":"tool"', '"output"', '"blocks"', '"ToolMessage"')
 _OF_SERVER = "mcp__"
@@ -53,7 +54,7 @@ _REPR = re.compile(
     r"|(?:content|meta|status|blocks|tool_name|result)=)"
 )
 _SAYS_FAILED = re.compile(
-    r"is_?error\W{1,6}true|\bstatus\W{1,6}(?:error|failed|failure)\b|\btype\W{1,6}error-", re.IGNORECASE
+    r"is_?error\W{1,6}true|\b(?:status|state)\W{1,6}(?:error|failed|failure)\b|\btype\W{1,6}error-", re.IGNORECASE
 )
 _NAMES_TOOL = re.compile(r"\b(?:tool|function)\b|Please fix your mistakes|Traceback \(", re.IGNORECASE)
 _RAISED = re.compile(
@@ -71,16 +72,18 @@ _BESIDE = (
     | _FLAGS
     | {
         *("content", "type", "_meta", "meta", "status", "id", "name", "tool_name", "toolName", "role"),
-        *("artifact", "additional_kwargs", "response_metadata", "annotations"),
+        *("artifact", "additional_kwargs", "response_metadata", "annotations", "state", "metadata"),
     }
 )
-_TEXTS = frozenset({"text", "input_text", "output_text"})
+_TEXTS = ("text", "input_text", "output_text")
 _BLOCK = frozenset({"type", "text", "annotations", "_meta", "meta"})
 """Members of MCP's text content."""
+_ONLY = ("output", "result", "func")
+"""Members that may be a wrapper's only member."""
 _WRAPS = frozenset(
     {
         *("kwargs", "type", "update", "tool_output", "raw_output", "blocks", "content", "result", "response", "text"),
-        "output",
+        *_ONLY,
     }
 )
 """Members of which every wrapper has at least one."""
@@ -141,12 +144,15 @@ def _unwrapped_arguments(value: Object, schema: Any) -> Any:
         return as_dict(value.get("inputs")) or parsed(value.get("input_str"))
     if keys == _MCP_CALL:
         return value["arguments"]
+    if keys == _RUN_CALL and type(value["input"]) is dict and value["options"] is None:
+        return value["input"]
     named, positional = parsed(value.get("kwargs")) or {}, parsed(value.get("args")) or ()
     is_call = keys & _CALL and not keys - _CALL_NOISE
     if not is_call or not isinstance(positional, (list, tuple)) or type(named) is not dict:
         return value
-    if len(positional) == 1 and type(positional[0]) is dict and not named:
-        return positional[0]
+    only = parsed(positional[0]) if len(positional) == 1 and not named else None
+    if type(only) is dict:
+        return only
     schema = as_dict(parsed(schema))
     names = [*as_dict(schema.get("properties", schema))]
     names += [f"arg{at}" for at in range(len(names), len(positional))]
@@ -250,8 +256,8 @@ def _of_object(wrapper: Object) -> _Content | None:
     keys = wrapper.keys()
     if len(wrapper) == 1 or keys == {"output", "kwargs"}:
         # Reads the only member, if it is named `result` or holds another wrapper.
-        content = wrapper.get("output", wrapper.get("result"))
-        is_result = "result" in keys or (type(content) is not str and _inner(content) is not None)
+        content = first(wrapper, _ONLY)
+        is_result = not keys.isdisjoint(("result", "func")) or _inner(content) is not None
         if content is not None and is_result:
             return (content, False)
     return None
@@ -298,7 +304,7 @@ def _of_llama_index(wrapper: Object) -> _Content | None:
 
 def _of_reply(wrapper: Object) -> _Content | None:
     keys = wrapper.keys()
-    failed = _is_error(wrapper) or wrapper.get("status") in _FAILED
+    failed = _is_error(wrapper) or wrapper.get("status", wrapper.get("state")) in _FAILED
     if "content" in keys and keys <= _BESIDE:
         content = wrapper["content"]
         if not (keys & (_ANSWERS | _FLAGS)) and not (type(content) is list and _is_text(content)):

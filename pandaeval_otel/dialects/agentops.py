@@ -20,7 +20,7 @@ _KIND = "agentops.span.kind"
 _KINDS = KINDS | kinds(workflow="session", step=("task", "operation", "chain"))
 _TOOLS = "gen_ai.request.tools"
 _INPUT, _OUTPUT = "agentops.entity.input", "agentops.entity.output"
-_FAILED = frozenset({"failed", "error"})
+_FAILED = ("failed", "error")  # compared, not looked up: a status may be anything
 
 
 class AgentOps(ByKind):

@@ -67,6 +67,7 @@ _KINDS = kinds(
 """Kinds by ``gen_ai.operation.name``. ``create_agent`` is no run: frameworks emit it when constructing an agent. An
 unknown operation is a step, unless the span describes a model call.
 """
+_EARLIER_TOOLS = (semconv.AGENT_TOOLS, "gen_ai.request.tools")
 _TOOL_KEYS = frozenset({semconv.TOOL_NAME, semconv.TOOL_CALL_ID, semconv.MCP_METHOD})
 _STEPS = frozenset({"plan", "rerank", "guardrail", "count_tokens", "summarize_memory"})
 _MODELS = frozenset({semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL})
@@ -102,7 +103,7 @@ _STATED_ARGUMENTS = (
     *("process.executable.name", "process.command_args"),
 )
 """Keys with a call's argument: the skill or file to load, or the command."""
-_RARE = frozenset({*_CONTENT_REFS, semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS})
+_RARE = frozenset({*_CONTENT_REFS, semconv.TOOL_DEFINITIONS, *_EARLIER_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS})
 """Rare keys, checked with a single set operation."""
 _NO_CONTENT = EventContent()
 _NOTHING_SAID = Reading()
@@ -173,7 +174,8 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Attributes) -> N
             # Agent Framework writes a response id in place of the conversation's.
             name = identifier(conversation)
             reading.previous_response_id = name if name.startswith("resp_") else ""
-    if reading.kind is _AGENT and not reading.agent_name:
+    # OpenLIT calls spans of a framework's methods like agents.
+    if reading.kind is _AGENT and not reading.agent_name and not span.scope.name.startswith("openlit."):
         name = kind_by_name(span.name)[1]  # agents without a name are called by their model (Vercel AI SDK)
         reading.agent_name = "" if name == reading.request_model else name
         reading.agent_name = reading.agent_name or identifier(get(semconv.WORKFLOW_NAME))
@@ -185,7 +187,7 @@ def _read_rare(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
     reading.content_refs = tuple(ref for ref in refs if type(ref) is str and ref)
     reading.tools = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS))
     if reading.tools is None:
-        reading.tools = tool_definitions(attributes.get(semconv.AGENT_TOOLS))
+        reading.tools = tool_definitions(first(attributes, _EARLIER_TOOLS))
     if attributes.get(semconv.TOOL_STATUS) == "error":
         reading.error = error_of(span) or "tool error"
 

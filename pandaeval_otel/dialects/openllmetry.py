@@ -50,7 +50,10 @@ _CREW_WORKFLOW = "crewai.workflow"
 _KINDS = kinds(workflow="workflow", agent="agent", tool="tool", step=("task", "handoff", "session", "unknown"))
 _REQUEST_KINDS = kinds(llm=("chat", "completion"), embedding="embedding", step="rerank")
 _CALL_KINDS = kinds(
-    llm=("chat", "text_completion", "generate_content"), embedding="embeddings", retrieval="vector_db_retrieve"
+    llm=("chat", "text_completion", "generate_content"),
+    embedding="embeddings",
+    retrieval="vector_db_retrieve",
+    tool="execute_tool",
 )
 """Kinds by operation, for spans that instrumentations mark as tasks."""
 _MARKS = frozenset({_SPAN_KIND, _REQUEST_TYPE, _INPUT, _OUTPUT, _ENTITY, "traceloop.workflow.name"})
@@ -117,7 +120,7 @@ class OpenLLMetry(ByKind):
 
     def read_tool(self) -> None:
         named = identifier(self.first(semconv.TOOL_NAME, _TOOL_NAME))
-        self.tool_name = named or self._entity() or self.tool_name
+        self.tool_name = named or self.tool_name or self._entity()
         drop_unnamed(self)
 
     def read_agent(self) -> None:

@@ -33,9 +33,11 @@ _SESSION_RANKS = {
     semconv.PANDAEVAL_SESSION_ID: semconv.RANK_OVERRIDE,
     semconv.SESSION_ID: semconv.RANK_SESSION,
     semconv.LANGFUSE_SESSION_ID: semconv.RANK_SESSION,
+    "mirascope.ops.session.id": semconv.RANK_DIALECT,
 }
 _USER_KEYS = (semconv.USER_ID, "enduser.id", "langfuse.user.id")
-_KEYS = frozenset({semconv.ERROR_TYPE, *_SESSION_RANKS, *_USER_KEYS})
+_AGENT_KEY = "upsonic.agent.name"
+_KEYS = frozenset({semconv.ERROR_TYPE, _AGENT_KEY, *_SESSION_RANKS, *_USER_KEYS})
 
 
 def kind_by_name(name: str) -> tuple[Kind | None, str]:
@@ -68,11 +70,12 @@ class Plain(Dialect):
         if not user and logs:
             users = (identifier(first(log.attributes, _USER_KEYS)) for log in logs)
             user = next(filter(None, users), "")
-        if kind is None and error is None and not sessions and not user:
+        agent = identifier(attributes.get(_AGENT_KEY)) or name * (kind is Kind.AGENT)
+        if kind is None and error is None and not sessions and not user and not agent:
             return None
         reading = Reading(kind, error=error, session_ids=sessions, user_id=user)
         reading.tool_name = name if kind is Kind.TOOL else ""
-        reading.agent_name = name if kind is Kind.AGENT else ""
+        reading.agent_name = agent
         return reading
 
 

@@ -14,7 +14,7 @@ from pandaeval_otel.normal.tree import Tree
 
 _TOOL = Kind.TOOL
 _HISTORY = -1_000_000_000
-"""Sorts the calls in a model call's history before those that it asks for itself."""
+"""Sorts the calls in a model call's history before the calls that it requests."""
 
 
 def asked_calls(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[Span]]) -> list[Call]:
@@ -25,7 +25,7 @@ def asked_calls(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[
         for index, request in enumerate(_once(tool_requests(span.output or ())))
     ]
     for span in (*speakers[:1], *speakers[1:][-1:]):
-        # A model asked for what an input mentions before that call, or earlier in the history that was read already.
+        # The model requested the calls in an input before this call, or earlier in the history.
         history = tool_requests(current_turn(span.input or ()))
         known = _Known([call for call in calls if call.order < (span.start_ns, _HISTORY)]) if history else None
         for index, request in enumerate(history):

@@ -31,7 +31,7 @@ class Call:
     end_ns: int
     arguments: Any = None
     has_arguments: bool = False
-    result: Any = None  # as Captured, where it stands on a span
+    result: Any = None  # as Captured, if it is on a span
     has_result: bool = False
     error: str | None = None
     matched: bool = field(init=False, default=False)
@@ -88,5 +88,5 @@ def arguments_key(arguments: Any) -> Hashable:
         key: Hashable = frozenset(arguments.items()) if type(arguments) is dict else arguments
         hash(key)
         return key
-    except TypeError:  # something inside is a list or a map
+    except TypeError:  # contains a list or a map
         return json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)

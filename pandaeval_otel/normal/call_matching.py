@@ -10,9 +10,8 @@ from pandaeval_otel.normal.tool_names import asked_name, same_served
 
 _Key = tuple[Hashable, str] | None
 _WAYS = (("id", "id"), ("arguments", "arguments"), ("no id", "name"), ("has id", "no id"))
-"""Keys that match a span and a request, best first. Different ids are different calls unless arguments are equal,
-because some instrumentations invent ids.
-"""
+"""Keys that match a span and a request, best first. Calls with different ids are different, unless their arguments are
+equal: some instrumentations invent ids."""
 
 
 def match_calls(run: Sequence[Call], asked: Sequence[Call], served: Container[str]) -> None:
@@ -29,6 +28,15 @@ def match_calls(run: Sequence[Call], asked: Sequence[Call], served: Container[st
         if not run or not asked:
             return
         _match_by(run, asked, (of_span, of_request), plain)
+    _match_strangers(run, asked, plain, names)
+
+
+def _match_strangers(
+    run: Sequence[Call], asked: Sequence[Call], plain: Mapping[str, str], names: Container[str]
+) -> None:
+    """Match spans with a name that no model asked for, such as a class's, by arguments."""
+    strangers = [call for call in run if not call.matched and plain[call.name] not in names]
+    _match_by(strangers, [call for call in asked if not call.matched], ("values", "values"), plain)
 
 
 def _match_by(run: Sequence[Call], asked: Sequence[Call], ways: tuple[str, str], names: Mapping[str, str]) -> None:
@@ -68,6 +76,8 @@ def _key(way: str, call: Call, name: str) -> _Key:
         if call.has_arguments:
             return (call.key, name)
         return None
+    if way == "values":
+        return (call.key, "") if call.arguments else None
     if way == "name" or bool(call.id) == (way == "has id"):
         return ("", name)
     return None
@@ -79,6 +89,7 @@ def _unite(call: Call, request: Call | None) -> None:
     call.matched = request.matched = True
     call.name = request.name
     call.id = call.id or request.id
-    call.order = request.order
+    # A request in a history stands later than its call. Elsewhere a tool's clock may be behind the model's.
+    call.order = min(call.order, request.order) if request.order[1] < 0 else request.order
     if not call.has_arguments:
         call.arguments, call.has_arguments = request.arguments, request.has_arguments

@@ -13,7 +13,7 @@ from pandaeval_otel.normal.speech import asks_for_tool, is_user_turn, previous_t
 
 _ID, _NAME = attrgetter("id"), attrgetter("name")
 _OWN = 1 << 62
-"""Sorts behind all calls that a model call asks for itself."""
+"""Sorts after all calls that a model call requests."""
 
 
 def give_results(speakers: Sequence[Span], calls: Sequence[Call], next_turns: Container[str]) -> None:

@@ -26,7 +26,7 @@ _FILLED = (
 )
 _NOTHING = (None, "", ())
 _NEAR = 64
-"""Most tool spans among which the client of an MCP call, or a replayed call under another name, is looked for."""
+"""Maximum tool spans searched for the client of an MCP call, or for a replayed call with another name."""
 
 
 def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
@@ -38,7 +38,7 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
     any_twice, repeated = _twice(tree)
     if not any_twice:
         return tree, 0
-    calls = sorted([span for span in tree.spans if span.kind in _CALLS], key=tree.depth)  # outer before inner ones
+    calls = sorted([span for span in tree.spans if span.kind in _CALLS], key=tree.depth)  # outer spans first
     keepers = _Keepers(tree, _wrappers(calls, tree), repeated - _asked_again(tree, repeated) if repeated else repeated)
     groups: dict[str, list[Span]] = {}
     for span in calls:
@@ -63,6 +63,7 @@ class _Keepers:
         self._by_call: dict[tuple[str, bytes], dict[str, Span]] = {}
         """The first span of each tool name, by call id and digest of arguments and result."""
         self._tools: list[Span] = []
+        self._models: list[Span] = []
 
     def add(self, span: Span) -> str:
         keeper = self._with_its_id(span) or self._around(span)
@@ -74,7 +75,11 @@ class _Keepers:
     def _with_its_id(self, span: Span) -> str | None:
         if span.kind is _LLM:
             keeper = self.by_response.get(span.response_id)
-            if keeper is None or _says_otherwise(self._tree.by_id[keeper], span):
+            if keeper is None:
+                beside = next((other for other in self._models[-_NEAR:] if _same_model_call(span, other)), None)
+                self._models.append(span)
+                return self._of[beside.span_id] if beside is not None else None
+            if _says_otherwise(self._tree.by_id[keeper], span):
                 return None
             return keeper
         if span.kind is not _TOOL:
@@ -106,7 +111,7 @@ class _Keepers:
 def _twice(tree: Tree) -> tuple[bool, set[str]]:
     seen: set[str] = set()
     repeated: set[str] = set()
-    any_twice, tools = False, set[bool]()
+    any_twice, tools, scopes = False, set[bool](), set[str]()
     for span in tree.spans:
         kind = span.kind
         if kind not in _CALLS:
@@ -116,13 +121,14 @@ def _twice(tree: Tree) -> tuple[bool, set[str]]:
             any_twice = True
         if kind is _LLM:
             seen.add(span.response_id)
+            scopes.add(span.scope)
         elif kind is _TOOL:
             tools.add(is_served(span))
             if call := span.tool_call_id:
                 if call in seen:
                     repeated.add(call)
                 seen.add(call)
-    return any_twice or bool(repeated) or len(tools) > 1, repeated
+    return any_twice or bool(repeated) or len(tools) > 1 or len(scopes) > 1, repeated
 
 
 def _asked_again(tree: Tree, ids: Collection[str]) -> set[str]:
@@ -148,7 +154,7 @@ def _digest(span: Span) -> bytes:
     assert span.result is not None
     try:
         text = json.dumps((span.arguments.value, span.result.value), sort_keys=True, default=str).replace(".0", "")
-    except (TypeError, ValueError, RecursionError):  # keys of several types, or lists within lists without end
+    except (TypeError, ValueError, RecursionError):  # keys of several types, or endlessly nested lists
         text = ""
     return blake2b(text.encode(), digest_size=16).digest()
 
@@ -201,6 +207,20 @@ def _serves(outer: Span, inner: Span) -> bool:
     return is_served(outer) or is_served(inner) or None is not outer.arguments == inner.arguments
 
 
+def _same_model_call(span: Span, other: Span) -> bool:
+    """Return whether two instrumentations recorded the same call: one span within the other's time, with equal tokens
+    and words.
+    """
+    if span.scope == other.scope or span.parent_id != other.parent_id or (span.response_id and other.response_id):
+        return False
+    one, two = span.usage, other.usage
+    if one is None or two is None or (one.input, one.output) != (two.input, two.output):
+        return False
+    inner, outer = sorted((span, other), key=lambda each: each.end_ns - each.start_ns)
+    is_inside = outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
+    return is_inside and _words(span.output or ()) == _words(other.output or ())
+
+
 def _runs_beside(span: Span, other: Span) -> bool:
     if is_served(other) or not (other.start_ns <= span.start_ns and span.end_ns <= other.end_ns):
         return False
@@ -229,6 +249,8 @@ def _merged(group: Sequence[Span], tree: Tree) -> Span:
             values = [getattr(span, name) for span in group]
             fill[name] = next((value for value in values if value not in _NOTHING), values[0])
     fill["output"] = _fullest(keeper.output, others) or fill.get("output")
+    heard = [span.input for span in group if span.input]
+    fill["input"] = max(heard, key=lambda messages: len(all_parts(messages)), default=keeper.input)
     fill["usage"] = max(usages, key=lambda usage: usage.input + usage.output, default=None)
     fill["dialects"] = tuple(dict.fromkeys(name for span in group for name in span.dialects))
     fill["session_ids"] = tuple(sorted({pair for span in group for pair in span.session_ids}))

@@ -14,7 +14,7 @@ from pandaeval_otel.model.raw import RawLog, RawSpan
 _EVENT = "gen_ai.evaluation.result"
 _SOURCES = ("gen_ai.evaluation.evaluator.id", "gen_ai.evaluation.evaluator.name", "gen_ai.evaluation.source")
 _MOST, _LONGEST = 50, 300
-"""Most results of a trace, and most characters of an explanation."""
+"""Maximum results of a trace, and maximum characters of an explanation."""
 
 
 def evaluations(spans: Sequence[RawSpan], logs: Sequence[RawLog]) -> tuple[OtherResult, ...]:

@@ -1,6 +1,7 @@
 """The evidence of a trace: distinct spans and log records, and their digest.
 
-Equal spans give equal evidence in any order, batching or duplication.
+Equal spans give equal evidence in any order, batching or duplication. Log records of the same time keep their order of
+arrival: many clocks count milliseconds, and a conversation is logged in less.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from pandaeval_otel.wire.bounds import NOTE, Room
 from pandaeval_otel.wire.decode import decode_logs, decode_spans
 
 _EARLIEST = attrgetter("start_ns", "span_id")
+_TIME = attrgetter("time_ns")
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Distinct spans by (start, id) and log records by (time, content). ``digest``: 32 hex digits."""
+    """Distinct spans by (start, id) and log records by time. ``digest``: 32 hex digits."""
 
     spans: tuple[RawSpan, ...]
     logs: tuple[RawLog, ...]
@@ -49,7 +51,7 @@ def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
     hashed += [b"log" + digest for digest in sorted(logs)]
     return Evidence(
         tuple(sorted([span for span, _ in spans.values()], key=_EARLIEST)),
-        tuple([log for _, log in sorted(logs.items(), key=lambda item: (item[1].time_ns, item[0]))]) if logs else (),
+        tuple(sorted(logs.values(), key=_TIME)),
         hashlib.blake2b(b"".join(hashed), digest_size=16).hexdigest(),
         (NOTE,) if room.cut else (),
     )

@@ -10,7 +10,7 @@ from pandaeval_otel.model import Kind, Span
 from pandaeval_otel.normal.speech import as_answer
 
 _PARSERS = re.compile(r"\b(?:Json|Pydantic|Structured)\w*Parser\b")
-"""Parsers of structured output. An agent's own parsers, such as ``ToolsAgentOutputParser``, read calls of tools."""
+"""Parsers of structured output, not parsers of tool calls such as ``ToolsAgentOutputParser``."""
 
 
 def with_parsed_answers(spans: Sequence[Span]) -> Sequence[Span]:

@@ -58,11 +58,11 @@ def user_id(tree: Tree) -> str | None:
 
 
 def exchanged(spans: Sequence[Span]) -> tuple[tuple[str, ...], str]:
-    """Return the responses that a next turn may continue (the last :data:`MAX_GIVEN`), and the continued response or
-    ``""``.
+    """Return the responses that a later turn can continue (the last :data:`MAX_GIVEN`), and the response that this
+    trace continues (or ``""``).
 
-    ``spans``: spans with a response or previous response, by start. Only ids of providers with history count: they
-    begin with ``resp_``, or the call continues another.
+    ``spans``: spans with a response or previous response, by start. Only ids of providers that keep the history count:
+    the id begins with ``resp_``, or the call continues another.
     """
     previous = [span.previous_response_id for span in spans if span.previous_response_id]
     kept = [span.response_id for span in reversed(spans) if span.previous_response_id or span.response_id[:5] == _KEPT]
@@ -99,8 +99,8 @@ def conversations(
 ) -> tuple[tuple[str, ...], str]:
     """Return the ids of the conversation at the trace's end, and of the continued conversation.
 
-    ``()`` and ``""`` if not captured or too common. ``models``: model calls by start; without them ``roots`` are read.
-    Equal conversations differ by ``whose`` (service, agent, user) and instrumentation.
+    ``()`` and ``""`` if not captured or too common. ``models``: model calls by start; if empty, ``roots`` are read. The
+    id depends on ``whose`` (service, agent, user) and instrumentation.
     """
     speakers = [span for span in models if span.input] or [span for span in roots if span.input]
     if not speakers:
@@ -112,7 +112,7 @@ def conversations(
         found[_id([*before, *[(_plain(turn.user or ""), _plain(turn.assistant or "")) for turn in turns]], whose)] = (
             None
         )
-    # Up to the last model call's answer, in the words that a next call's history has.
+    # Up to the last model call's answer, with the words that a later history would contain.
     last = max(speakers, key=lambda span: (span.end_ns, span.start_ns))
     told = _exchanges(last.input or ())
     said = answered(last.output).text if last.kind is Kind.LLM and last.error is None and told else None

@@ -39,7 +39,7 @@ _NOTHING_SAID = Reading()
 _NO_MARKS: frozenset[str] = frozenset()
 
 _SHARED = attrgetter(*[name for name in Reading.__dataclass_fields__ if name not in ("kind", "error", "notes")])
-"""The fields of a reading that a span has too, in the same order."""
+"""The fields that a reading and a span share, in the order of the span."""
 _FIELDS = tuple(name for name in Reading.__dataclass_fields__ if name not in ("session_ids", "notes"))
 _FIELD_VALUES = attrgetter(*_FIELDS)
 _MAY_BE_EMPTY = ("input", "output", "system", "tools", "error")
@@ -138,7 +138,7 @@ def _candidates(signature: _Signature, roots: Set[str]) -> Iterator[Dialect]:
 
 @lru_cache(_CACHE_LIMIT)
 def _possible(roots: Set[str], keyless: _Signature) -> tuple[Dialect, ...]:
-    """Return all dialects that can be candidates, whatever the keys with these roots."""
+    """Return all dialects that can be candidates for keys with these roots."""
     return tuple(
         dialect
         for dialect in dialects()
@@ -184,10 +184,10 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         said.session_ids = tuple(sorted(said.session_ids))
     if own:
         said.user_id = str(own.get(semconv.PANDAEVAL_USER_ID) or said.user_id)
-    # Bit 0, where any trace flag is set at all: many exporters fill in only the is-remote bits above them, and an
-    # exporter is handed sampled spans alone.
+    # Bit 0 counts only if any trace flag is set: many exporters set only the is-remote bits, and send only sampled
+    # spans.
     sampled = raw.flags & _SAMPLED != 0 or raw.flags & _TRACE_FLAGS == 0
-    # By position, in the order of the fields: as keywords they would take five times as long.
+    # By position, because keywords would take five times as long.
     return Span(  # type: ignore[call-arg]
         raw.trace_id,
         raw.span_id,
@@ -214,10 +214,10 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
 def _settle(raw: RawSpan, said: Reading) -> Kind:
     kind, tool, agent = said.kind or _OTHER, said.tool_name, said.agent_name
     if kind is _EVALUATION and tool:
-        kind = _TOOL  # which tool was called is no score, whatever else the span says of itself
+        kind = _TOOL  # a span with a tool call is never an evaluation
     is_final = kind is _TOOL and may_be_final_answer(tool)
     if is_final and is_final_answer(tool, said.arguments and said.arguments.value):
-        kind = _STEP  # the framework ends the run by it: no tool is called
+        kind = _STEP  # the framework ends the run with it and calls no tool
         said.tool_name = said.tool_call_id = ""
         said.arguments = said.result = None
     if (agent and _HOOK.search(agent)) or (kind in _RUNS and _HOOK.search(raw.name)):

@@ -257,7 +257,7 @@ def asked(span: Span) -> Said:
     group = next(_user_groups(span.input[::-1]), None)
     if group is None:
         return NOTHING
-    # Of a longer conversation whose last message was cut in two, later ones may have been cut off.
+    # If the last message of a long conversation was cut, later messages can be missing.
     if (
         group[0].hidden
         and group[0] is span.input[-1]

@@ -148,7 +148,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         reasoning=_reasoning([span for span in models if span.output] or roots),
         llm_calls=len(models),
         models=_distinct(span.model for span in models) or _distinct(span.model for span in tree.spans),
-        # Agents' own counts repeat those of the calls, or cover the agent's whole life.
+        # Counts of agent spans repeat the counts of the calls, or cover the agent's whole life.
         usage=_usage(models) or _usage(roots) or Usage(),
         dialects=_distinct(name for name in dialects if name != "plain") or dialects,
         dropped_attributes=sum(map(_DROPPED, spans)),
@@ -203,7 +203,8 @@ def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
 def is_genai(trace: Trace) -> bool:
     """Return whether the trace contains agent work.
 
-    Excluded: only framework steps without content, and only tool calls of an MCP server, MCP client or Gemini CLI.
+    False if it contains only framework steps without content, or only tool calls of an MCP server, MCP client or Gemini
+    CLI.
     """
     return any(
         (span.kind in _GENAI and not (span.kind is _TOOL and not _CALLS_APART.isdisjoint(span.dialects)))
@@ -277,22 +278,32 @@ def _agent(root: Span, tree: Tree) -> str:
     names = {span.agent_name for span in others if tree.asides(span) <= depth}
     if len(names) == 1:
         return names.pop()
-    # The workflow's name, out of a span name in a form that conventions define.
+    # The workflow's name in a span name of the conventions' form.
     called = root.name.removeprefix("invoke_workflow ").removesuffix(".workflow")
     is_named = root.kind is Kind.WORKFLOW and called != root.name
     return (agent_named(called) if is_named else "") or root.service
 
 
 def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
-    """Return the last run's error; retried failures do not count.
+    """Return the last run's error; retried failures and copies of a tool's error do not count.
 
-    A workflow without error and answer failed if its last agent or model call failed.
+    If a workflow has neither error nor answer, the error of its last agent or model call counts.
     """
     last = roots[-1]
+    if last.error is not None and answer and _repeats_tool(last, tree):
+        return None
     if last.error is not None or answer:
         return last.error
     inner = [span for span in tree.below(last) if span.kind in _RUN_OR_CALL and tree.asides(span) == tree.asides(last)]
     return max(inner, key=lambda span: (span.end_ns, -tree.depth(span)), default=last).error
+
+
+def _repeats_tool(root: Span, tree: Tree) -> bool:
+    """Return whether the run's error is a copy of a tool's, after which a model spoke."""
+    inner = tree.below(root)
+    failed = [span.end_ns for span in inner if span.kind is _TOOL and span.error == root.error]
+    spoke = [span.start_ns for span in inner if span.kind is _LLM and any(each.text for each in span.output or ())]
+    return bool(failed) and max(spoke, default=0) >= max(failed)
 
 
 def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:

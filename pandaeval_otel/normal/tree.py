@@ -11,9 +11,9 @@ from pandaeval_otel.model import Kind, Span
 
 RUNS = frozenset({Kind.AGENT, Kind.WORKFLOW})
 ASIDES = frozenset({Kind.TOOL, Kind.RETRIEVAL, Kind.GUARDRAIL, Kind.EVALUATION})
-"""Kinds that serve an agent: models inside of them do not speak to the user."""
+"""Kinds that serve an agent. Models inside them do not answer the user."""
 WORK = RUNS | ASIDES | {Kind.LLM}
-"""Kinds that do work of their own; all others only group them."""
+"""Kinds that do work. Spans of other kinds only group them."""
 
 _EARLIEST = attrgetter("start_ns", "span_id")
 
@@ -66,7 +66,7 @@ class Tree:
                 children[outer] = [span]
             else:
                 siblings.append(span)
-            # Most children of a span have the same place: only an agent's name makes another one.
+            # Most children share a place: only an agent's name makes a new place.
             place = None if span.agent_name else below.get(outer)
             if place is None:
                 around = places.get(outer)
@@ -142,7 +142,7 @@ class Tree:
         path: dict[str, Span] = {}
         at: Span | None = span
         while at is not None and at.span_id not in self._places:
-            if (entry := at.span_id) in path:  # the earliest span in a loop of parents becomes a topmost one
+            if (entry := at.span_id) in path:  # in a loop of parents, the earliest span becomes topmost
                 first = min(dropwhile(lambda inner: inner.span_id != entry, path.values()), key=_EARLIEST)
                 self._cut.add(first.span_id)
                 self._places[first.span_id] = _Place(agent=first.agent_name)

@@ -24,7 +24,7 @@ _BEGAN = attrgetter("start_ns", "end_ns", "span_id")
 
 @dataclass(slots=True)  # never changed
 class Turns:
-    """The turns in order, whether the last ends in a pending tool call, and notes on inferred parts."""
+    """Turns in order, whether the last turn ends in a pending tool call, and notes about inferred parts."""
 
     turns: tuple[Turn, ...] = ()
     pending: bool = False
@@ -32,7 +32,9 @@ class Turns:
 
 
 def turns(tree: Tree) -> Turns:
-    """Return a trace's turns. Sequential agents are separate turns, unless handed over."""
+    """Return a trace's turns. Each of several sequential agents has its own turn, unless an agent hands over to the
+    next.
+    """
     exchanges: list[_Exchange] = []
     for root in tree.roots:
         if root.kind in RUNS:
@@ -62,7 +64,7 @@ class _Exchange:
 
 
 def _without_handovers(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
-    """Join a run with the next of the same question if the first has no answer or the second repeats its answer."""
+    """Join two runs of the same question if the first has no answer, or the second repeats its answer."""
     kept: list[_Exchange] = []
     for exchange in exchanges:
         last = kept[-1] if kept else _Exchange(NOTHING, NOTHING, "", 0)
@@ -80,7 +82,7 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
     exchange = _Exchange(asked(root), answered(root.output), root.span_id, root.start_ns)
     if exchange.question != NOTHING and exchange.answer != NOTHING:
         return [exchange]
-    # The spans of the run itself and of agents that it handed over to, but not of agents that it used as tools.
+    # Spans of the run and of agents that took over, but not of agents used as tools.
     depth = tree.asides(root)
     inner = [span for span in tree.below(root) if tree.asides(span) == depth]
     groups = by_user_message(own_calls([span for span in inner if span.kind is _LLM])) or [[]]
@@ -104,7 +106,9 @@ def _speaks(span: Span) -> bool:
 
 
 def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span]) -> None:
-    for spans, note in ((calls, _FROM_HISTORY), (runs, "input taken from an inner agent")):
+    around = [run for run in runs if calls and run.start_ns <= calls[0].start_ns and run.output is not None]
+    inner = "input taken from an inner agent"
+    for spans, note in ((around, inner), (calls, _FROM_HISTORY), (runs, inner)):
         question = next((said for span in spans if (said := asked(span)) != NOTHING), None)
         if question is not None:
             exchange.question = question

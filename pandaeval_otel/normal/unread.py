@@ -1,4 +1,4 @@
-"""Finds unread text, a sign of a new emitter."""
+"""Finds text that no dialect reads, a sign of an unknown instrumentation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pandaeval_otel.model import Span, Trace
 from pandaeval_otel.model.raw import RawSpan
 
 MARK = "under keys that no dialect reads"
-"""Part of every note on such text."""
+"""Part of every note about unread text."""
 _OF_CONTENT = re.compile(
     r"(?:^|[._:\-])(?:input|output|prompt|completion|message|content|request|response|question|answer|query|result|"
     r"argument|text|transcript|reply|conversation|history|value)s?\Z|message",
@@ -24,9 +24,9 @@ _OTHERS = frozenset(
         *("pandaeval", "otel", "log", "error", "sql", "redis", "mongodb", "grpc", "span", "browser", "session"),
     }
 )
-"""First segments of keys of other conventions."""
+"""First segments of keys that belong to other conventions."""
 _FEWEST, _SHOWN = 12, 4
-"""Fewest characters of a text, and most keys that are named."""
+"""Minimum characters of a text, and maximum keys in the note."""
 
 
 def unread(trace: Trace, raws: Iterable[RawSpan]) -> str:

@@ -1,8 +1,8 @@
 """Detects utility calls of editors and frameworks: titles, summaries, tags, follow-up questions and message
 classification.
 
-Evidence is the instructions and missing tools. Summaries and classifications also need a session, and classifications
-an editor or a matching name.
+Evidence is the instructions and the absence of tools. Summaries and classifications also need a session.
+Classifications also need an editor or a matching name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from pandaeval_otel.model import Kind, Span
 
 _READ = 600
-"""Characters of the instructions that are read."""
+"""Characters read from the instructions."""
 _TALK = r"(?:chats?|chatbots?|conversations?|requests?|threads?|sessions?|dialog(?:ue)?s?|discussion|messages?)\b"
 _MADE = r"\b(?:generat|craft|writ|creat|provid|suggest|produc|extract|com|need|respond|giv|return)\w*\b[^.\n]{0,80}\b"
 _KINDS = (

@@ -243,7 +243,7 @@ KINDS = (
     Kind("HTTP that is silent unexpectedly", 0, 1.0, {"url": URL}, "no spans", _plain, {}, ("--wait", "1s")),
     Kind("HTTP with an error status", 1, 0.0, QUIET, "answered 503: ", _fails),
     Kind("tool_calls", 0, 1.0, QUIET, respond=_asks_for_tools),
-    Kind("tool_calls without an end", 1, 0.0, QUIET, "more than 20 replies of a turn asked for tools", _goes_round),
+    Kind("tool_calls without an end", 1, 0.0, QUIET, "more than 20 replies of a turn called tools", _goes_round),
     Kind("server-sent events", 0, 1.0, QUIET, respond=_streams, case={}),
     Kind(
         "headers, body and place of the answer",

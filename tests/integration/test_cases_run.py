@@ -222,17 +222,16 @@ def _failures(folder: Path) -> int:
         ("capability", (), 0, 0),
     ],
 )
-def test_exit_code_junit_and_summary_of_a_failing_case_agree(
+def test_exit_code_junit_and_annotation_of_a_failing_case_agree(
     folder: Path, kind: str, options: Sequence[str], code: int, failures: int
 ) -> None:
     _suite(folder, REFUND, f"{{id: crash, kind: {kind}, inputs: {{task: crash}}, forbidden_tools: ['delete_*']}}")
-    summary, github = folder / "summary.md", {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": "summary.md"}
+    github = {"GITHUB_ACTIONS": "true"}
     asked = ("--agent", "shop:answer", "--metrics", "trial_correct", *options)
     ended, _, errors = _run(folder, *asked, **github)
     assert ended == code, errors
     assert _failures(folder) == failures
     assert ("::error title=pandaeval::case crash: 1 of 1 trial not correct" in errors) == bool(code)
-    assert summary.read_text().startswith(f"## pandaeval: {'failed' if code else 'no gate failed'}")
     assert ("(--no-fail: this does not fail the run)" in errors) == (options != ())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import lzma
 import os
@@ -150,5 +151,8 @@ def test_an_ended_demo_leaves_no_store(
         shown += os.read(terminal, 4096)
     assert [*tmp_path.iterdir()] != []
     end(child, terminal)
+    with contextlib.suppress(OSError):  # the terminal is closed
+        while os.read(terminal, 4096):  # else the progress display fills the terminal, and the demo waits for a reader
+            pass
     os.waitpid(child, 0)
     assert [*tmp_path.iterdir()] == []

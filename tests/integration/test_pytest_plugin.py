@@ -81,7 +81,7 @@ def test_a_run_leaves_nothing_behind():
     assert "PANDAEVAL_ENDPOINT" not in os.environ
 
 def test_no_case_file():
-    with pytest.raises(Exception, match="no case file is named"):
+    with pytest.raises(Exception, match="no case file was given"):
         load_cases([])
 """
 

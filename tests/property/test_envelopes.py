@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from pandaeval_otel.dialects._tool_values import may_say_failed, unwrapped
 
@@ -21,6 +21,7 @@ values = st.recursive(
 
 
 @given(values)
+@example({"text": "error", "type": []})
 def test_once_is_enough(value: Any) -> None:
     inner, failed = unwrapped(value)
     assert unwrapped(inner)[0] == inner

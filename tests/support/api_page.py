@@ -81,8 +81,8 @@ def reference_page() -> str:
 
 def _operations(described: Mapping[str, Any]) -> Iterator[str]:
     yield "## Operations\n"
-    yield "The parentheses contain the parameters. *Filters* are all [filters](#filters) below. *Pages* are the"
-    yield "parameters `cursor` and `limit`.\n"
+    yield "Parentheses contain the parameters of an operation. *Filters* are all [filters](#filters) below. *Pages* are"
+    yield "the parameters `cursor` and `limit`.\n"
     for path, method, operation in _each(described):
         parameters = _parameters(operation)
         takes = f" ({parameters})" if parameters else ""

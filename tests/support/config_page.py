@@ -52,7 +52,7 @@ and ignores invalid variables.
   for TLS, or `unix:/path`.
 - **`PANDAEVAL_TOKEN`**: bearer token that the collector requires.
 - **`PANDAEVAL_HEADERS`**: additional headers, as `key=value,key=value`, percent-encoded.
-- **`PANDAEVAL_CERTIFICATE`** (default gRPC's own): PEM file of the certificate authority that the processor trusts.
+- **`PANDAEVAL_CERTIFICATE`** (default: from gRPC): PEM file of the certificate authority that the processor trusts.
 - **`PANDAEVAL_CLIENT_CERTIFICATE`**: PEM file with the client certificate for mutual TLS.
 - **`PANDAEVAL_CLIENT_KEY`**: PEM file with the key of the client certificate.
 - **`PANDAEVAL_COMPRESSION`** (default `auto`): `gzip`, `none`, or `auto` (`gzip` only to other machines).

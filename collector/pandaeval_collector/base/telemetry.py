@@ -60,7 +60,7 @@ pandaeval.judge.answers counter {answer} Number of the judge's answers, from a n
   (remembered)
 pandaeval.judge.budget.spent gauge {USD} US dollars spent on the judge on this day (UTC), including calls in progress
 pandaeval.judge.budget.limit gauge {USD} Maximum cost of the judge per day (UTC), in US dollars
-pandaeval.lag gauge s Time for which the oldest complete trace waits for its score
+pandaeval.lag gauge s Time for which the oldest complete trace has waited for its score
 pandaeval.accounting.residual gauge {item} Number of items that no counter includes. If it is not 0, PandaEval has a bug
 pandaeval.exporter.state gauge {state} State of an exporter: 1 means up, 0 down, and -1 off because the backend refuses
   this signal

@@ -100,9 +100,9 @@ class JudgeSection(Section):
     sample: Share = 1.0
     """Share of sessions that are judged, 0 to 1. The judge gets all traces of a session, or none."""
     only: Attributes = Field(default={})
-    """Judge only traces with certain attributes, such as {service.name: [shop]}. For each attribute of a span or
-    resource, a trace must have one of the listed values. gen_ai.agent.name is the name of the root agent. {} matches
-    all traces."""
+    """Judge only traces whose spans or resources have certain attributes, such as {service.name: [shop]}. A trace must
+    match every listed attribute with one of its listed values. gen_ai.agent.name is the name of the root agent. {}
+    matches all traces."""
     models: Mapping[str, Text] = {}
     """Models for single metrics, such as trace.plan_quality: openai/gpt-4o. The option --model of pandaeval evaluate
     overrides these models."""
@@ -110,9 +110,10 @@ class JudgeSection(Section):
     """With session, the metric correctness covers closed sessions, and traces without a session. With trace, it also
     covers each trace of a session."""
     detail: Literal["failing", "all", "none"] = "failing"
-    """Further questions after the verdict. failing asks about the trace and turn of the first error, if the run is
-    wrong or unclear, or has a finding. all asks about every trace and turn. none asks nothing. For each judged trace,
-    the judge also answers the questions of the metrics in metrics.thresholds."""
+    """Further questions that the judge answers after the verdict. With failing, they cover only runs that are wrong or
+    unclear or have a finding, and only the trace and turn of the first error. With all, they cover every trace and
+    turn. With none, there are no further questions. For each judged trace, the judge also answers the questions of the
+    metrics in metrics.thresholds."""
     unclear: Band = (25, 75)
     """Two bounds, 0 to 100. The judge states how certain it is that the run is correct. If this certainty lies between
     the bounds, or equals a bound, the label is unclear. An unclear result neither passes nor fails, and rates exclude

@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 RECORDED = "file:"
-"""The beginning of a ``judge.api_base`` that names a file of recorded replies in place of a server."""
+"""Prefix of a ``judge.api_base`` that names a file of recorded replies."""
 
-# How a model is asked, beside what it is asked: the parameters of its calls, and how long its answers may get.
+# Parameters of a model call, and the length of its answers.
 HIDDEN = 4_000
 """Tokens for a reasoning model's hidden thoughts if the effort is unknown. Unused tokens cost nothing."""
 _HIDDEN: Mapping[str, int] = {
@@ -54,16 +54,16 @@ class CallFailure(StrEnum):
     TIMEOUT = "timeout"
     RATE_LIMIT = "rate_limit"
     COOLDOWN = "cooldown"
-    """The call was not tried: the provider failed too often just now."""
+    """Not tried, because the provider failed too often recently."""
     UNAVAILABLE = "unavailable"
     DENIED = "denied"
-    """Key, permission or model name: trying again helps once somebody has put it right."""
+    """Wrong key, permission or model name. A retry helps only after a person has fixed it."""
     REFUSED = "refused"
-    """This prompt will never be answered: it is against the provider's policy, or not as the provider wants it."""
+    """The provider's policy or request format forbids this prompt, so no retry helps."""
     TOO_LONG = "too_long"
-    """The prompt is longer than the model's window: a shorter record may be answered."""
+    """The prompt is longer than the model's window. A shorter record can succeed."""
     CRASHED = "crashed"
-    """The worker died while it had the call."""
+    """The worker died during the call."""
 
 
 class CallFailedError(Exception):

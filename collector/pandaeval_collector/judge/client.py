@@ -134,7 +134,7 @@ class JudgeClient:
             error, told = self._refused[key]
             if asker and asker not in told:
                 told.add(asker)
-                # A copy: one that was raised before would keep its old traceback.
+                # A copy, because a raised exception keeps its old traceback.
                 if isinstance(error, NoVerdictError):
                     raise NoVerdictError(error.why, str(error))
                 raise CallFailedError(error.failure, str(error), error.retry_after)
@@ -148,7 +148,7 @@ class JudgeClient:
         try:
             verdict, spent.model = await asyncio.shield(task)
         except (NoVerdictError, CallFailedError) as error:
-            # The same question would fail again: a provider may come back, a refused prompt stays refused.
+            # The same question would fail again, unless the provider was only unavailable.
             stays = isinstance(error, NoVerdictError) or error.failure in (CallFailure.REFUSED, CallFailure.TOO_LONG)
             if asker and stays:
                 self._refused.setdefault(key, (error, set()))[1].add(asker)
@@ -162,7 +162,7 @@ class JudgeClient:
     def _done(self, key: str, task: asyncio.Task[Any]) -> None:
         self._asking.pop(key, None)
         if not task.cancelled():
-            task.exception()  # whoever waits has it; without this the loop complains if nobody waits any more
+            task.exception()  # marks the exception as read, else the loop logs it if no caller waits
 
     async def _verdict(
         self,
@@ -249,9 +249,9 @@ class Judge:
 
     together: tuple[QuestionPart, ...] = ()
     about = ""
-    """The trace, about which at most nine invalid replies are taken."""
+    """The trace. Nine invalid replies about it are the maximum."""
     is_test = False
-    """Whether a single call is made, to see whether the model gives valid replies."""
+    """Whether the call only tests if the model gives valid replies."""
     _guidance = Guidance()
     _was_shared = False
 

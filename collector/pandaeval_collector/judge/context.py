@@ -24,7 +24,7 @@ from pandaeval_otel.model import (
 
 USER, AGENT = "user: ", "agent: "
 MOST_MESSAGES = 400
-"""The newest messages of a conversation that are looked at: more than is ever shown."""
+"""Maximum messages read from a conversation, newest first; more than are ever shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class Conversation:
 
 def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conversation:
     """Join a session's ``traces`` (at least one), oldest first. ``digest``: of all of them."""
-    if len(traces) == 1 and not missing:  # the questions about it begin like those about the trace
+    if len(traces) == 1 and not missing:  # then the prompt begins like the prompt about the trace
         return Conversation(traces[0], 1, 0, *facts_of(traces[0], traces[0].spans))
     whole = replace(
         traces[-1],
@@ -105,7 +105,7 @@ def _items(stated: Any) -> Iterator[str]:
     if isinstance(stated, str):
         held: Any = None
         if stated.lstrip().startswith("["):
-            with suppress(ValueError):  # which it raises alone, however deep the lists of a stranger are
+            with suppress(ValueError):  # the only exception, even for deeply nested lists
                 held = orjson.loads(stated)
         if isinstance(held, list):
             yield from _items(held)
@@ -120,5 +120,5 @@ def _items(stated: Any) -> Iterator[str]:
 def _text(value: Any) -> str:
     try:
         return as_text(value)
-    except RecursionError:  # hundreds of lists within each other tell nobody anything
+    except RecursionError:  # hundreds of nested lists contain no readable fact
         return "…"

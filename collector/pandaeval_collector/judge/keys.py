@@ -11,13 +11,13 @@ BY_KEY_ALONE: Mapping[str, tuple[str, ...]] = {
     },
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
 }
-"""Providers, by litellm's names, that let nobody in without a key from the environment. With others there are further
-ways (roles, files, servers that ask for none)."""
+"""Key variables of providers (litellm's names) that always need a key from the environment. Other providers also accept
+roles or files, or need no key."""
 
 
 def missing_key(provider: str, environ: Mapping[str, str]) -> str:
     """Return the missing key variables of ``provider``, joined by "or", or ``""``."""
     names = BY_KEY_ALONE.get(provider, ())
-    # Some take a key under further names (OPENAI_ADMIN_KEY), so whoever set anything of the provider's is left to it.
+    # Some providers accept other variables (OPENAI_ADMIN_KEY), so any variable of the provider is enough.
     brands = tuple(name.partition("_")[0] + "_" for name in names)
     return "" if any(variable.startswith(brands) for variable in environ) else " or ".join(names)

@@ -11,11 +11,11 @@ MOST_RECORD, USUAL_RECORD, LEAST_RECORD, SMALLER_RECORD = 32_000, 12_000, 400, 6
 model refused a record as too long."""
 _LARGE_WINDOW = 128_000
 _QUESTION = 1_500
-"""Tokens of what stands around a record: system message, question, the shape of the answer."""
+"""Tokens of the prompt without the record: system message, question, and form of the answer."""
 _ELSEWHERE = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
-"""Variables that send what is meant for OpenAI to another server."""
+"""Variables that replace OpenAI's server."""
 _SURE = 0.75
-"""Part of a window that is filled: our count of tokens is an estimate, and texts full of numbers take more."""
+"""Used share of a window. Our token count is an estimate, and texts with many numbers need more tokens."""
 
 
 class Price(NamedTuple):

@@ -24,19 +24,19 @@ arrive together.
 """
 _CONGESTED = frozenset({CallFailure.RATE_LIMIT, CallFailure.TIMEOUT, CallFailure.UNAVAILABLE, CallFailure.COOLDOWN})
 _USED = 4
-"""Most answers take at most a quarter of the tokens that they may take."""
+"""Divisor of an answer's token limit for the expected use: most answers use at most a quarter."""
 _MAYBE_BILLED = frozenset({CallFailure.TIMEOUT, CallFailure.CRASHED})
 
 _FEWEST = 10
-"""A stated count below a tenth of ours is not believed: our count is rarely twice the true one."""
+"""A reported count below a tenth of our count is rejected: our count is rarely twice the true count."""
 _OVERHEAD = 4000
-"""Tokens that a provider may add to what was sent: its template, and how it words a schema."""
+"""Tokens that a provider can add to a prompt, for its template and the schema."""
 _MOST_OUT = 10
-"""Times ``max_tokens``, the largest believable count: some providers count thinking beyond that limit."""
+"""Multiple of ``max_tokens`` up to which a count is believed: some providers do not limit thinking."""
 _CHEAPEST, _DEAREST = 0.01, 10.0
-"""Parts of the list price that a call may cost: cached prompts are cheaper, tiers of service dearer."""
+"""Lowest and highest believed cost, as multiples of the list price: caches are cheaper, service tiers dearer."""
 _DEAREST_TOKEN = 0.01
-"""US dollars, where there is no list price: ten times what the dearest models take."""
+"""Highest believed US dollars per token without a list price: ten times the dearest models."""
 
 
 class AdaptiveLimit:
@@ -93,7 +93,7 @@ class PerMinute:
         self._owed = self._capacity = 0.0
         self._bucket: AsyncLimiter | None = None
         if limit is not None:
-            from aiolimiter import AsyncLimiter  # of the extra, which recorded replies do without
+            from aiolimiter import AsyncLimiter  # in the extra judge, which recorded replies do not need
 
             self._owed = self._capacity = max(1.0, limit * _BURST)
             self._bucket = AsyncLimiter(self._capacity, seconds * self._capacity / (limit * _STEADY))
@@ -197,12 +197,12 @@ class LimitedCaller:
 
 
 class Bill:
-    """Reserves an amount per try, and replaces all by the real cost."""
+    """Reserves money for each try, and later replaces the reservations by the real cost."""
 
     def __init__(self, purse: Purse | None, timeout: float) -> None:
         self._purse, self._timeout = purse, timeout
         self._tries: list[tuple[float, float, float]] = []
-        """Of each try: what was reserved, its cost (the same, unless we hear otherwise), and when it was reserved."""
+        """For each try: the reserved amount, the cost (by default the same), and the time of the reservation."""
         self._began = 0.0
 
     async def another(self, most: float, answered: bool = False) -> None:
@@ -255,7 +255,7 @@ def believed(stated: Mapping[str, Any], call: ModelCall, text: str, price: Price
     ``stated``: the provider's counts and cost, replaced by estimates if implausible. ``text``: of the answer.
     """
     estimate = estimated(call, price)
-    # No tokenizer makes two tokens of one byte.
+    # No tokenizer makes two tokens from one byte.
     shape = json.dumps(call.response_format) if call.response_format else ""  # sent or not
     most_in = sum(len(each["content"].encode(errors="replace")) for each in call.messages) + len(shape) + _OVERHEAD
     prompt, completion = stated.get("prompt_tokens"), stated.get("completion_tokens")

@@ -23,24 +23,24 @@ from pandaeval_collector.judge.steps import FAILED, KeptBlock, OwnWords, StepLim
 from pandaeval_otel.model import Trace
 
 _LEAST_VALUE = 100
-"""Characters of an argument or a result that are shown where there is room for no more."""
+"""Minimum characters shown of an argument or a result."""
 _TEXT_SHARE = 0.7
-"""Characters per token of the budget that each text of a turn and each error may take before its middle is cut."""
+"""Maximum characters of each text of a turn and each error, per token of the budget."""
 _CONTEXT_SHARE = 0.4
 """The earlier conversation's share of the budget; its newest part is shown."""
 _AGENT_SHARE = 0.25
 """The share of the budget that instructions and tools may take, if not everything fits."""
 _LEAST_TOOL, _LISTED = 200, 60
-"""Characters of a tool's description, and tools, that are shown where there is no room for all."""
+"""Minimum characters shown of a tool's description, and tools listed if not all fit."""
 _HEAD = 80
-"""Characters by which a block that was left out is named."""
+"""Characters of an omitted block in the index."""
 _LEFT_OUT = "(some were left out)"
 _LONGER = 5
-"""No pack holds so many characters per token of its budget: longer texts are cut before they are read."""
+"""Characters per token of the budget, more than a pack can hold. Longer texts are cut before they are read."""
 _WHOLE = 1 << 30
 WHOLE = StepLimits(_WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE)
 NONCE_DIGITS = 12
-"""Of a fence: enough that nobody guesses it; each digit is paid for dozens of times."""
+"""Digits of a fence code: enough against guessing, few because a prompt repeats the code dozens of times."""
 _ANY_CODE = "?" * NONCE_DIGITS
 _JUDGE = r"(?:judge|evaluator|grader|assessor|reviewer model|evaluation (?:model|system))"
 _MARK = r"(?:score|verdict|rating|grade|marks?|confidence|evaluation)"
@@ -143,7 +143,7 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
         tokens=tokens(text),
         last_said=known.last_said,
         shown=share,
-        # The titles of the parts that are shorter than in the whole, without their explanations.
+        # Titles of the shortened parts, without their explanations.
         truncated=tuple(
             each.title.partition(" (")[0].partition(",")[0].lower()
             for each, complete in zip(shown, (*whole[0], *whole[1]), strict=True)

@@ -22,10 +22,10 @@ from pandaeval_collector.judge.known_models import FREE, USUAL_RECORD, Price
 from pandaeval_collector.judge.limits import believed
 
 _SLACK_S = 30.0
-"""How much longer than a try may take the process may say nothing before it is taken to hang."""
+"""Seconds of silence after the time limit of a try, until the process counts as hanging."""
 _OWN_ENVIRONMENT = {
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else a price list is fetched from the net at import
-    "OTEL_SDK_DISABLED": "true",  # the judge's own calls are nobody's traces
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else the import downloads a price list
+    "OTEL_SDK_DISABLED": "true",  # no traces of the judge's own calls
     "LITELLM_LOG": "CRITICAL",  # its messages quote prompts
 }
 
@@ -44,7 +44,7 @@ class WorkerProcess:
             {**environ, **_OWN_ENVIRONMENT},
             codec=JsonCodec(),
             silent=True,
-            backoff=Backoff(0.0, 0.0),  # whoever asks has pauses of his own
+            backoff=Backoff(0.0, 0.0),  # the caller has its own pauses
         )
         self.prices: dict[str, Price] = {}
         """US dollars per token, of the models whose price is known; known after the start."""

@@ -22,19 +22,19 @@ from pandaeval_collector.judge.call import JudgeConfig
 from pandaeval_collector.judge.route import Route
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
-"""The pause between two tries of a call, with jitter; if a provider asks for more, the job waits instead."""
+"""Seconds between two tries of a call, with jitter. If a provider requests a longer pause, the job waits."""
 _COUNTED = 2
-"""Failed tries of one call that count against a provider: a prompt over which it fails each time stops no others."""
+"""Failed tries of a call that count against a provider, so that a single bad prompt does not stop other calls."""
 _AGAIN = frozenset({"timeout", "unavailable", "rate_limit"})
-"""Failures after which the same model is tried once more."""
+"""Failures after which the same model is tried again."""
 _MAY_BE_FORM = frozenset({"refused", "unavailable"})
-"""Failures that the form of the request may be the reason for."""
+"""Failures that the form of the request can cause."""
 _FINE = frozenset({"refused", "too_long"})
-"""Failures that say nothing against the provider."""
+"""Failures that do not count against the provider."""
 
 Allowed = Callable[[str, bool, int], Awaitable[None]]
-"""Awaited before a try, with the model, whether the previous try got an unreadable answer, and how many tokens the
-answer may take; returns when the try may be made."""
+"""Awaited before each try; returns when the try may begin. Receives the model, whether the previous answer was
+unreadable, and the maximum answer tokens."""
 
 Reply = dict[str, Any]
 """The worker's report of a call, as a JSON object."""
@@ -43,14 +43,14 @@ _TOO_LONG = re.compile(
     "context[ _]length|context (?:window|size)|maximum context|(?:prompt|input) is too long|too many tokens|"
     "exceeds the available context"
 )
-"""Words by which providers say that a prompt is longer than the model's window."""
+"""Error texts of providers about a prompt that is longer than the model's window."""
 _LONGEST_ASKED_S = 900.0
 MAX_TEXT = 65_000
-"""No verdict is longer; what is behind is not passed on."""
+"""Maximum characters of a verdict. The rest is cut."""
 _LONGEST_COUNT = 20
 _CUT, _NATIVE = "length", "native_finish_reason"
 _REFUSED = frozenset({"content_filter", "safety", "refusal", "recitation"})
-"""Reasons for which an answer ended that make it none, by OpenAI's names and others that pass through litellm."""
+"""Finish reasons of refused answers: OpenAI's names, and other names that litellm returns."""
 
 
 class ProviderCaller:
@@ -84,7 +84,7 @@ class ProviderCaller:
     async def warm_up(self) -> None:
         """Run litellm's lazy imports, outside of a call's timeout. Sends nothing."""
         asked = [{"role": "user", "content": "x"}]
-        with contextlib.suppress(self._litellm.BadRequestError):  # a name that is none: whoever asks it will hear of it
+        with contextlib.suppress(self._litellm.BadRequestError):  # an unknown model; the first call reports it
             await self._litellm.acompletion(model=self.models[0], messages=asked, mock_response="x")
 
     async def answer(self, call: Mapping[str, Any], allowed: Allowed) -> Reply:
@@ -135,7 +135,8 @@ class ProviderCaller:
             most = request.get("max_tokens") or request.get("max_completion_tokens") or call["max_tokens"]
             await allowed(route.model, unread, most)
             try:
-                # The provider's client restarts its timeout with every byte: a drip would hold the call forever.
+                # The provider's client restarts its timeout with every byte, so a slow stream could block the call
+                # forever.
                 async with asyncio.timeout(route.timeout + 1.0):
                     response = await self._litellm.acompletion(**request)
             except TimeoutError:
@@ -188,11 +189,11 @@ def failed(kind: str, message: str, retry_after: float | None = None, answered: 
 def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Reply:
     """Convert a litellm exception to a failed reply, without ``secrets``."""
     said, message = str(error).lower(), explained(error, secrets)
-    # Some servers have error classes of their own for a prompt that is too long.
+    # Some servers have their own error classes for a too long prompt.
     of_request = isinstance(error, litellm.BadRequestError | litellm.APIError | litellm.InternalServerError)
     if isinstance(error, litellm.ContextWindowExceededError) or (of_request and _TOO_LONG.search(said)):
         return failed("too_long", message)
-    # litellm itself found that nobody can be asked; by its class the error may be a server's.
+    # litellm found no usable provider; the class of the error suggests a server error.
     if "missing credentials" in said or "llm provider not provided" in said:
         return failed("denied", message)
     kinds: tuple[tuple[str, tuple[type[Exception], ...]], ...] = (

@@ -57,7 +57,7 @@ def _withheld(value: Any) -> Any:
 
 def redacted(trace: Trace, hide: Hide = redact) -> Trace:
     """Return the trace with ``hide`` applied to everything a judge may see."""
-    hide, first = lru_cache(_REMEMBER)(hide), opening(trace)  # what many model calls are told alike is read once
+    hide, first = lru_cache(_REMEMBER)(hide), opening(trace)  # caches texts that many model calls repeat
 
     def some(text: str | None) -> str | None:
         return None if text is None else hide(text)

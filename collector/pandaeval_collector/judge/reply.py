@@ -18,7 +18,7 @@ B = TypeVar("B", bound=BaseModel)
 
 MAX_REPLY_CHARS = 64_000
 _MOST_STARTS = 100
-"""Opening braces in prose that are tried as the beginning of an object."""
+"""Maximum opening braces tried as the start of a JSON object."""
 
 
 class InvalidReplyError(Exception):
@@ -69,7 +69,7 @@ def _valid(document: str, shape: type[B], sure: bool) -> B:
         found = shape.model_validate_json(document, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        # By our own names: an unexpected field may be named by the record, and error texts stand outside the fences.
+        # Only our own names: the record can invent a field name, and error texts are outside the fences.
         extra = first["type"] == "extra_forbidden"
         place = ".".join(map(str, first["loc"][:-1] if extra else first["loc"])) or "the reply"
         where = f"{place}, a field that is not in the schema" if extra else place

@@ -14,16 +14,16 @@ from pandaeval_collector.judge.known_models import KnownModel, known, record_bud
 from pandaeval_collector.judge.shorten import tokens
 
 _SHORT_ANSWER = 900
-"""Tokens that the answer to most questions may take."""
+"""Tokens that are enough for most answers."""
 _LEAST_ANSWER = 256
 _MARKED = (1, 2)
 """The messages whose ends are marked: the agent with the criteria, and the run."""
 _MORE_THAN_COUNTED = 1.25
 """The factor by which a prompt may exceed our estimate."""
 _LEAST_MARKED = 1_024
-"""Tokens of a beginning below which no provider caches it."""
+"""Minimum tokens of a prefix that providers cache."""
 _WEAKER: Mapping[str, str] = {"json_schema": "json_object", "json_object": ""}
-"""What a provider is asked for that refused the stronger form."""
+"""The next weaker form, by the form that a provider refused."""
 
 
 _TEMPLATE = re.compile(
@@ -31,16 +31,16 @@ _TEMPLATE = re.compile(
     r"|system (?:role|messages?|prompts?) (?:is |are )?(?:not|un)\s?-?support|(?:not|n't) support\w* (?:the )?"
     r"[`'\"]?system|unexpected role|invalid role|role[`'\" :]+system|multiple user messages|chat template"
 )
-"""Words by which servers say that a model's chat template does not take the messages."""
+"""Error texts of servers whose chat template rejects the messages."""
 _NOT_TAKEN = re.compile(
     r"support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|invalid|extra|deprecated|not accept"
 )
 _MAY_GO = ("temperature", "max_tokens")
-"""Parameters that can be left out, or have another name (``max_completion_tokens``)."""
+"""Parameters that can be omitted or renamed (``max_completion_tokens``)."""
 
 _FAILS = 3
 _PROBING_S = 1.0
-"""The wait, in seconds, for calls that come while one call tests the provider."""
+"""Seconds that calls wait while another call tests the provider."""
 
 
 class Route:
@@ -87,7 +87,7 @@ class Route:
         self._accepted[wanted] = form
 
     def adapt(self, refusal: str) -> bool:
-        """Adapt permanently to a refusal. Returns whether it changed."""
+        """Adapt the route permanently to a refusal. Returns whether the route changed."""
         said = refusal.lower()
         if not self._merged and _TEMPLATE.search(said):
             self._merged = True
@@ -120,12 +120,12 @@ class Route:
         }
         if form:
             asked["response_format"] = call["response_format"] if form == "json_schema" else {"type": form}
-        if self.known.keyed and "api_base" not in self._reached:  # other servers with this API may not know it
+        if self.known.keyed and "api_base" not in self._reached:  # other servers with this API may reject cache keys
             asked["prompt_cache_key"] = call.get("cache_key") or None
         if self._marked(call["messages"]):
             asked["cache_control_injection_points"] = [{"location": "message", "index": at} for at in _MARKED]
         if own.get("reasoning_effort") is not None:
-            del asked["temperature"]  # models that think take none
+            del asked["temperature"]  # reasoning models reject a temperature
             asked["allowed_openai_params"] = ["reasoning_effort"]
         if "temperature" in self._left_out:
             asked.pop("temperature", None)
@@ -198,5 +198,5 @@ class Breaker:
         self._probing = False
 
     def left(self) -> None:
-        """Report a call without evidence: cancelled, or not allowed."""
+        """Report a call that was cancelled or not allowed, so it shows nothing about the provider."""
         self._probing = False

@@ -18,7 +18,7 @@ P = TypeVar("P", bound=BaseModel, default=Any)
 Facts = Mapping[str, Any]
 """Facts that are given with a question, by name; JSON."""
 _TOKENS = 550
-"""Tokens of an answer beside its parts."""
+"""Tokens of an answer without its parts."""
 Reason = Annotated[str, Field(max_length=1200)]
 """Free text of a judge: shown to people, never parsed. Bounded, or small models ramble until the reply is cut."""
 

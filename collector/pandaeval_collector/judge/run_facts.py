@@ -13,13 +13,13 @@ from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, Trace
 
 _MOST = 20
-"""Calls that a line names."""
+"""Maximum calls in a line."""
 _NAME = re.compile(r"\b(?=[\w-]{0,39}\d)[\w-]{3,40}\b")
 """A word with a digit: an identifier, an amount or a date."""
 _READ = 200_000
-"""Characters of a result that are searched for names."""
+"""Maximum characters of a result searched for names."""
 _LONG = 100
-"""Characters of a result that is shown once, if later calls have the same."""
+"""Minimum characters of a result that is shown only once if later calls return the same."""
 
 THOUGHT, SAID = "thought", "said"
 

@@ -8,13 +8,13 @@ from pandaeval_collector.base.untrusted.printable import UNSEEN
 from pandaeval_collector.judge.shorten import elided
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ue000-\uf8ff\U000f0000-\U0010ffff]")
-"""Control characters, separators of lines that no editor shows, lone surrogates and private use."""
+"""Control characters, invisible line separators, lone surrogates and private-use characters."""
 _FENCE = re.compile(
     r"(?:[<\uff1c\u2039]\s?[<\uff1c\u2039]|[\u00ab\u300a])\s*+([/\u2044\u2215\uff0f]?+)\s*+(code|[0-9a-f]{6,})\s*"
     r"(?:[>\uff1e\u203a]\s?[>\uff1e\u203a]?|[\u00bb\u300b])",
     re.IGNORECASE,
 )
-"""What looks like one of our fences, in any of the brackets that pass for theirs."""
+"""Imitations of our fences, with any similar brackets."""
 _TURN = re.compile(
     r"<(?=[|\uff5c])"
     r"|<(?=/?(?:s|bos|eos|unk|pad|think|tool_call|tool_response|function_call|im_start|im_end|im_sep|start_of_turn|"
@@ -24,12 +24,12 @@ _TURN = re.compile(
     r"|\[(?=/?(?:INST|gMASK|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ASSISTANT|SYSTEM)\])",
     re.IGNORECASE,
 )
-"""Beginnings of the tokens by which chat templates tell one turn from the next: some servers read them in content too,
-and a tool could end our message with one."""
+"""Beginnings of tokens that separate turns in chat templates. Some servers also interpret them in content, so a tool
+result could end our message."""
 _DATA_URI = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=\r\n]{40,}")
 _BASE64 = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/]{200,}={0,2}(?![\w+/=-])")
 _URL = re.compile(r"\b(?:https?|ftp|file|s3|gs)://((?:[\w.~:/?#@!$&*+=%-]*[\w/#=%-])?)", re.IGNORECASE | re.ASCII)
-"""A link up to its last letter, digit or slash: a comma, a full stop or a letter of another script is no part of it."""
+"""A link up to its last ASCII letter, digit or slash, without punctuation after it."""
 _MAX_URL = 200
 
 

@@ -11,9 +11,9 @@ from pandaeval_collector.judge.shorten import elided
 
 _LONGEST = 400
 _DEEPEST = 6
-"""Schemas within schemas that are read."""
+"""Maximum depth of nested schemas."""
 STEP, ECHO = r"^(call|turn) [1-9][0-9]{0,5}$", r"^[0-9a-f]{8}$"
-"""Patterns of our own answers, which are put into words."""
+"""Patterns of our own answer fields, which the prompt describes in words."""
 _WORDS = {STEP: '"call N" or "turn N"', ECHO: "text"}
 _TYPES = {"string": "text", "boolean": "true or false", "integer": "a whole number", "number": "a number"}
 _LIMITS = {

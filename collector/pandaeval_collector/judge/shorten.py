@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 _MARK = 60
-"""Below this many characters the note of what was cut would be longer than the rest."""
+"""Minimum characters; a shorter text would be shorter than the note about the cut."""
 _NEAR, _LEAST_NEAR, _MOST_NAMES = 120, 20, 40
-"""Characters on each side of a name that is kept, and names that are kept in one text."""
+"""Maximum and minimum characters on each side of a kept name, and maximum kept names of a text."""
 
 
 def elided(text: str, limit: int, names: Collection[str] = ()) -> str:

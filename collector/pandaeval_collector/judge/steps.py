@@ -16,13 +16,13 @@ from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
 
 FAILED = "FAILED:"
 _CLOCKS_SINCE = 10**18
-"""Nanoseconds since 1970 (in 2001) below which a time is no clock's."""
+"""Nanoseconds since 1970, in 2001. A smaller value is not a time of day."""
 _DEEPEST_CALL = 64
 NOTHING = "(nothing was captured)"
 _EMPTY = "(captured, and empty)"
 _NO_TEXT = "(something that is no text, such as an image: not shown)"
 _MESSAGE, _THOUGHT, _STEP = range(3)
-"""The order of pieces that have the same time."""
+"""Order of pieces with the same time."""
 
 
 class OwnWords(str):

@@ -78,7 +78,7 @@ def turn_view(
     one = hide(_with_instructions(of_turn(trace, index), trace))
     told = before(one).said
     own = told or (*earlier, *(line for at in range(index) for line in lines_of(hide(of_turn(trace, at)))))
-    # The greater of the session's count and that of the history in the spans.
+    # The larger of two counts: the session's, and the history in the spans.
     number = max(len(_exchanges(told)), (base or 0) + index)
     return TurnView(one, own, number, *facts_of(one, (*one.spans, *trace.spans)))
 

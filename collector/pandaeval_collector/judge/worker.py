@@ -16,7 +16,7 @@ from pandaeval_collector.judge.provider import ProviderCaller, Reply
 from pandaeval_collector.judge.recorded import RecordedReplies
 
 _NICE = 10
-"""The process mostly waits for models, so ingest goes first."""
+"""Low priority, because the process mostly waits for models."""
 
 
 async def _open(setup: Mapping[str, Any], _: Peer) -> Handlers:

@@ -1,4 +1,4 @@
-"""Accounts of spans and log records: each decoded item has an outcome; a difference is a bug."""
+"""Counts of spans and log records by outcome. Each decoded item has one outcome; a difference is a bug."""
 
 from __future__ import annotations
 

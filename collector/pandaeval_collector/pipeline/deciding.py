@@ -25,15 +25,15 @@ from pandaeval_otel.assembly import DueTrace
 _log = logging.getLogger(__name__)
 
 BATCH_TRACES = 256
-"""Traces filed together. This saves time for sessions with many traces, but the whole batch is in memory."""
+"""Maximum traces in a batch. Large batches save time for long sessions, but need memory."""
 BATCH_BYTES = 4 << 20
-"""Bytes of spans from which a batch takes no more traces. Other traces wait until the batch is done."""
+"""Bytes of spans after which a batch takes no more traces."""
 RETRY_SECONDS = 1.0
 T = TypeVar("T")
 
 
 class Committer:
-    """Makes and commits decisions in order on an event loop. After ``stopping``, store errors are raised at once."""
+    """Makes and commits decisions in order on an event loop. After ``stopping``, it does not retry store errors."""
 
     def __init__(
         self, store: Store, telemetry: Telemetry, on_committed: Callable[[Decision, Sequence[ResultRow]], None]
@@ -85,7 +85,7 @@ class Committer:
         return raising
 
     async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Retry ``work`` every second while the store fails."""
+        """Repeat ``work`` every second until the store works."""
         while True:
             try:
                 return await work()
@@ -97,10 +97,10 @@ class Committer:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def or_left(self, work: Awaitable[None], what: str) -> None:
-        """Await ``work``; log an exception and leave the work to the next start."""
+        """Await ``work``. If it fails, log the exception; the next start repeats the work."""
         try:
             await work
-        except Exception:  # whatever it raised, the pipeline has to go on with other traces
+        except Exception:  # any exception: the pipeline must continue with other traces
             if self.stopping:
                 raise
             _log.exception("%s could not be dealt with before the next start", what)
@@ -156,7 +156,7 @@ class TraceDecider:
     async def _attempt(self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch]) -> Exception | None:
         """Decide traces; return the error, if any.
 
-        A single trace is retried until a process hangs or :data:`MOST_DEATHS` processes ended because of it.
+        Repeats a single trace until a process hangs, or :data:`MOST_DEATHS` processes ended because of the trace.
         """
         deaths = 0
         while True:

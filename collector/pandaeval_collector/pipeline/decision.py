@@ -15,8 +15,7 @@ class Decision:
     failed: dict[bytes, str] = field(default_factory=dict)
     """Quarantined traces with their kind of error."""
     grown: dict[str, int] = field(default_factory=dict)
-    """Sessions with traces from other collectors, to be compared. Value: earliest start of new traces in nanoseconds; 0
-    if unknown or if a trace left.
-    """
+    """Sessions whose traces from other collectors are not compared yet. Value: earliest start of the new traces in
+    nanoseconds; 0 if unknown or if a trace left."""
     has_runs: bool = False
-    """Whether agent traces were decided, so that the sessions in ``changes`` continue."""
+    """Whether the decision contains agent traces. If so, the sessions in ``changes`` continue."""

@@ -34,7 +34,9 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class FragmentGroup:
-    """Fragments of a signal. ``wanted``: to store. ``known``, ``late``: numbers of duplicates and late items."""
+    """Fragments of spans or of logs. ``wanted``: to be stored. ``known``, ``late``: numbers of duplicates and late
+    items.
+    """
 
     instrument: str
     fragments: Sequence[Fragment]
@@ -119,7 +121,7 @@ class Keeper:
             raise Overloaded("the store is not writable now") from error
 
     async def _commit(self, chunks: Sequence[Chunk], endings: Sequence[str], read: Sequence[Consumed]) -> None:
-        """Store a request's chunks, or none. Above a thousand chunks, uses several commits."""
+        """Store all chunks of a request, or none. Above a thousand chunks, uses several commits."""
         last = max(0, len(chunks) - 1) // _PER_COMMIT * _PER_COMMIT
         for start in range(0, last + 1, _PER_COMMIT):
             part = chunks[start : start + _PER_COMMIT]
@@ -174,7 +176,7 @@ class Keeper:
                 stored, known, late = stored + added.stored, known + added.duplicate, late + added.late
                 if added.late or (not added.stored and fragment.trace_id not in self._traces):
                     useless.append(chunk.id)
-            # At once: whoever reads the counts between two slices finds that they balance.
+            # Without a pause, so that the counts balance at any time.
             count_kept(self._telemetry, group.instrument, stored, known, late)
             group.late += late
         if useless:

@@ -21,7 +21,7 @@ from pandaeval_otel.assembly import DueTrace
 _PROCESS = "a process of the line"
 MODULE = "pandaeval_collector.pipeline.line.main"
 MOST_DEATHS = 3
-"""Processes that may die over a request each got alone. A process may be killed for unrelated reasons."""
+"""Processes that may die while they have only this request. A process can be killed for unrelated reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class LineProcesses:
     ) -> None:
         """``number``: processes, at least 1.
 
-        ``timeout``: seconds per request, plus :data:`SECONDS_PER_BYTE`, before a kill.
+        ``timeout``: seconds for a request until its process is killed, plus :data:`SECONDS_PER_BYTE`.
         """
         handlers = {"measured": partial(telemetry.take_in, "line")}
         count = partial(telemetry.add, "pandaeval.workers")
@@ -80,7 +80,7 @@ class LineProcesses:
     async def decide(self, name: str, *arguments: Any) -> Decision:
         """Make another decision, with retries. Raises ``ChildEndedError``.
 
-        It is retried until the process hangs or :data:`MOST_DEATHS` processes ended because of it.
+        Repeats it until the process hangs, or :data:`MOST_DEATHS` processes ended because of the decision.
         """
         deaths = 0
         while True:

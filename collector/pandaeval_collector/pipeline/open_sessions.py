@@ -11,26 +11,24 @@ from pandaeval_otel.assembly.traces import Deadlines
 from pandaeval_otel.model import Trigger
 
 _MANY = 50
-"""For each multiple of this number of touches, a session must be quiet ``session_interim`` longer, because scoring
-costs grow.
-"""
+"""Per this number of touches, a session must be quiet for another ``session_interim``, because scoring costs grow."""
 _SCORED, _CLOSED, _COMPARED = 64, 256, 64
 """Sessions scored provisionally, closed, and compared at once."""
 _LOOK_S = 0.5
-"""Seconds between checks for judges' answers."""
+"""Seconds between two checks for the judge's answers."""
 
 
 class OpenState(Enum):
     """The state of an open session. Closing is separate, because a session may reopen."""
 
     OPEN = auto()
-    """Changed since its last provisional score."""
+    """The session has changed since its last provisional score."""
     QUIET = auto()
-    """Provisionally scored as it is now."""
+    """The session has a provisional score, and has not changed since."""
     OVER = auto()
-    """Its application has ended it."""
+    """The application has ended the session."""
     AWAITING_JUDGE = auto()
-    """Over, but judges' answers are pending."""
+    """The session has ended, but the judge's answers are missing."""
 
 
 @dataclass(slots=True)
@@ -92,14 +90,14 @@ class OpenSessions:
         self._schedule(session_id)
 
     def forget(self, session_id: str) -> None:
-        """Forget a session that another collector continues; a running close is finished."""
+        """Forget a session that another collector continues. If the session is closing, it is still closed here."""
         self._sessions.pop(session_id, None)
         self._uncompared.pop(session_id, None)
 
     def take_due(self, now: float) -> tuple[dict[str, Trigger], list[str]]:
         """Return sessions to close by trigger, marked as closing, and quiet sessions for provisional scores.
 
-        Repeat for more.
+        Call again until it returns no session.
         """
         over: list[str] = []
         quiet: list[str] = []
@@ -178,7 +176,7 @@ class OpenSessions:
             session = self._sessions[session_id]
             if session_id in pending and now < session.over_at + wait:
                 session.state = OpenState.AWAITING_JUDGE
-                # In step with all others that wait, so that one look-up is for all of them.
+                # At the same times as all waiting sessions, so that they share a look-up.
                 session.look_at = min((now // _LOOK_S + 1) * _LOOK_S, session.over_at + wait)
                 self._schedule(session_id)
             else:

@@ -39,7 +39,7 @@ class OwnedSessions:
         """Sessions without final scores, including those being scored."""
 
     async def let_go(self, session_ids: Collection[str]) -> None:
-        """Forget sessions of another collector; running scores are finished."""
+        """Forget sessions that another collector continues. Running scores are finished."""
         ids = [id_ for sent in session_ids for id_ in self._sharing(sent)]
         for session_id in ids:
             self.open.forget(session_id)
@@ -71,7 +71,7 @@ class OwnedSessions:
     def end_elsewhere(self, session_id: str) -> None:
         async def tell() -> None:
             await self._committer.commit(lambda: self._line.decide("end_elsewhere", session_id))
-            # After the commit: where a crash comes in between, the end is told once more.
+            # After the commit: if a crash comes first, the end is reported again.
             await self._committer.patiently(lambda: asyncio.wrap_future(self._store.forget_endings([session_id])))
 
         self._committer.begin(self._committer.or_left(tell(), "the end of a session"))
@@ -93,7 +93,7 @@ class OwnedSessions:
                 decision.changes.read.extend(read)
             return decision
 
-        # One that cannot be made a member must not keep the others, nor the ends and what was read (``None``), from it.
+        # An unusable member must not stop the other members, the ends or the offset (``None``).
         lost = await self._committer.together([*handed, None], decide, self._not_adopted) if members or read else ()
         self._telemetry.add("pandaeval.members", "taken", len(members) - len(lost))
         for session_id in ended:
@@ -137,7 +137,7 @@ class OwnedSessions:
         _log.error("a session could not be %s", what, exc_info=error)
         self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
 
-    # What a session is decided by is looked up when the decision is made, since members come until then.
+    # The decision itself reads the members, because members can arrive until then.
 
     async def _compare(self, grown: Mapping[str, int], session_ids: Sequence[str]) -> Decision:
         return await self._line.decide("compare", {id_: grown[id_] for id_ in session_ids})
@@ -153,7 +153,7 @@ class OwnedSessions:
 
         try:
             if failed := await self._committer.together([*sessions], decide, partial(self._failed, "scored")):
-                await self._committer.commit(partial(_closed, failed))  # nor is it tried forever
+                await self._committer.commit(partial(_closed, failed))  # no endless retries
                 closed.update(failed)
         finally:
             self.open.closed(sessions)
@@ -161,7 +161,7 @@ class OwnedSessions:
         for session_id in ended - closed:
             self.end(session_id)
         if told := sorted(ended & closed):
-            # After the commit: where a crash comes in between, the session is closed once more, with the same results.
+            # After the commit: if a crash comes first, the session closes again, with the same results.
             await self._committer.patiently(lambda: asyncio.wrap_future(self._store.forget_endings(told)))
 
 

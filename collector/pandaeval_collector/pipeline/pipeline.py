@@ -28,9 +28,9 @@ _log = logging.getLogger(__name__)
 _TICK_S = 0.05
 _LAST_TICKS = 60
 _LAST_S = 10.0
-"""Seconds that a worker may take for the current decision at shutdown."""
+"""Maximum seconds for the current decision at shutdown."""
 _FEW, _GATHER_S = 128, 0.01
-"""After a batch of fewer traces, seconds to gather the next batch, because batches have overhead."""
+"""A batch with fewer traces is small. After a small batch, the seconds to wait for more traces."""
 _LOOK_S = 0.5
 """Seconds between checks for finished sessions under load."""
 

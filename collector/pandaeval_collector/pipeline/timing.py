@@ -1,4 +1,4 @@
-"""Times and sizes at which traces and sessions end and data is deleted."""
+"""Times and sizes at which traces and sessions end, and at which data is deleted."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Timing:
     keeps_content: bool = False
     """Whether spans are kept, compressed, after the late window."""
     judged: float = 30 * 86_400.0
-    """How long judged scores are kept for people's labels."""
+    """Seconds for which judged scores are kept for people's labels."""
     upkeep: float = 30.0
-    """Seconds between two rounds of forgetting."""
+    """Seconds between two rounds of deletion."""
     judge_wait: float = 0.0
     """Maximum seconds that an ended session waits for judges."""

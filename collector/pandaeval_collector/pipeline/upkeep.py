@@ -18,16 +18,16 @@ from pandaeval_collector.store.deleting import complete
 _log = logging.getLogger(__name__)
 
 _FORGET = 500
-"""Rows deleted per step, during which senders wait: about 40 ms with freed pages."""
+"""Rows deleted per step. Senders wait for a step, about 40 ms with freed pages."""
 _KEEP = 100
 """Traces that are compressed in one step."""
 _MOST_KEPT = 0.2
 """Maximum share of the disk budget for kept spans."""
 _CROWDED, _FULL = 0.7, 0.9
-"""Shares of the disk budget between which the retention falls to the late window."""
+"""Used shares of the disk budget. Between them, the retention shrinks to the late window."""
 _LOOK_S = 1.0
 _PROBE_BYTES = 64 << 10
-"""Bytes of the trial write, like a real request."""
+"""Bytes of the trial write, about as many as a real request."""
 
 
 class Upkeep:
@@ -69,11 +69,11 @@ class Upkeep:
         await self._complete_deletions()
         try:
             timing = self._timing
-            # None of the kinds waits for another to end: it may not, while traces are decided faster than compressed.
+            # Each kind continues alone: another kind may not end while traces are decided faster than compressed.
             has_more = True
             while has_more and not self._stopping:
                 compressed, now = 0, self._store.clock.calendar()
-                # Not where the disk budget has room for the late window alone.
+                # Not if the disk budget has room only for the late window.
                 if timing.keeps_content and self.kept_for() > timing.late_window:
                     keeping = asyncio.to_thread(self._store.kept.keep, timing.late_window, now, self._keep(), _KEEP)
                     compressed = await self._paced(keeping)
@@ -86,7 +86,7 @@ class Upkeep:
                     self._keep(),
                     limit=_FORGET,
                     judged_s=timing.judged,
-                    unlisted_only=timing.keeps_content,  # else what comes due after the compressing would be deleted
+                    unlisted_only=timing.keeps_content,  # keeps chunks that come due after the compression
                 )
                 forgotten = await self._paced(asyncio.wrap_future(work))
                 has_more = _FORGET in (kept, forgotten) or compressed > 0
@@ -112,7 +112,7 @@ class Upkeep:
 
 
 async def probe(store: Store) -> None:
-    """Write as much as a request does. Raises the store's error."""
+    """Write about as many bytes as a request does. Raises the store's error."""
     await asyncio.wrap_future(store.put("probe", "." * _PROBE_BYTES))
     await asyncio.wrap_future(store.put("probe", ""))
 

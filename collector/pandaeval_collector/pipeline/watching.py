@@ -29,7 +29,7 @@ class Watching:
 
     async def changed(self) -> AsyncIterator[None]:
         while not self.closing:
-            change = self._change  # taken before the store is read: what is committed meanwhile is not missed
+            change = self._change  # taken before the store is read, so that later commits are noticed
             yield
             await change.wait()
 
@@ -39,6 +39,6 @@ class Watching:
     async def after(self, cursor: int, limit: int) -> Sequence[tuple[int, bytes]]:
         try:
             rows = await asyncio.to_thread(self._store.reads.results_after, cursor, limit)
-        except DamagedError as error:  # the outboxes log it; a watcher goes on behind it
+        except DamagedError as error:  # the outboxes log it; a watcher continues after the damage
             return await self.after(error.seq, limit)
         return [(row.seq, row.body) for row in rows]

@@ -1,4 +1,4 @@
-"""Evaluation runs: scores stored traces again, on request or on a schedule.
+"""Score stored traces again, on request or on a schedule (evaluation runs).
 
 Imports analysis, base, config, judge, pipeline, scoring, store.
 """

@@ -1,4 +1,4 @@
-"""The subjects of session metrics, and the contexts that metrics receive beside their subject."""
+"""The subjects of session metrics, and the contexts that metrics receive with their subject."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pandaeval_collector.analysis.stats.similarity import Direction, Vector
 from pandaeval_collector.analysis.stats.topic import content_tokens
 
 APPLIES = "applies"
-"""Key of the metadata of an unscored result: false where the metric has nothing to say on such a trace, so that its
-session does not miss it."""
+"""Metadata key of an unscored result. False: the metric does not apply to the trace, so the session does not miss
+it."""
 
 
-# Nobody changes these objects. Those that there are many of are not declared frozen: setting the fields of a frozen
-# object takes four times as long.
+# No code changes these objects. Frequent objects are not frozen, because creating a frozen object takes four times as
+# long.
 @dataclass(slots=True)
 class Texts:
     """The embedded texts of a batch of traces.
@@ -40,7 +40,7 @@ class Texts:
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def direction(self, text: str) -> Direction:
-        """Return the vector's direction, false for zeros.
+        """Return the direction of the text's vector; false if the vector is zero.
 
         Raises ``lost``, or ``KeyError`` for a text that no metric requested.
         """

@@ -76,7 +76,7 @@ class _ByLevel(type):
         if kind == "llm":
             made = judged
             del fields["kind"]
-        # A field of another class may be given, if it is empty.
+        # Empty fields of another class are allowed.
         known = made.__dataclass_fields__
         try:
             return made(**{name: value for name, value in fields.items() if value or name in known})
@@ -98,23 +98,23 @@ class Metric(Generic[S, C], metaclass=_ByLevel):
     kind: str = "code"
     """One of ``kinds``."""
     version: str
-    """Changes whenever a score could: it is part of a result's id."""
+    """Part of a result's id. Raise it with each change that can change a score."""
     threshold: Threshold
-    """The default of the least score that passes, in ``scale``; or a function that gives it for an embedder's bands."""
+    """Default of the lowest passing score, in ``scale``, or a function that returns it for an embedder's bands."""
     question: str
-    """For people, one line."""
+    """The metric's question for people, in one line."""
     needs: str
-    """For people: what has to be captured."""
+    """Content that must be captured, for people."""
     evaluate: Callable[[S, C], Finding | None]
-    """Pure; runs on the line's thread. What it raises becomes ``unscored(metric_error)``. ``None``: no result."""
+    """A pure function. An exception becomes ``unscored(metric_error)``. ``None``: no result."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What else a score depends on; JSON. Part of a result's id."""
+    """Other JSON values on which a score depends. Part of a result's id."""
     unscored: tuple[Why, ...] = ()
-    """Every why that the metric's own functions give; others are given around the metric."""
+    """Reasons that the metric's own functions return. The evaluator adds other reasons."""
     scale: str = ""
-    """The scale of ``threshold`` and of ``Score.raw``, its worst and its best end, as ``"1-5"``; ``""``: 0..1."""
+    """Scale of ``threshold`` and ``Score.raw``, from worst to best, such as ``"1-5"``; ``""``: 0..1."""
     about: str = ""
-    """The metric at length, for people, instead of the docstring of the module of ``evaluate``."""
+    """Full description for people. Default: the docstring of the module of ``evaluate``."""
 
     if TYPE_CHECKING:
 
@@ -175,10 +175,10 @@ class JudgedMetric(Metric[S, C]):
     ask: Callable[[Any, Judge], Awaitable[Finding | None]]
     """Asks a judge that has read the trace. Runs on an event loop and must not block it."""
     rubrics: tuple[Rubric, ...] = ()
-    """All that ``ask`` may ask, extractions first, its own question last; so people can read them. Those of ``part``
-    by themselves, where they are left out."""
+    """All questions of ``ask``, for people: extractions first, its own question last. Default: the questions of
+    ``part``."""
     part: QuestionPart | None = None
-    """Its question, where it can share a call with others about the same trace or turn."""
+    """The question, if it can share a call with other questions about the same trace or turn."""
     model: str | None = None
     """The judge's model, unless ``judge.models`` names another."""
 
@@ -196,7 +196,7 @@ class JudgedMetric(Metric[S, C]):
 
 
 def answered_with(metric: JudgedMetric, others: Iterable[JudgedMetric]) -> list[str]:
-    """Return the keys of all metrics that one question answers."""
+    """Return the keys of all metrics that the question of ``metric`` answers."""
     return [metric.key, *(each.key for each in others if (each.level, each.asks) == (metric.level, metric.asks))]
 
 
@@ -204,7 +204,7 @@ def answered_with(metric: JudgedMetric, others: Iterable[JudgedMetric]) -> list[
 class SessionReads:
     """The other traces that a trace metric reads.
 
-    A change of any repeats the evaluation.
+    If any of them changes, the metric runs again.
 
     ``earlier``, ``later``: numbers of traces. ``answers``: read only earlier traces that the same agent answered before
     this trace began. ``unsettled``: returns whether earlier content could change a finding.
@@ -223,22 +223,22 @@ class TraceMetric(Metric[Trace, TraceContext]):
     level = "trace"
 
     texts: Callable[[Trace], Sequence[str]] | None = None
-    """What has to be embedded before ``evaluate`` is called."""
+    """Returns the texts to embed before ``evaluate`` runs."""
     reads: SessionReads | None = None
     """Which other traces of the session it reads."""
     calibrated: str | None = None
-    """The key, in a score's metadata, of the value on a scale that does not depend on the embedder. Session metrics see
-    no score without it, unless the signal is ``raw``."""
+    """Metadata key of a value that does not depend on the embedder. Session metrics ignore scores without this value,
+    unless the signal is ``raw``."""
     signal: str = ""
-    """The key of the section ``session`` that decides which scores session metrics see: with ``sure`` only those of
-    failing results, and 1.0 for others; with ``raw`` every score."""
+    """Key of the section ``session`` that selects the scores for session metrics. ``sure``: scores of failing results,
+    and 1.0 for others. ``raw``: every score."""
     signals_failures_only: bool = False
-    """Session metrics see its score only where that fails its threshold."""
+    """Whether session metrics read only failing scores."""
     explains: bool = False
-    """Its results explain a failure, and neither pass nor fail. It is evaluated last, where another metric fails the
-    trace (``context.failing``)."""
+    """Whether the results explain a failure, and neither pass nor fail. The metric runs last, if another metric fails
+    the trace (``context.failing``)."""
     of_steps: bool = False
-    """Whether it is asked about a single step of a run whose other steps are traces of their own
+    """Whether the metric runs on a trace that is a single step of a run
     (:attr:`pandaeval_otel.model.Trace.is_step`)."""
 
     @property
@@ -251,8 +251,7 @@ class JudgedTraceMetric(JudgedMetric[Trace, TraceContext]):
     level = "trace"
 
     asked_by_session: bool = False
-    """A session's own metric asks the same, so it is asked about traces of sessions only with
-    ``judge.correctness: trace``."""
+    """A session metric has the same question, so traces of sessions get it only with ``judge.correctness: trace``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,7 +261,7 @@ class TurnMetric(Metric[TurnView, TurnContext]):
     level, kinds = "turn", ("code", "math")
 
     applies: Callable[[TurnView], bool] | None = None
-    """Whether it is evaluated on a turn at all."""
+    """Returns whether the metric applies to a turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,9 +269,9 @@ class JudgedTurnMetric(JudgedMetric[TurnView, TurnContext]):
     level = "turn"
 
     applies: Callable[[TurnView], bool] | None = None
-    """Whether it is asked about a turn at all."""
+    """Returns whether the question applies to a turn."""
     by_code: Callable[[TurnView], Score | None] | None = None
-    """What code alone finds where no judge is asked, or none answers; ``None``: nothing."""
+    """Returns the score by code if no judge answers; ``None``: no score."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,8 +281,8 @@ class SessionMetric(Metric[SessionView, SessionContext]):
     level = "session"
 
     signals: tuple[str, ...] = ()
-    """The trace metrics, by name, whose results it reads; all, if empty. Those that need no judge run wherever it runs;
-    unless they are enabled themselves, their results go nowhere else."""
+    """Names of the trace metrics whose results the metric reads; empty: all. Metrics without a judge run for it even if
+    they are disabled, but then their results are not stored."""
 
 
 @dataclass(frozen=True, kw_only=True)

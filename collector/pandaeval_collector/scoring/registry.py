@@ -16,7 +16,7 @@ from pandaeval_otel.base.plugins import NotUsableError, Plugin, Plugins, find, i
 
 _OURS = "pandaeval_collector.scoring.metrics"
 GRADERS = "pandaeval_lab.graders"
-"""Among ``modules``: with our metrics of trials."""
+"""The entry of ``modules`` that adds our trial metrics."""
 
 
 @cache
@@ -56,7 +56,7 @@ def _of_ours(metric: Metric) -> Mapping[str, Metric]:
 
 @cache
 def _ours(package: str = _OURS) -> Mapping[str, Metric]:
-    if find_spec(package.partition(".")[0]) is None:  # an image may leave the lab out
+    if find_spec(package.partition(".")[0]) is None:  # an image can lack the lab
         return {}
     metrics: dict[str, Metric] = {}
     for metric in find(package, "METRIC"):

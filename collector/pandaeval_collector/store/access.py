@@ -1,4 +1,4 @@
-"""The store as each process sees it: direct reads, and writes through the main process."""
+"""Access to the store: each process reads directly, and writes through the main process."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from pandaeval_collector.store.verdicts import Verdicts
 T = TypeVar("T")
 
 JUDGE_TABLES = {"Jobs", "Spending", "StoreAccess", "Verdicts"}
-"""The tables that the judge's process may have written."""
+"""Tables that the judge process may change, through the main process."""
 READER_TABLES = {"Deletions", "People", "RunTable", "Schedules", "Spending", "TriageTable", "Verdicts"}
-"""The tables that the reader may have written."""
+"""Tables that the reader may change, through the main process."""
 
 
 class StoreAccess(StoreTable):

@@ -1,4 +1,4 @@
-"""The atomic writing transactions of the store, on the writer's thread."""
+"""Transactions that write decisions to the store, on the writer's thread."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from pandaeval_collector.store.runs import RunBatch
 from pandaeval_collector.store.table import insert
 
 _IN_TRACE = ("trace.", "turn.")
-"""How keys of metrics begin whose results are about a trace or one of its turns."""
+"""Prefixes of the metrics whose results belong to a trace or a turn."""
 
 
 @dataclass(slots=True)
@@ -53,21 +53,21 @@ class WriteSet:
     session_traces: list[SessionTraceRow] = field(default_factory=list)
     responses: list[ResponseRow] = field(default_factory=list)
     moved: list[bytes] = field(default_factory=list)
-    """Traces that belong to no session any more."""
+    """Traces that left their session and joined no other session."""
     touched: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
     services: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The known services of sessions, if they changed."""
     elsewhere: set[str] = field(default_factory=set)
-    """Sessions that another collector scores: they have a name here, and are open only where they were."""
+    """Sessions that another collector scores. Only their names are stored; already open sessions stay open."""
     strangers: dict[bytes, str] = field(default_factory=dict)
     """Traces that other collectors decided, with the digests of their evidence."""
     contents: dict[bytes, bytes] = field(default_factory=dict)
-    """The contents of :attr:`strangers` that were sent along, as they are kept."""
+    """Stored contents of :attr:`strangers`, if they were sent."""
     endings: list[str] = field(default_factory=list)
     """Sessions that an application ended."""
     read: list[Consumed] = field(default_factory=list)
-    """How far the topic of members was read that came with these changes."""
+    """Offsets in the topic of members after these changes."""
     outbox: list[OutboxBatch] = field(default_factory=list)
     series: list[SeriesRow] = field(default_factory=list)
     labels: list[tuple[str, str]] = field(default_factory=list)
@@ -82,7 +82,7 @@ class WriteSet:
 def apply(
     connection: sqlite3.Connection, changes: WriteSet, times: Times, perhaps_known: Collection[bytes]
 ) -> list[ResultRow]:
-    """Write a decision. Returns the new results with ``seq``. ``perhaps_known``: traces that may be decided already."""
+    """Write a decision. Returns the new results with ``seq``. ``perhaps_known``: traces that may already be decided."""
     now = times.calendar
     known = numbers.of_traces(connection, perhaps_known)
     traces = _apply_traces(connection, changes.traces, known, now)
@@ -121,7 +121,7 @@ def _apply_traces(
         [(*_decision(trace, now), found[trace.trace_id], trace.trace_id) for trace in new],
     )
     again = [trace for trace in traces if trace.trace_id in known]
-    connection.executemany(  # drops what another collector sent of a trace that is decided here now
+    connection.executemany(  # another collector sent contents of a trace that is decided here now
         "DELETE FROM kept WHERE no IN (SELECT no FROM traces WHERE no = ? AND revision = 0)",
         [(known[trace.trace_id],) for trace in again],
     )
@@ -224,7 +224,7 @@ def _insert_results(
     The store has no results of ``first_time``.
     """
     about = _about(connection, results, of_trace)
-    fresh_units = {trace_id.hex() for trace_id in first_time}  # a turn's unit begins with that of its trace
+    fresh_units = {trace_id.hex() for trace_id in first_time}  # a turn's unit begins with its trace's unit
     ids = "SELECT id, seq FROM results WHERE about IN ({marks})"
     known = dict(numbers.each_of(connection, ids, {no for row, no in about if row.unit[:32] not in fresh_units}))
     fresh: dict[str, tuple[ResultRow, int]] = {}

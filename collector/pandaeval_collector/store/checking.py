@@ -33,7 +33,7 @@ _ROWS: dict[Kind, str] = {
     "results": "seq, unit || ' ' || metric, checksum, id, unit, metric, revision, body, counted, seq",
     "outbox": "seq, signal, items, body",
 }
-"""What is read of a row: its key, what it is about, and the rest."""
+"""Columns read from a row: its key, its subject, and the other values."""
 CURES: dict[Kind, str] = {
     "pages": "the next start quarantines the file; save readable spans with `pandaeval store export`",
     "chunks": "the collector will quarantine its trace (metric_error)",
@@ -66,7 +66,7 @@ def damages(connection: sqlite3.Connection) -> Iterator[Damage]:
             for row in connection.execute(f"SELECT {columns} FROM {kind} ORDER BY 1"):  # noqa: S608
                 if found := _of_row(connection, kind, row):
                     yield Damage(kind, row[0], *found)
-    except sqlite3.DatabaseError as error:  # a page that cannot be read ends the check
+    except sqlite3.DatabaseError as error:  # an unreadable page ends the check
         yield Damage("pages", 0, "", str(error))
     finally:
         connection.rollback()
@@ -88,7 +88,7 @@ def _of_row(connection: sqlite3.Connection, kind: Kind, row: Sequence[Any]) -> t
             case "results":
                 if rest[0] != checksum_of(ResultRow(*rest[1:])):
                     return about, "its checksum differs"
-            case _:  # are chunks gone that a decision rests on?
+            case _:  # checks that no chunk of a decision is missing
                 ids = {int(each) for each in orjson.loads(rest[0])}
                 query = "SELECT count(*) FROM chunks WHERE id IN (SELECT value FROM json_each(?)) AND trace_id = ?"
                 (there,) = connection.execute(query, (json_list(ids), row[1])).fetchone()

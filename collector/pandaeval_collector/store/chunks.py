@@ -1,4 +1,4 @@
-"""Raw spans and log records until the decision and the late window; then compressed per agent trace.
+"""Raw spans and log records until the late window ends, then compressed for each agent trace.
 
 Format: per request a flag (1: logs), a four-byte length, and the request.
 """
@@ -23,13 +23,13 @@ from pandaeval_collector.store.table import StoreTable, insert, written
 _log = logging.getLogger(__name__)
 _HEAD = struct.Struct("<BI")
 _KEPT_LEVEL = 3
-"""Spans of one trace are alike: at this level they take an eighth of their size, at twice the time of the fastest."""
+"""At this level, the similar spans of a trace shrink to an eighth, in twice the time of the fastest level."""
 _READ_BYTES = 8 << 20
 _NEWEST = "newest_chunk"
 _COMPRESS_FROM = 4096
 _LEVEL = -1  # a quarter less CPU time than level 1 for an eighth more bytes, on real agent traces
 Part = tuple[bool, bytes]
-"""A request as it came: whether it holds logs, and its bytes."""
+"""A received request: whether it has logs, and its bytes."""
 
 
 CHUNK = "logs, packed, id, trace_id, items, start_ns, session, closes, data, checksum"
@@ -55,7 +55,7 @@ def decompress(data: bytes) -> bytes:
 
 class _Zstd(threading.local):
     def __init__(self) -> None:
-        # With a checksum: damage inside of a row is none that SQLite would see.
+        # With a checksum, because SQLite does not notice damage inside a row.
         self.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
         self.decompressor = zstandard.ZstdDecompressor()
 
@@ -79,7 +79,7 @@ def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int
     """Read ``(is_logs, data)`` by id. Raises ``LookupError`` or :class:`DamagedChunkError`."""
     found: dict[int, tuple[bool, bytes]] = {}
     for marks, group in numbers.batched(ids):
-        # All at once: a statement that an error leaves unfinished would show this connection the past from then on.
+        # All at once: after an error, an unfinished statement would keep this connection in an old snapshot.
         rows = reader.execute(f"SELECT {CHUNK} FROM chunks WHERE id IN ({marks})", group).fetchall()  # noqa: S608
         found.update((row[2], (bool(row[0]), chunk_content(row))) for row in rows)
     if len(found) < len(set(ids)):

@@ -1,4 +1,4 @@
-"""The store's clock, independent of system clock changes. A start counts at most a day of downtime."""
+"""The store's clock, which ignores changes of the system clock. It counts at most a day of each downtime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 KEY = "clock"
 """The key of the clock in the table ``meta``."""
 _CREDIT_S = 86_400.0
-"""Maximum seconds of downtime counted at a start, so a wrong clock cannot end a retention."""
+"""Maximum seconds of downtime that a start counts, so that a wrong system clock cannot end a retention."""
 
 
 class Times(NamedTuple):

@@ -26,7 +26,7 @@ Together = Callable[[sqlite3.Connection, Sequence[Any]], None]
 
 _MAX_GROUP = 512
 _NOT_WRITTEN = (sqlite3.OperationalError, sqlite3.DatabaseError)
-"""These exact classes: full or failing disk, damaged file. Subclasses are errors of the work itself."""
+"""Only these exact classes mean a full or failing disk, or a damaged file. Subclasses are errors of the work."""
 
 
 @dataclass(slots=True)
@@ -122,7 +122,7 @@ class Writer:
             except queue.Empty:
                 break
             if job is None:
-                self._queue.put(None)  # closing comes after the work that is already here
+                self._queue.put(None)  # ends the thread after the queued work
                 break
             group.append(job)
         return group
@@ -137,7 +137,7 @@ class Writer:
             if connection.in_transaction:
                 try:
                     connection.execute("ROLLBACK")
-                except sqlite3.Error:  # the next BEGIN will fail and say so; this thread has to outlive a failing disk
+                except sqlite3.Error:  # the next BEGIN reports it; this thread must survive a failing disk
                     _log.exception("a transaction could not be rolled back")
             if type(error) in _NOT_WRITTEN:
                 self.failing = str(error)
@@ -145,7 +145,7 @@ class Writer:
                 self._on_error(error)
                 jobs[0].future.set_exception(error)
             else:
-                half = len(jobs) // 2  # one of many that fails costs a few commits, not one for each neighbour
+                half = len(jobs) // 2  # finds a failing job with a few commits, not one per job
                 self._commit(connection, jobs[:half])
                 self._commit(connection, jobs[half:])
             return

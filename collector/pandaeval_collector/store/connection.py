@@ -23,17 +23,13 @@ Durability = Literal["full", "normal", "off"]
 FILE_NAME = "pandaeval.db"
 PAGE_BYTES = 16384
 _CHECKPOINT_PAGES = 1000
-"""Pages of the log before a checkpoint, which delays requests by 10 to 20 ms at 16 MB. Larger values take longer and
-save little.
-"""
+"""Pages of the log before a checkpoint (16 MB), which delays requests by 10 to 20 ms. Larger logs save little."""
 _SMALL_BYTES = 64 << 20  # a second on a disk that reads 64 MB/s
 _PAGE_BYTES_AT = 16  # in the file's header, two bytes
 _OTHERS = 0o007  # mode bits of users who are neither owner nor group
 _PRIMARY = 0xFF  # mask of SQLite's primary result codes; higher bits add details
 _STEPS = 400_000
-"""SQLite steps between two clock checks: about ten milliseconds. Each check waits up to five milliseconds for the
-interpreter lock.
-"""
+"""SQLite steps between two clock checks, about 10 ms. A check can wait 5 ms for the interpreter lock."""
 
 
 def create(file: Path, durability: Durability) -> bool:
@@ -77,7 +73,7 @@ def connect(file: Path, durability: Durability, read_only: bool = False) -> sqli
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute("PRAGMA secure_delete = ON")  # deleted content is not left in free pages
         version_of(connection, file)
-    except (sqlite3.Error, StoreVersionError):  # a damaged file may show itself here
+    except (sqlite3.Error, StoreVersionError):  # damage can appear here
         connection.close()
         raise
     return connection
@@ -100,7 +96,7 @@ def _prepare(file: Path, durability: Durability) -> None:
     connection = connect(file, durability)
     try:
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        if not connection.execute("PRAGMA auto_vacuum").fetchone()[0]:  # to set it is a write
+        if not connection.execute("PRAGMA auto_vacuum").fetchone()[0]:  # setting it would write
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         if not version_of(connection, file):
@@ -121,7 +117,7 @@ def note_damage(file: Path, error: BaseException) -> bool:
     note = _note(file)
     if not note.exists():
         _log.error("the store is damaged (%s): restart the collector, which puts it aside and begins a new one", error)
-        with contextlib.suppress(OSError):  # the disk may be full, too; the next error notes the damage
+        with contextlib.suppress(OSError):  # the disk can also be full; the next error notes the damage
             note.write_text(f"{error}\n")
     return True
 
@@ -195,7 +191,7 @@ class Connections:
         if limit_s is not None:
             until = time.monotonic() + limit_s
             connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
-        connection.rollback()  # of a snapshot that could not be ended
+        connection.rollback()  # ends a snapshot after a failed COMMIT
         connection.execute("BEGIN")
         try:
             yield connection

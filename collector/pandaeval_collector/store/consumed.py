@@ -11,7 +11,7 @@ import orjson
 from pandaeval_collector.store.table import StoreTable, written
 
 SPANS, MEMBERS = "log", "member_log"
-"""The logs that a store may read: what its tables are called, and the key of what is known of it."""
+"""The logs that a store can read. Each name is the prefix of the log's tables, and its key in ``meta``."""
 _LISTED = "(SELECT value FROM json_each(?))"
 
 
@@ -86,7 +86,7 @@ class ConsumedTables(StoreTable):
 
     @written
     def give_up(self, connection: sqlite3.Connection, trace_ids: Collection[bytes], now: float) -> int:
-        """Cancel parked jobs that another collector did. ``now``: store calendar."""
+        """Cancel parked jobs if another collector has done them. ``now``: store calendar."""
         return self._change_jobs(connection, "parked", ("cancelled", "elsewhere", now), trace_ids)
 
     def unjudged(self) -> set[bytes]:
@@ -105,7 +105,7 @@ class ConsumedTables(StoreTable):
 
 
 class ConsumedMembers(ConsumedTables):
-    """The same for members, by session id in UTF-8."""
+    """The same tables for the topic of members. Session ids (UTF-8) replace trace ids."""
 
     _log = MEMBERS
 

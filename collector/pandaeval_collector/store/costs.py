@@ -11,7 +11,7 @@ from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import BODY, Wanted, conditions
 
 MOST_MEASURED = 5_000
-"""Most runs of which latencies, tokens and costs are read, the newest."""
+"""Maximum runs whose latencies, tokens and costs are read, newest first."""
 _COST_NAMES: Mapping[str, str] = {
     "agent": "l.agent",
     "user": "l.user",
@@ -24,7 +24,7 @@ _OF_JUDGES = f"""
         sum(json_extract({BODY}, '$.tokens') > 0 AND json_extract({BODY}, '$.cost_usd') <= 0) AS judge_unpriced
     FROM runs AS l JOIN results AS r ON r.about IN (l.no, iif(l.no = l.last, -l.session, NULL))
     WHERE json_extract({BODY}, '$.evaluator.kind') = 'llm' GROUP BY l.no"""  # noqa: S608
-"""Costs of the verdicts on each run; those on a session count for its last run."""
+"""Costs of the verdicts on each run. The verdict on a session counts for the session's last run."""
 
 
 def read_measures(finder: Finder, wanted: Wanted) -> dict[str, list[tuple[int, int, float | None]]]:

@@ -60,7 +60,7 @@ def _lock(handle: int) -> None:
 
 
 def has_no_room(path: Path, error: OSError | sqlite3.Error) -> bool:
-    """Return whether an error means a full disk. Measures free space, because SQLite's error may differ."""
+    """Return whether an error means a full disk. Measures free space, because SQLite can report another error."""
     if getattr(error, "errno", None) in _NO_ROOM:
         return True
     if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:

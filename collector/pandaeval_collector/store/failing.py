@@ -16,7 +16,7 @@ from pandaeval_collector.store.listed import BODY, NOT_FAILED, OF_NAMED, Wanted,
 from pandaeval_collector.store.triage import Triage, history, triages
 
 MOST_FAILED = 20_000
-"""Most failed runs that are read, the newest."""
+"""Maximum number of failed runs read, newest first."""
 _FAILED_RESULTS = f"""
     SELECT json_group_array(json_array(l.no, l.at,
         CASE l.agent WHEN '' THEN json_extract({BODY}, '$.agent') ELSE l.agent END, r.metric, r.seq,
@@ -63,7 +63,7 @@ def read_failures(
     failed = f"""SELECT no FROM listed AS l WHERE {where} AND badness < {NOT_FAILED:g}
                  ORDER BY at DESC LIMIT {MOST_FAILED}"""  # noqa: S608
     with finder.reads.snapshot() as reader:
-        # All in one row: after each row the interpreter is waited for, which the line may hold for milliseconds.
+        # All in one row: each row waits for the interpreter lock, which can take milliseconds.
         (scored,) = reader.execute(_FAILED_RESULTS.format(failed=failed), where.values).fetchone()
         (broken,) = reader.execute(_BROKEN_RUNS.format(failed=failed), where.values).fetchone()
         known, given = {row.id: row for row in groups(reader)}, triages(reader)
@@ -75,7 +75,7 @@ def read_failures(
 
 
 def dismissed_by_group(finder: Finder, wanted: Wanted) -> Mapping[str, set[int]]:
-    """Return, by failure group, the traces in the list of its dismissed runs."""
+    """Return the dismissed runs of each failure group, as traces of the list."""
     wanted = replace(wanted, failed=None, label=DISMISSED, outcome=None, success=None, incident=None)
     runs, results = conditions(wanted.of_unit()), result_conditions(wanted)
     query = f"""SELECT json_extract({BODY}, '$.metadata.failure_group.id'), l.no FROM results AS r

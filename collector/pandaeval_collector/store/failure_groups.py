@@ -15,10 +15,10 @@ from pandaeval_collector.store.table import StoreTable
 from pandaeval_collector.store.triage import Triage, triages
 
 MOST_GROUPS = 2000
-"""Most groups kept. Those without a failure for longest make room."""
+"""Maximum groups kept. Groups without a failure for the longest time are dropped."""
 GAUGE, RETURNED = "pandaeval.failure_groups", "pandaeval.failure_groups.returned"
 MOST_GAUGES = 200
-"""Groups with a series of their own: those with the newest failures."""
+"""Maximum groups with their own series: the groups with the newest failures."""
 _FRESH_S = 5.0
 
 

@@ -12,7 +12,7 @@ from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Score
 
 HIGH = "high"
-"""The severity of a failure of which nothing else is known, and of one that could not be grouped."""
+"""The severity of unknown and of ungrouped failures."""
 _BY_LABEL = {
     **dict.fromkeys(("unsafe state", "unsafe action", "forbidden_action"), "critical"),
     **dict.fromkeys(("lack of specific information", "failure to ask for clarification", "missing_thing"), "medium"),
@@ -25,13 +25,13 @@ _BY_LABEL = {
 use. Medium: needless calls and questions. Low: wording. Visible problems such as crashes, and labels without a cause,
 are medium.
 """
-_MANY_CALLS = 10  # a loop that lost so many is high
+_MANY_CALLS = 10  # a loop with so many wasted calls is high
 _PLAIN = (None, "pass", "fail", "assumed")
 _STEPS = frozenset({"trace", "turn"})
 _VERDICT = "correctness"
 _MOST_REASON, _MOST_TITLE = 600, 120
 FALSE_SUCCESS = "false_success"
-"""The label of a run that claims what it did not do: it shares a group with no honest failure."""
+"""The label of a run that claims an action that failed. It never shares a group with an honest failure."""
 _QUOTED = re.compile(r"\"[^\"]{1,200}\"|(?<!\w)'[^']{1,200}'(?!\w)|`[^`]{1,200}`")
 _TOKEN = re.compile(r"https?://\S+|\w(?:(?!https?://)[\w-])*+")
 _VOLATILE = re.compile(r"\d|://")
@@ -60,7 +60,7 @@ class Failure:
     tool: str = ""
     error: str = ""
     blamed: str = ""
-    """The tool of the step that broke the run, where that is sure."""
+    """The tool of the first wrong step, if it is certain."""
 
     @property
     def text(self) -> str:

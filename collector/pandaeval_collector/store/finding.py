@@ -29,9 +29,9 @@ from pandaeval_collector.store.listed_pages import (
 
 _T = TypeVar("_T")
 _NAMES_AGE = 50.0
-"""Names are read again after this multiple of the time that reading them took: 2 % of a reader's time at most."""
+"""Names are read again after this multiple of their reading time, so reading takes at most 2 % of the time."""
 _PAGE = 200
-"""Rows that :func:`every` reads at once."""
+"""Rows of a page that :func:`every` reads."""
 _WORSE_OF_SESSION = "o.session = l.session AND o.session > 0 AND (o.badness, o.no) < (l.badness, l.no)"
 
 
@@ -92,11 +92,11 @@ class Finder:
 
     def sessions(self, wanted: Wanted, *, after: Position | None = None, limit: int = 50) -> Page:
         """Return a page of sessions and traces without a session, by their worst row."""
-        # A session is listed where its worst row that is wanted is.
+        # The position of a session is the position of its worst wanted row.
         where, others = conditions(wanted), conditions(wanted, "o")
         worse = f"SELECT 1 FROM listed AS o WHERE {others} AND {_WORSE_OF_SESSION}"  # noqa: S608
         first, values = f"(session = 0 OR NOT EXISTS ({worse}))", others.values
-        if wanted.text is not None:  # other rows are only read for a row with the text
+        if wanted.text is not None:  # the other rows are read only if a row has the text
             first, values = f"CASE WHEN {where} THEN {first} ELSE 0 END", where.values + values
         with self.reads.snapshot() as reader:
             rows = pages.worst_first(reader, wanted, where.also(first, *values), after, limit + 1)

@@ -16,7 +16,7 @@ from pandaeval_collector.store.table import StoreTable, insert, written
 _JOB = ", ".join(Job.__dataclass_fields__)
 _BLOCK_BITS = 12
 _BY_ID = "no >> 12 IN (SELECT value FROM json_each(?)) AND id = ?"
-"""Finds a job, given :func:`_blocks` and its id."""
+"""Condition on a job, with the values :func:`_blocks` and its id."""
 _DAY_S = 86_400.0
 
 
@@ -108,7 +108,7 @@ def add(
     fresh: Collection[bytes],
     ended_at: float,
 ) -> None:
-    """Insert jobs, and cancel other due jobs of ``redecided`` traces.
+    """Insert jobs. Cancels other due jobs of ``redecided`` traces.
 
     ``fresh``: traces without jobs or results. ``now``: running clock. ``ended_at``: calendar.
     """

@@ -1,4 +1,4 @@
-"""The table of listed traces and sessions (numbers below zero), ordered by badness, with attributes."""
+"""The list of traces and sessions, sorted by badness, with attributes. Numbers of sessions are negative."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_SESSION = "{t}.session = coalesce((SELECT no FROM sessions WHERE session_id 
 _LEAST = "json_extract(CAST({t}.facts AS TEXT), '$.FACT') >= ?"
 _OF_ANY = """CASE WHEN {t}.no > 0 THEN {of_trace} ELSE EXISTS (
     SELECT 1 FROM listed AS m WHERE m.session = {t}.session AND m.session > 0 AND m.no > 0 AND {of_member}) END"""
-"""The condition that a trace, or any trace of a session, carries all that is wanted."""
+"""The condition that a trace, or any trace of a session, matches all filters."""
 _OWN = "EXISTS (SELECT 1 FROM results AS r WHERE r.about = {t}.no AND {results} AND r.verdict IS NOT NULL)"
 OF_NAMED = """m.session = -r.about AND lower(hex(m.trace_id)) = coalesce(
     json_extract(CAST(r.body AS TEXT), '$.metadata.blame.trace_id'),
@@ -30,7 +30,7 @@ OF_NAMED = """m.session = -r.about AND lower(hex(m.trace_id)) = coalesce(
 """The condition that a session's result names its member ``m``."""
 _BLAMED = f"""{{t}}.no IN (SELECT m.no FROM results AS r JOIN members AS m ON {OF_NAMED}
     WHERE r.about < 0 AND {{results}} AND r.verdict IS NOT NULL)"""  # noqa: S608
-"""The condition that a result of its session names the trace: the trace that it blames, else the last trace."""
+"""The condition that a session result names the trace. A result names its blamed trace, else the last trace."""
 HAS_PAIR = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
     WHERE a.pair = (SELECT p.id FROM attribute_pairs AS p WHERE p.pair = ?))"""
 """The condition that a trace has a pair; ``{t}``: the name of the table ``listed`` in the query."""
@@ -47,7 +47,7 @@ def badness_of(results: Iterable[tuple[bool | None, float | None]], broken: bool
         failures += success is False
         if signal is not None and signal < worst:
             worst = signal
-    worst = round(worst, 2)  # with few different values, few places of the index are written
+    worst = round(worst, 2)  # few different values: a commit writes fewer pages of the index
     return worst if failures else NOT_FAILED + worst, failures
 
 
@@ -59,7 +59,7 @@ def add(
     results: Sequence[tuple[ResultRow, int]],
     first_time: Collection[bytes],
 ) -> None:
-    """List decided traces, and update other units with new results.
+    """Add decided traces to the list, and update listed units that have new results.
 
     ``of_trace``, ``of_session``: numbers by trace id.
     """
@@ -98,7 +98,7 @@ def move(connection: sqlite3.Connection, sessions: Mapping[int, int]) -> None:
 
 
 def note_dismissals(connection: sqlite3.Connection, dismissals: Iterable[Dismissal]) -> None:
-    """A run whose crash is dismissed did not fail, unless the dismissal is withdrawn."""
+    """Mark runs with a dismissed crash as not failed, or as failed after a withdrawal."""
     for each in dismissals:
         if each.label.metric == "trace.response":
             failed = "json_extract(CAST(facts AS TEXT), '$.error') IS NOT NULL"
@@ -150,7 +150,7 @@ def _file_again(connection: sqlite3.Connection, about: int) -> None:
 
 
 def _is_empty(connection: sqlite3.Connection, session: int) -> bool:
-    """Return whether all traces of a session moved to another."""
+    """Return whether all traces of a session moved to another session."""
     has = connection.execute("SELECT EXISTS (SELECT 1 FROM members WHERE session = ?)", (session,)).fetchone()
     return not has[0]
 
@@ -160,7 +160,7 @@ def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[
     return [(None if success is None else bool(success), signal) for success, signal in rows]
 
 
-# Which traces, sessions and results somebody asks for, as conditions of a query.
+# Filters as conditions of a query.
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class Wanted:
 
 
 def chosen_by_index(wanted: Wanted) -> bool:
-    """Return whether there is a filter and the time index alone decides it."""
+    """Return whether there are filters, and the time index is enough for all of them."""
     told = replace(wanted, failed=None)
     read_from = ("text", "session", "attribute", "status", "min_seconds", "min_usd")
     return told != Wanted() and told == told.of_unit() and not any(getattr(told, name) for name in read_from)
@@ -223,7 +223,7 @@ def conditions(wanted: Wanted, table: str = "l") -> Conditions:
     if not results.conditions:
         return where
     has, blamed = (each.format(t=table, results=results) for each in (_OWN, _BLAMED))
-    if wanted.success is False:  # spares reading the results of all others
+    if wanted.success is False:  # avoids reading the results of other units
         has = f"({table}.badness < {NOT_FAILED:g} AND {has})"
     if wanted.metric is not None and not wanted.metric.startswith("session."):
         return where.also(has, *results.values)
@@ -231,7 +231,7 @@ def conditions(wanted: Wanted, table: str = "l") -> Conditions:
 
 
 def carried(wanted: Wanted, table: str) -> Conditions:
-    """Return the conditions on a trace, or on any trace of a session."""
+    """Return the conditions that a trace, or any trace of a session, must meet."""
     return _given((condition.format(t=table), value) for condition, value in _carried(wanted))
 
 

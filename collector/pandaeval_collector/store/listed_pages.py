@@ -13,17 +13,17 @@ from pandaeval_collector.store import numbers
 from pandaeval_collector.store.listed import NOT_FAILED, Conditions, Wanted, chosen_by_index, conditions
 
 Position = tuple[float, int]
-"""Where a page of a list ended: the value that it is ordered by, and the number of the last row."""
+"""The end of a page: the sorting value and the number of its last row."""
 COLUMNS = "no, session, badness, failures, facts, environment, at"
-"""Columns of the table ``listed``, as :func:`listed_of` and :func:`sessions_of` take them."""
+"""Columns of the table ``listed`` for :func:`listed_of` and :func:`sessions_of`."""
 OF_SESSION = "session = ? AND session > 0 AND no > 0"
-"""Traces of a session: SQLite takes the index by session, which leaves out what has none, where a query says so."""
+"""Traces of a session. The second condition lets SQLite use the index, which contains only traces with a session."""
 _OF_VALUE = OF_SESSION.replace("?", "s.value")
 _FACTS = "CAST(facts AS TEXT)"
 MOST_STATES = 48
-"""Most traces of a session whose badness a list shows one by one."""
+"""Maximum traces of a session whose badness a list shows singly."""
 _MANY = 5_000
-"""From how many wanted rows on a page is found sooner in the list's order, among 100,000, than by sorting them."""
+"""With at least this many wanted rows among 100,000, reading in list order is faster than sorting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def _traces_of(reader: sqlite3.Connection, sessions: Sequence[int]) -> dict[int,
 
 def results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
     """Return the newest results as JSON objects, by subject number and metric key."""
-    # All in one row: after each row the interpreter is waited for, which the line may hold for milliseconds.
+    # All in one row: each row waits for the interpreter lock, which can take milliseconds.
     results: dict[int, dict[str, Mapping[str, Any]]] = {}
     for marks, group in numbers.batched(about):
         columns, bodies = reader.execute(
@@ -175,7 +175,7 @@ def _names_of(reader: sqlite3.Connection, sessions: Collection[int]) -> dict[int
     return dict(numbers.each_of(reader, "SELECT no, session_id FROM sessions WHERE no IN ({marks})", sessions))
 
 
-# Pages of the table ``listed``: the rows that are wanted, worst first or newest first, and where a page ends.
+# Pages of wanted rows of the table ``listed``, worst or newest first.
 
 
 def worst_first(
@@ -209,7 +209,7 @@ def _chosen(
     way: str = "",
     order: str = "badness, no",
 ) -> list[Any]:
-    # A search reads the text of every row: in the order in which rows lie, not in that of the list.
+    # A text search reads every row, so it reads the rows in their order on disk.
     chosen_in = order if wanted.text is None else ", ".join(f"+{each}" for each in order.split(", "))
     return reader.execute(
         f"""SELECT {COLUMNS} FROM listed WHERE no IN (

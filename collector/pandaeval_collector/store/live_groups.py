@@ -19,15 +19,14 @@ from pandaeval_collector.store.failures import Failure, failure_of, group_id, pl
 from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
 
 SURE, UNLIKE = 0.8, 0.5
-"""Cosine limits between two failures with the same label: above the first, the same cause; below the second, another. A
-judge decides between, if configured.
-"""
+"""Cosine limits for failures with the same label. From the first on, the cause is the same; below the second, it
+differs. In between, a judge decides, if configured."""
 NEAR = 0.65
-"""The cosine from which on the cause is the same where no judge can be asked."""
+"""Without a judge, failures with at least this cosine have the same cause."""
 _MOST_CANDIDATES = 5
-"""Groups that a judge chooses from."""
+"""Maximum groups among which a judge chooses."""
 _TEXTS = 64
-"""Texts of a group that are known without being embedded again."""
+"""Texts of a group whose vectors are cached."""
 
 
 @dataclass(slots=True)
@@ -54,7 +53,7 @@ class LiveGroups:
             self._groups[row.id] = _Live(row, vector, {row.cause or plain(row.text)})
 
     def candidates(self, failure: Failure) -> list[tuple[float, FailureGroupRow]]:
-        """Return groups with cosines, most similar first; only one if sure."""
+        """Return similar groups with their cosines, most similar first. A certain group is returned alone."""
         with self._lock:
             near = self._near(failure)
         return near[:1] if near and near[0][0] >= SURE else near[:_MOST_CANDIDATES]
@@ -71,7 +70,7 @@ class LiveGroups:
             return live.row
 
     def _known(self, failure: Failure, said: str | None) -> _Live | None:
-        live = self._groups.get(group_id(failure.result))  # of a decision that is made again
+        live = self._groups.get(group_id(failure.result))  # the decision is repeated
         if live is None and said:
             live = self._groups.get(said)
         if live is not None or said == "":
@@ -140,6 +139,6 @@ def filed(groups: LiveGroups, result: Result, is_new: bool, changes: WriteSet) -
     row = groups.place(failure, result.failure_group)
     if is_new:
         scored_at = result.time.timestamp()
-        at = min(result.unit.end_ns / 1e9 or scored_at, scored_at)  # of the run, though spans may state any time
+        at = min(result.unit.end_ns / 1e9 or scored_at, scored_at)  # time of the run, but not in the future
         changes.failures.append(replace(row, count=1, first_at=at, last_at=at))
     return replace(result, failure_group=row.id, failure_severity=row.severity)

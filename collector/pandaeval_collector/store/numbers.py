@@ -1,4 +1,4 @@
-"""Numbers of traces and sessions in order of arrival, which keeps commits small."""
+"""Numbers of traces and sessions, in order of arrival. They keep commits small."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 BY_ID = "no >> 13 IN (SELECT value FROM json_each(?)) AND trace_id IN ({marks})"
-"""Finds traces by id, given :func:`blocks` and the ids."""
+"""Condition on traces, with the values :func:`blocks` and their ids."""
 _BLOCK_BITS = 13
 _MANY = 500
 _TRACE_OR_TURN = re.compile(r"([0-9a-f]{32})(?::[0-9a-f]{16})?")

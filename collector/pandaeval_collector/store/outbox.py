@@ -16,10 +16,10 @@ from pandaeval_collector.store.rows import OutboxBatch, OutboxRow
 from pandaeval_collector.store.table import StoreTable, insert, written
 
 READ_BYTES = 4 << 20
-"""Bytes of what waits to be sent that are read at a time, or one item that is larger."""
+"""Bytes of unsent items read at a time; a single item can be larger."""
 _MOST_ITEMS = 512
 _MOST_BYTES = 1 << 18
-"""Most bytes of items in one batch, unless a single item is larger: a reader decompresses whole batches."""
+"""Maximum bytes of a batch, because a reader decompresses whole batches. A single item can be larger."""
 
 
 def outbox_batches(signal: str, items: Sequence[bytes]) -> list[OutboxBatch]:

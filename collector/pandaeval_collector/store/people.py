@@ -12,12 +12,12 @@ from pandaeval_collector.store.table import StoreTable, written
 from pandaeval_otel.wire.labels import HumanLabel
 
 MOST_LABELS = 100_000
-"""Verdicts kept. The oldest ones make room."""
+"""Maximum verdicts kept. The oldest are dropped."""
 MOST_JUDGED = 100_000
 PICKED = 0
-"""The probability of a label whose run was not drawn, but picked because its verdict is unclear."""
+"""The probability of a label whose run was selected because of its unclear verdict, not drawn."""
 _DISMISSAL = "dismissal"
-"""The door of a label that also takes a finding out of all counts."""
+"""The ``door`` of labels that dismiss a finding."""
 _LABEL = "unit, metric, score, passed, annotator, at, comment, probability"
 JUDGED = ", ".join((*JudgedRow.__dataclass_fields__, "at"))
 Fate = Literal["new", "changed", "known"]
@@ -63,7 +63,7 @@ def is_known(connection: sqlite3.Connection, label: HumanLabel) -> bool:
 def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float) -> Fates:
     """Keep the last verdict per run, metric and annotator.
 
-    Missing or later times become ``now`` (Unix seconds). A repeated verdict is known, whatever its time.
+    Missing or later times become ``now`` (Unix seconds). A repeated verdict counts as known, even with another time.
     Returns numbers of new, changed and known verdicts.
     """
     fates: Fates = Counter()
@@ -86,7 +86,7 @@ def _put(connection: sqlite3.Connection, label: HumanLabel, now: float) -> Fate:
     passed, at = None if label.passed is None else int(label.passed), min(label.at or now, now)
     same = there is not None and there[:3] == (label.score, passed, label.comment)
     if same and there[4] == PICKED and label.probability:
-        same = False  # a draw chose the run, too
+        same = False  # the run was also drawn
     if there is not None and (same or at < there[3]):
         return "known"
     connection.execute(

@@ -38,7 +38,7 @@ def read_rates(finder: Finder, wanted: Wanted) -> list[tuple[str, str | None, st
 
 
 def count_runs(finder: Finder, wanted: Wanted) -> tuple[int, int, int]:
-    """Count the wanted runs, those of them in which something failed, and the wanted sessions that have results."""
+    """Count the wanted runs, the failed runs among them, and the wanted sessions with results."""
     where = conditions(wanted)
     counted = f"total(no > 0), total(no > 0 AND badness < {NOT_FAILED:g}), total(no < 0)"
     [counts] = finder.read(f"SELECT {counted} FROM listed AS l WHERE {where}", *where.values)  # noqa: S608

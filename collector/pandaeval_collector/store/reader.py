@@ -33,7 +33,7 @@ from pandaeval_otel.assembly import Decided
 
 _log = logging.getLogger(__name__)
 PAUSED = "judge.paused"
-"""The key of the fact which models are paused."""
+"""Key of the list of paused models."""
 _RESULT = ", ".join(ResultRow.__dataclass_fields__)
 
 
@@ -183,7 +183,7 @@ class StoreReader(StoreTable):
         return dict(numbers.each_of(reader, query, numbers.of_traces(reader, trace_ids).values()))
 
     def services_of(self, sent: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Return the known services of the sessions with these ids, also of those that share an id."""
+        """Return the known services of the sessions with these ids. Several sessions can share an id."""
         bounds = orjson.dumps([(id_, *own_ids(id_)) for id_ in sent]).decode()
         query = """SELECT s.session_id, s.services FROM json_each(?) AS w JOIN sessions AS s
                    ON s.session_id = json_extract(w.value, '$[0]') OR (s.session_id >= json_extract(w.value, '$[1]')
@@ -192,7 +192,7 @@ class StoreReader(StoreTable):
         return {session_id: tuple(orjson.loads(services)) for session_id, services in self._rows(query, bounds)}
 
     def sharing(self, sent: str) -> list[str]:
-        """Return the sessions of other services that use a session id."""
+        """Return the sessions of other services with the same session id."""
         query = "SELECT session_id FROM sessions WHERE session_id >= ? AND session_id < ?"
         return [session_id for (session_id,) in self._rows(query, *own_ids(sent))]
 
@@ -200,7 +200,7 @@ class StoreReader(StoreTable):
         yield from (row[0] for row in self._reader().execute("SELECT session_id FROM sessions WHERE open = 1"))
 
     def uncompared(self) -> list[str]:
-        """Return the open sessions in which a trace of another collector still waits for its comparison."""
+        """Return the open sessions with an uncompared trace of another collector."""
         query = """SELECT session_id FROM sessions WHERE open = 1 AND EXISTS (SELECT 1 FROM members
                    WHERE session = sessions.no AND instr(CAST(body AS TEXT), '"evidence":null'))"""
         return [session_id for (session_id,) in self._rows(query)]

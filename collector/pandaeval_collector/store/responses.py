@@ -11,11 +11,11 @@ from pandaeval_collector.store.seen import Seen
 from pandaeval_collector.store.table import StoreTable
 
 BLOCK_BITS = 15
-"""Rows lie in blocks of so many trace numbers, each in order of digests: new ones go to a few pages at the end, and a
-response is looked for once per block."""
+"""Bits of a trace number within a block. Rows of a block are sorted by digest: new rows change few pages, and a search
+looks into each block once."""
 MANY = 64
-"""Most traces that are read for one response, given or continued, the first decided ones: one id for all must not
-make each trace dearer than the one before."""
+"""Maximum traces read for a response, in order of their decisions. So the cost of a trace does not grow if all traces
+share an id."""
 
 
 class Responses(StoreTable):
@@ -44,7 +44,7 @@ class Responses(StoreTable):
         found: list[SessionTraceRow] = []
         for _, group in numbers.batched(digests):
             rows = read(group)
-            if len(rows) == MANY * len(group):  # one digest may have left no room for the others
+            if len(rows) == MANY * len(group):  # a single digest may have used the whole limit
                 rows = [row for each in group for row in read([each])]
             found += rows
         return list({row.trace_id: row for row in found}.values())

@@ -29,7 +29,7 @@ _EXPIRE = (
     """DELETE FROM traces WHERE no IN
        (SELECT no FROM traces WHERE size = 0 AND decided_at < :old
         AND NOT EXISTS (SELECT 1 FROM members WHERE members.no = traces.no) LIMIT :limit)""",
-    # What is about traces and sessions that are deleted: those with numbers below all that are left.
+    # Rows about deleted traces and sessions: their numbers are below all numbers that are left.
     f"""DELETE FROM responses WHERE (block, continued, digest, no) IN
         (SELECT block, continued, digest, no FROM responses
          WHERE block < coalesce((SELECT min(no) >> {BLOCK_BITS} FROM traces), 1 << 60) LIMIT :limit)""",  # noqa: S608
@@ -38,7 +38,7 @@ _EXPIRE = (
     """DELETE FROM listed WHERE no IN (SELECT no FROM listed
        WHERE no < 0 AND no > -coalesce((SELECT min(no) FROM sessions), 1 << 60) LIMIT :limit)""",
 )
-"""Statements that delete what is older than the retention, a limited number of rows each."""
+"""Statements that delete rows older than the retention, each with a limit."""
 
 
 def forget(

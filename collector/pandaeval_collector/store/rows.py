@@ -11,7 +11,7 @@ from typing import Any
 from pandaeval_otel.wire.labels import HumanLabel
 
 MEMBER = "members.trace_id, start_ns, end_ns, members.body, members.body_sum, answer, answer_sum"
-"""The columns that :func:`checked_members` reads, behind the session's id."""
+"""The columns that :func:`checked_members` reads after the session's id."""
 FACTS = "members.trace_id, start_ns, end_ns, members.body, members.body_sum, x'', NULL"
 """The columns of :data:`MEMBER` without answers."""
 
@@ -33,8 +33,7 @@ class Chunk:
     closes: bool = False
 
 
-# Nobody changes what stands here. The rows of a decision are not declared frozen because setting the fields of a frozen
-# object takes four times as long, and there are many.
+# No code changes these objects. They are not frozen, because creating a frozen object takes four times as long.
 
 
 @dataclass(slots=True)
@@ -151,7 +150,7 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class Dismissal:
-    """A person's word that a code finding is false, kept as the label ``label``, or the withdrawal of this word."""
+    """A person's statement that a finding of code is false, stored as ``label``, or the withdrawal of the statement."""
 
     label: HumanLabel
     undone: bool = False
@@ -235,7 +234,7 @@ def checked_members(rows: Iterable[Sequence[Any]]) -> Iterator[SessionTraceRow]:
         try:
             read = SessionTraceRow(trace_id, session_id, start_ns, end_ns, body, answer)
             facts, said = member_sums(read)
-        except (TypeError, ValueError):  # of another type than what was stored
+        except (TypeError, ValueError):  # a value has a wrong type
             facts, said = -1, -1
         if facts != body_sum or (answer_sum is not None and said != answer_sum):
             raise DamagedRowError(

@@ -1,6 +1,6 @@
 """Evaluation runs and their items.
 
-A crash repeats at most a batch.
+After a crash, at most a batch is repeated.
 
 Run states: ``queued``, ``running``, ``done``, ``cancelled``. Item states: ``pending``, ``done``, ``failed``.
 """
@@ -21,9 +21,9 @@ from pandaeval_collector.store.table import StoreTable, written
 
 _ENDED = "('done', 'cancelled')"
 MOST_WAITING = 100
-"""Most runs that may be queued, and most schedules that may be kept."""
+"""Maximum queued runs, and maximum schedules."""
 _PAGE = 2000
-"""Traces that are looked through in one read when a run is planned."""
+"""Traces per read during the planning of a run."""
 
 
 class FullError(UserError):
@@ -98,7 +98,7 @@ class RunTable(StoreTable):
     @written
     def create(self, connection: sqlite3.Connection, body: bytes) -> RunRow:
         """Queue a run over the current traces. Raises :class:`FullError`."""
-        # Schedules' runs do not count: each has one at a time.
+        # Runs of schedules do not count, because each schedule has at most one run at a time.
         query = "SELECT count(*) FROM runs WHERE state = 'queued' AND schedule = ''"
         (waiting,) = connection.execute(query).fetchone()
         if waiting >= MOST_WAITING:
@@ -272,11 +272,11 @@ class RunTable(StoreTable):
         return None if row is None else bytes(row[0])
 
 
-# What is written of evaluation runs within transactions of others.
+# Writes about evaluation runs within other transactions.
 
 
 def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
-    """Store batches: item states, and results that replace earlier results."""
+    """Store batches: the states of items, and results, which replace earlier results."""
     for batch in batches:
         connection.executemany(
             """INSERT OR REPLACE INTO run_results (run, about, metric, outcome, score, success, cost_usd, by, body)

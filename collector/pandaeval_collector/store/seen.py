@@ -20,14 +20,14 @@ class Seen:
 
     def __init__(self) -> None:
         self.complete, self._closing = False, False
-        self._bits = bytearray(b"\0" * (1 << (_BITS - 3)))  # written, so that memory does not seem to grow for an hour
+        self._bits = bytearray(b"\0" * (1 << (_BITS - 3)))  # written now, so that resident memory does not grow later
         self._adding = Lock()
 
     def add(self, ids: Iterable[bytes]) -> None:
         bits = self._bits
         with self._adding:
             for id_ in ids:
-                hashed = hash(id_)  # 64 bits, keyed anew in each process: senders cannot aim at a place
+                hashed = hash(id_)  # 64 bits with a random key per process, so senders cannot cause collisions
                 one, two = hashed & _MASK, hashed >> 32 & _MASK
                 bits[one >> 3] |= 1 << (one & 7)
                 bits[two >> 3] |= 1 << (two & 7)
@@ -53,7 +53,7 @@ class Seen:
                 rows = reader.execute(ids)
                 while (some := rows.fetchmany(1000)) and not self._closing:
                     self.add(id_ for (id_,) in some)
-        except sqlite3.Error as error:  # then every new id is looked up on disk: slower, and as right
+        except sqlite3.Error as error:  # without a filter, every new id is looked up on disk
             _log.warning("the ids of decided traces could not be read (%s)", error)
             return
         self.complete = not self._closing

@@ -17,12 +17,12 @@ from pandaeval_otel.base.names import bounded
 
 _REMEMBERED = 10_000
 CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 100}
-"""How many distinct values a label may take; what comes later is ``__other__``, for good."""
+"""Maximum distinct values of a label. All later values are ``__other__``."""
 OTHER = "__other__"
 _FOLDED = frozenset({"gen_ai.agent.name", "pandaeval.service", "deployment.environment.name", "gen_ai.request.model"})
-"""Attributes that senders choose the values of."""
+"""Attributes whose values senders choose."""
 VERDICT = "pandaeval.verdict"
-"""The attribute of a series of results that neither passed nor failed: ``unclear`` or ``disputed``."""
+"""Attribute of results that neither passed nor failed: ``unclear`` or ``disputed``."""
 _VERDICTS = ("pandaeval.outcome", "pandaeval.why", "pandaeval.passed", VERDICT)
 _PASSED = {None: "", True: "true", False: "false"}
 _PROVIDERS = {
@@ -33,7 +33,7 @@ _PROVIDERS = {
     "vertex_ai": "gcp.vertex_ai",
     "xai": "x_ai",
 }
-"""Names of the semantic conventions for providers that litellm names otherwise."""
+"""Names of the semantic conventions, by litellm's different name of the provider."""
 _SCORES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _BOUNDS = {
     "pandaeval.evaluation.score": _SCORES,
@@ -170,7 +170,7 @@ class Point:
     exemplars: tuple[tuple[int, Exemplar], ...]
     key: str = ""
     shown_at: float | None = None
-    """When this reader was first shown the series as 0, Unix seconds; ``None``: never."""
+    """Unix seconds at which this reader first saw the series as 0; ``None``: never."""
 
     def as_zero(self) -> Point:
         """Return the series before its first value, which ``increase()`` needs."""
@@ -270,7 +270,7 @@ class _Batch:
             self._calls(result, calls)
 
     def _calls(self, result: Result, calls: int) -> None:
-        """Add the model calls of a result; several calls count with their mean."""
+        """Add the model calls of a result. Several calls each count with their mean."""
         model = self._labels.admit("model", result.evaluator.model or "")
         provider = model.partition("/")[0] if "/" in model else ""
         about = filled(

@@ -15,7 +15,7 @@ from pandaeval_collector.store.series import INSTRUMENTS, Exemplar, Point
 from pandaeval_collector.store.table import StoreTable, insert, written
 
 _ZEROS = {"otlp": "zero_otlp", "scrape": "zero_scrape"}
-"""Which column notes that a reader was shown a series as 0."""
+"""Column, by reader, that notes when the reader saw a series as 0."""
 
 
 class SeriesTable(StoreTable):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pandaeval_collector.store.table import StoreTable, written
 
 _CENT = 1e-9
-"""Sums of dollars are compared with this much tolerance."""
+"""Tolerance in US dollars for comparing sums."""
 _DAY_S = 86_400.0
 _BEGIN = "INSERT OR IGNORE INTO spending VALUES (?, 0, 0)"
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 Table = TypeVar("Table", bound="StoreTable")
 
 _MOST, _EXACT = 64, 16
-"""Rows of a statement; up to how many there is one for each number of them."""
+"""Maximum rows of a statement, and the maximum row count that has its own statement."""
 
 
 class Writes(Protocol):

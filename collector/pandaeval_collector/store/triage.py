@@ -11,15 +11,15 @@ from pandaeval_collector.store.table import StoreTable, written
 
 State = Literal["new", "known", "resolved", "muted"]
 STATES: tuple[State, ...] = ("new", "known", "resolved", "muted")
-"""From what asks for most attention to what asks for least."""
+"""States from most to least urgent."""
 Standing = Literal["open", "new", "known", "resolved", "muted", "all"]
-"""Which incidents are asked for; ``open``: new or known."""
+"""Filter of incidents by state; ``open``: new or known."""
 SETTLED = frozenset({"resolved", "muted"})
-"""States that ask for no attention."""
+"""States that need no attention."""
 POSTED = "cursor:webhook"
-"""The key of the table ``meta`` for events of incidents that were posted."""
+"""Key of the posted events of incidents in the table ``meta``."""
 _MOST = 10_000
-"""Most states kept. Those that were given longest ago make room."""
+"""Maximum states kept. The oldest are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class TriageTable(StoreTable):
 
     @written
     def keep_posted(self, connection: sqlite3.Connection, notes: str) -> None:
-        """Keep which events were posted, by id of the incident, as JSON."""
+        """Store the posted events as JSON, by id of the incident."""
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (POSTED, notes))
 
 

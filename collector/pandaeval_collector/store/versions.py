@@ -20,7 +20,7 @@ _NEWEST = f"""
           FROM listed AS l CROSS JOIN results AS r ON r.about = l.no AND r.verdict IN ({{verdicts}}) AND {{where}}
           GROUP BY bar, agent, r.metric ORDER BY bar LIMIT {_MOST}) AS s
     JOIN results AS r ON r.seq = s.seq ORDER BY s.bar, s.seq"""  # noqa: S608
-"""The newest result of each bar, agent and metric. Unscored results may have no version of a judge."""
+"""The newest result of each bar, agent and metric. Unscored results can lack the judge's version."""
 _SCORED = "'passed', 'failed', 'unclear', 'disputed', 'scored'"
 
 

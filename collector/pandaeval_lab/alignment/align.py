@@ -52,7 +52,7 @@ class TriedRuling:
     source: str
     seen: VerdictChange
     held_out: VerdictChange | None = None
-    why: str = "not the best of those that were tried"
+    why: str = "another ruling was better"
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ def align(
 ) -> Alignment:
     """Try rulings. Raises ``ValueError`` below :data:`LEAST` runs."""
     if len(runs) < LEAST:
-        raise ValueError(f"takes {LEAST} labelled runs with a verdict, and there are {len(runs)}")
+        raise ValueError(f"needs at least {LEAST} labelled runs with a verdict, but there are only {len(runs)}")
     now = judging("", runs)
     seen, other = ([run for run in runs if run.held_out == half] for half in (False, True))
     errors = [(run, now[run.unit]) for run in seen if run.unit in now and now[run.unit].passed is not run.passed]

@@ -44,7 +44,7 @@ class AgentEntry(CasePart):
         named = [name for name in _KINDS if getattr(self, name) is not None]
         if len(named) != 1:
             given = " and ".join(named) or "none of them"
-            raise ValueError(f"has {given}; write one of python, url and openai")
+            raise ValueError(f"has {given}; write exactly one of python, url and openai")
         if self.openai and not self.model:
             raise ValueError("openai needs model, such as model: gpt-4o-mini")
         return self

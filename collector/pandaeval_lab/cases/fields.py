@@ -18,7 +18,7 @@ def _checked_schema(schema: dict[str, Any]) -> dict[str, Any]:
     try:
         validator_of(schema)
     except BadSchemaError as error:
-        raise ValueError(f"is no JSON schema that can be held to: {error}") from error
+        raise ValueError(f"is not a supported JSON schema: {error}") from error
     return schema
 
 
@@ -28,17 +28,10 @@ def _checked_pattern(pattern: str) -> str:
     try:
         compiled(pattern)
     except PatternError as error:
-        raise ValueError(f"is no regular expression that is searched for: {error}") from error
+        raise ValueError(f"is not a supported regular expression: {error}") from error
     return pattern
 
 
-def _has_goal(prompt: str) -> str:
-    if "{goal}" not in prompt:
-        raise ValueError("has no {goal}: the simulated user needs to know it")
-    return prompt
-
-
-UserPrompt = Annotated[str, AfterValidator(_has_goal)]
 JsonSchema = Annotated[dict[str, Any], AfterValidator(_checked_schema)]
 Pattern = Annotated[str, AfterValidator(_checked_pattern)]
 

@@ -28,7 +28,7 @@ from pandaeval_collector.config import closest
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
 from pandaeval_lab.cases import model as shapes
 from pandaeval_lab.cases.agent_entry import AgentEntry
-from pandaeval_lab.cases.graders import CaseFault, complete, known_graders, out_of_reach
+from pandaeval_lab.cases.graders import CaseFault, complete, known_graders
 
 # Sentences on what is wrong with a case file: what stands there, and what to write instead.
 _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
@@ -40,7 +40,6 @@ _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
     "counted_calls": ("counted_calls", shapes.CountedCalls, "{tools: changing}"),
     "recorded": ("recorded", shapes.Recorded, "{messages: [...]}"),
     "mocks": ("a mock", shapes.Mock, "{result: done}"),
-    "personas": ("a persona", shapes.Persona, "{profile: In a hurry}"),
     "scenario": ("scenario", shapes.Scenario, "{goal: Get the money for order 17 back}"),
 }
 """The name, model and an example of each part, by the field that holds it."""
@@ -61,7 +60,7 @@ _FORMS = ("tuple[", "dict[", "literal[")
 _MOST_BYTES = 64 << 20
 _SUFFIXES = (".yaml", ".yml", ".json")
 _CASES = re.compile(r"""^(?:cases|\{?[ ]{0,8}"cases"):""", re.MULTILINE)
-_OF_A_FILE = {"name", "graders_from", "cases", "personas", "user_prompt"}
+_OF_A_FILE = {"name", "graders_from", "cases"}
 """Fields that may differ between the files of a run."""
 _CURE = "write a list of them, such as - id: refund-3, or a map with the key cases"
 _OTLP = ("resourceSpans", "resource_spans", "resourceLogs")
@@ -95,18 +94,18 @@ def sentence(problem: Mapping[str, Any]) -> str:
         case "model_type" | "model_attributes_type" | "dict_type":
             field = next((part for part in reversed(place) if isinstance(part, str)), "cases")
             example = _PARTS[field][2] if field in _PARTS else _MAPS.get(field, "{key: value}")
-            return f"is no map, such as {example}, but {given!r:.60}"
+            return f"is not a map, such as {example}, but {given!r:.60}"
         case "tuple_type" | "list_type":
             example = _LISTS.get(str(place[-1]), "[a, b]")
             if given is None:
                 return f"is empty; write a list, such as {example}"
-            return f"is no list, such as {example}, but {given!r:.60}"
+            return f"is not a list, such as {example}, but {given!r:.60}"
         case "value_error":
             return str(problem["ctx"]["error"])
         case "string_type" if place[-1] == "[key]":
-            return f"the key {given!r} is no text; put it into quotes"
+            return f"the key {given!r} is not a text; put it into quotes"
         case "string_type":
-            return f"is no text, but {given!r:.60}{'; put it into quotes' if isinstance(given, int | float) else ''}"
+            return f"is not a text, but {given!r:.60}{'; put it into quotes' if isinstance(given, int | float) else ''}"
         case _:
             text = str(problem["msg"])
             return f"{text[:1].lower()}{text[1:]}, and is {given!r:.60}"
@@ -133,7 +132,7 @@ def _unknown(place: Place) -> str:
     name = str(place[-1])
     meant = closest(name, [*model.model_fields, *shapes.Case.model_fields, *shapes.Suite.model_fields])
     cure = f"did you mean {meant}?" if meant else "`pandaeval cases schema` lists them"
-    return f"is no field of {called}; {cure}"
+    return f"is not a field of {called}; {cure}"
 
 
 def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
@@ -143,7 +142,7 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
     """
     text = read_text(path, "name a case file (docs/guides/cases.md)", _MOST_BYTES)
     known = [metric.name for metric in known_graders(modules)]
-    return _suite(text, path, known, modules)
+    return _suite(text, path, known)
 
 
 def case_files(patterns: Iterable[str]) -> list[Path]:
@@ -157,10 +156,10 @@ def case_files(patterns: Iterable[str]) -> list[Path]:
             is_pattern = has_magic(pattern) and not path.exists()
             files = sorted(map(Path, glob(pattern, recursive=True))) if is_pattern else [path]
         if not files:
-            raise UserError(f"{pattern}: has no case file")
+            raise UserError(f"{pattern}: no case file found")
         found.update(dict.fromkeys(files))
     if not found:
-        raise UserError("no case file is named; name a file, a folder or a pattern")
+        raise UserError("no case file was given; name a file, a folder or a pattern")
     return [*found]
 
 
@@ -184,16 +183,18 @@ def read_suites(paths: Sequence[Path], modules: tuple[str, ...] = ()) -> shapes.
                 raise UserError(f"{path}: {name} differs from {paths[0]}; run these files separately")
         for case in suite.cases:
             if case.id in places:
-                raise UserError(f"{path}: the id {case.id} is in {places[case.id]} already; rename one")
+                raise UserError(f"{path}: the id {case.id} is also in {places[case.id]}; rename one of the cases")
             places[case.id] = path
             cases.append(case)
     names = {suite.name for suite in suites}
     return first.model_copy(update={"name": ", ".join(sorted(names - {""})), "cases": tuple(cases)})
 
 
-def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ...]) -> shapes.Suite:
+def _suite(text: str, path: Path, known: Collection[str]) -> shapes.Suite:
     if any(f'"{key}"' in text[:200] for key in _OTLP):
-        raise UserError(f"{path}: holds traces and no cases; cases go to --cases, and traces beside evaluate")
+        raise UserError(
+            f"{path}: contains traces, not cases; pass cases with --cases, and traces as arguments of evaluate"
+        )
     if not text.strip():
         raise UserError(f"{path}: is empty; {_CURE}")
     try:
@@ -208,12 +209,9 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
     elif isinstance(given, dict) and "id" in given and "cases" not in given:
         given, inside = {"cases": [given]}, ("cases", 0)
     if not isinstance(given, dict):
-        raise UserError(f"{path}: holds no cases; {_CURE}")
+        raise UserError(f"{path}: contains no cases; {_CURE}")
     try:
-        if isinstance(named := given.get("personas"), str):
-            given["personas"] = _personas(path.parent / named)
         suite, faults = complete(shapes.Suite.model_validate(given), known)
-        faults += out_of_reach(suite, modules)
     except ValidationError as error:
         problems = as_told(error.errors(include_url=False))
         faults = [(each["loc"], sentence(each)) for each in problems]
@@ -221,14 +219,6 @@ def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ..
     if faults:
         raise UserError(_placed(path, faults, lines, inside))
     return suite
-
-
-def _personas(path: Path) -> Any:
-    cure = "personas names a YAML file of personas"
-    try:
-        return parse(read_text(path, cure, _MOST_BYTES)).value
-    except BadTextError as error:
-        raise UserError(f"{path}: {error}; {cure}") from error
 
 
 def read_json(text: str) -> YamlText:
@@ -249,7 +239,7 @@ def read_json(text: str) -> YamlText:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _placed(path: Path, faults: Iterable[CaseFault], lines: dict[Place, int], inside: Place) -> str:
@@ -282,7 +272,6 @@ def freeze(
     traces: Sequence[Mapping[str, Any]],
     case_id: str,
     *,
-    description: str = "",
     absent: Mapping[str, str] | None = None,
     hide: Hide = redact,
 ) -> dict[str, Any]:
@@ -305,11 +294,11 @@ def freeze(
         for call in run["tool_calls"]
     ][:_MOST_CALLS]
     if not messages and not calls:
-        raise ValueError("neither what the user said nor any call was captured: there is nothing to make a case of")
+        raise ValueError("the run cannot become a case, because neither a user message nor a tool call was captured")
     session = traces[0].get("session_id")
     case = {
         "id": case_id,
-        "description": description,
+        "description": absent["reason"] if absent else "",
         "source": f"session {redact_value(session, hide)}" if session and len(traces) > 1 else f"trace {ids[0]}",
         "kind": "regression",
         "inputs": {"task": messages[0]} if messages else {},

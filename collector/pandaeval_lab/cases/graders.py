@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
-from pandaeval_collector.base.score import Finding, ends
-from pandaeval_collector.config import Config, MetricsSection, check_metrics, closest
+from pandaeval_collector.base.score import Finding
+from pandaeval_collector.config import closest
 from pandaeval_collector.scoring.metric import JudgedTrialMetric, TraceMetric, TrialMetric
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.cases.mocks import Mocks
-from pandaeval_lab.cases.model import AbsentFinding, Case, Persona, Scenario, Suite
+from pandaeval_lab.cases.model import AbsentFinding, Case, Suite
 from pandaeval_lab.cases.trial import Trial, TrialContext, finding, function, source_of
 
 CORRECT = "trial_correct"
@@ -28,8 +28,7 @@ _LEAST_FAILURES = 20
 
 def doubts(suite: Suite) -> Iterator[str]:
     """Yield a sentence for everything in a suite that is probably a mistake."""
-    held = {case.id for case in suite.cases if case.scenario and case.scenario.has_gates}
-    idle = [case.id for case in suite.cases if not declared(case) and not case.open and case.id not in held]
+    idle = [case.id for case in suite.cases if not declared(case) and not case.open]
     if idle:
         several = "1 case is" if len(idle) == 1 else f"{len(idle)} cases are"
         yield (
@@ -47,7 +46,7 @@ def doubts(suite: Suite) -> Iterator[str]:
         if case.task is not None:
             same.setdefault(case.task, []).append(case.id)
     for ids in [ids for ids in same.values() if len(ids) > 1][:_MOST]:
-        yield f"{some(ids)} have the same inputs.task: spans have to name the case (using_case; `cases run` does it)"
+        yield f"{some(ids)} have the same inputs.task: the spans must name the case (using_case, or `cases run`)"
 
 
 def unanswered(suite: Suite) -> Iterator[str]:
@@ -56,7 +55,7 @@ def unanswered(suite: Suite) -> Iterator[str]:
         mocks, talk = Mocks(case), (call for each in case.interactions for call in each.expected_tools or ())
         expected = dict.fromkeys(c.tool_name for c in (*(case.expected or ()), *talk) if not mocks.has(c))
         if expected:
-            yield f"{case.id}: no mock fits the expected calls of {some([*expected])}: say in mocks what they get"
+            yield f"{case.id}: no mock fits the expected calls of {some([*expected])}; add their results to mocks"
 
 
 def some(ids: Sequence[str]) -> str:
@@ -97,52 +96,27 @@ def reads_answers(case: Case) -> bool:
         of_calls.add("conversation_correctness")
     if case.end_state_from is None:
         of_calls.add("end_state")
-    has_gates = case.scenario is not None and case.scenario.has_gates
-    return has_gates or not of_calls.issuperset(declared(case))
-
-
-def out_of_reach(suite: Suite, modules: tuple[str, ...]) -> Iterator[CaseFault]:
-    if not any(case.scenario and case.scenario.thresholds for case in suite.cases):
-        return
-    known = registry((GRADERS, *modules))
-    scales = {key: ends(metric.scale) for key, metric in known.items() if metric.scale}
-    for at, case in enumerate(suite.cases):
-        given = {} if case.scenario is None else case.scenario.thresholds
-        config = Config(metrics=MetricsSection(thresholds=given))
-        for problem in check_metrics(config, ((each.level, each.name) for each in known.values()), scales):
-            name = problem.key.removeprefix("metrics.thresholds.")
-            yield ("cases", at, "scenario", "thresholds", name), problem.message
+    return not of_calls.issuperset(declared(case))
 
 
 def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFault]]:
-    """Write out functions that ``graders`` name by a bare name, and scenarios. Returns the suite and its faults."""
+    """Write out functions that ``graders`` name by a bare name. Returns the suite and its faults."""
     faults: list[CaseFault] = []
     cases: list[Case] = []
     positions: dict[str, int] = {}
-    personas = suite.personas if isinstance(suite.personas, dict) else {}
     for at, case in enumerate(suite.cases):
         first = positions.setdefault(case.id, at)
         if first != at:
-            faults.append((("cases", at, "id"), f"the id {case.id} is that of cases[{first}] already; rename one"))
+            faults.append(
+                (("cases", at, "id"), f"the id {case.id} is also the id of cases[{first}]; rename one of them")
+            )
         names = tuple(_written_out(name, suite.graders_from, known) for name in case.graders)
         case = case.model_copy(update={"graders": names})
         faults += [(("cases", at, *place), fault) for place, fault in _case_faults(case, known)]
         if case.agent is not None and case.agent not in suite.agents:
             faults.append((("cases", at, "agent"), f"agents has no {case.agent}; it has {some([*suite.agents])}"))
-        if case.scenario and case.scenario.persona and case.scenario.persona not in personas:
-            known = f"personas has {some([*personas])}" if personas else "the file has no personas"
-            faults.append((("cases", at, "scenario", "persona"), f"there is no {case.scenario.persona}; {known}"))
-        cases.append(case if case.scenario is None else _with_user(case, case.scenario, suite.user_prompt, personas))
+        cases.append(case)
     return suite.model_copy(update={"cases": tuple(cases)}), faults
-
-
-def _with_user(case: Case, scenario: Scenario, prompt: str | None, personas: Mapping[str, Persona]) -> Case:
-    """Return the case with a complete scenario."""
-    fields: dict[str, Any] = {"user_prompt": scenario.user_prompt or prompt}
-    if persona := personas.get(scenario.persona or ""):
-        fields["profile"] = " ".join(filter(None, (persona.profile, scenario.profile)))
-        fields["knowledge"] = (*persona.knowledge, *scenario.knowledge)
-    return case.model_copy(update={"scenario": scenario.model_copy(update=fields)})
 
 
 def _written_out(name: str, module: str | None, known: Collection[str]) -> str:
@@ -228,5 +202,5 @@ def _load_fault(load: Callable[[str], object], name: str) -> str:
 
 def _unknown(name: str, known: Collection[Any]) -> str:
     meant = closest(name, sorted(set(known) - {CORRECT}))
-    cure = f"did you mean {meant}?" if meant else "`pandaeval metrics` lists those of level trial."
-    return f"there is no grader {name}; {cure} A function of your own is written module:function"
+    cure = f"did you mean {meant}?" if meant else "`pandaeval metrics` lists the graders (level trial)."
+    return f"there is no grader {name}; {cure} For your own function, write module:function"

@@ -19,8 +19,7 @@ from pandaeval_lab.cases.graders import CORRECT, Grader, custom, declared, known
 from pandaeval_lab.cases.model import Case, Suite
 from pandaeval_lab.cases.trial import Graded, Trial, TrialContext
 
-_GATED = "thresholds and severity of the scenario decide"
-_NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"
+_NO_JUDGE = "no judge is configured; set --model or judge.model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +82,7 @@ class TrialGrader:
         spoke = {result.metric for result in results}
         why = {each.name: each.said for each in graded if each.success is None and each.name not in spoke}
         if CORRECT not in spoke:
-            scenario = trial.case.scenario
-            is_gated = scenario is not None and scenario.has_gates
-            why[CORRECT] = _GATED if is_gated else "the case expects nothing that a run could fail"
+            why[CORRECT] = "the case contains no expectation that a run can fail"
         for name, metric in self._by_name.items():
             if name in why:
                 finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why[name])

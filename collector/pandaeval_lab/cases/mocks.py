@@ -88,7 +88,7 @@ class Mocks:
             if self._case.unmocked == "pass":
                 return MockAnswer("passed")
             told = f"{tool}: no mock of case {self._case.id} fits {json.dumps(_plain(given), ensure_ascii=False)}"
-            return MockAnswer("refused", error=f"{told}; add one to mocks.{tool}, or say unmocked: pass")
+            return MockAnswer("refused", error=f"{told}; add one to mocks.{tool}, or set unmocked: pass")
         mock, before = found
         if mock.error is not None:
             return MockAnswer("error", error=mock.error, delay_s=mock.delay)

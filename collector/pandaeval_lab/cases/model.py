@@ -13,7 +13,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from pandaeval_collector.base.section import Duration, join_lines
 from pandaeval_lab.cases.agent_entry import AgentEntry
-from pandaeval_lab.cases.fields import CasePart, JsonSchema, Name, Pattern, Share, UserPrompt
+from pandaeval_lab.cases.fields import CasePart, JsonSchema, Name, Pattern, Share
 
 Compared = Literal["exact", "text", "number", "unordered", "any"]
 Part = Literal["selection", "parameters", "sequence", "utilization"]
@@ -108,7 +108,7 @@ class Mock(CasePart):
         said = sorted({"result", "results", "error", "function"} & self.model_fields_set)
         if len(said) != 1:
             given = " and ".join(said) or "nothing"
-            raise ValueError(f"has {given}; write one of result, results, error and function")
+            raise ValueError(f"has {given}; write exactly one of result, results, error and function")
         if said == ["results"] and not self.results:
             raise ValueError("results is empty; write a list, such as [pending, done]")
         return self
@@ -145,27 +145,11 @@ class Recorded(CasePart):
     answer: str | None = None
 
 
-class Persona(CasePart):
-    """A kind of user. A text is a profile."""
-
-    profile: str
-    """Who the user is, and how the user talks."""
-    knowledge: tuple[Name, ...] = ()
-    """Facts that the user can tell the agent."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _shorthand(cls, given: Any) -> Any:
-        return {"profile": given} if isinstance(given, str) else given
-
-
 class Scenario(CasePart):
     """A user whom a model plays (``pandaeval cases run --simulate``)."""
 
     goal: Name
     """Goal of the user; the conversation ends when it is met or given up."""
-    persona: Name | None = None
-    """Persona of the user, by its name in personas."""
     profile: str = ""
     """Who the user is, and how the user talks."""
     knowledge: tuple[Name, ...] = ()
@@ -175,19 +159,6 @@ class Scenario(CasePart):
     max_turns: Annotated[int, Field(ge=1, le=100)] = 10
     conversations: Annotated[int, Field(ge=1, le=1000)] = 1
     """Conversations, each a trial; --trials may ask for more."""
-    thresholds: dict[Name, Annotated[float, Field(ge=0)]] = {}
-    """Least mean over all its conversations by metric, in the metric's scale, such as helpfulness: 3.5; the scenario
-    fails below."""
-    fail_on_error_severity: Literal["low", "medium", "high", "critical"] | None = None
-    """Least severity of a group of failures in its conversations that fails it."""
-
-    user_prompt: UserPrompt | None = None
-    """As user_prompt of the file."""
-
-    @property
-    def has_gates(self) -> bool:
-        """Whether a threshold or severity can fail it."""
-        return bool(self.thresholds or self.fail_on_error_severity)
 
 
 class AbsentFinding(CasePart):
@@ -285,7 +256,7 @@ class Case(CasePart):
     @classmethod
     def _sum_up(cls, value: dict[str, float]) -> dict[str, float]:
         if value and (set(value) != set(WEIGHTS) or abs(math.fsum(value.values()) - 1.0) > _SUM):
-            raise ValueError(f"give all of {', '.join(WEIGHTS)}, which sum up to 1")
+            raise ValueError(f"give all of {', '.join(WEIGHTS)}, with the sum 1")
         return value
 
     @field_validator("open")
@@ -293,7 +264,7 @@ class Case(CasePart):
     def _is_open(cls, value: tuple[str, ...], info: Any) -> tuple[str, ...]:
         filled = [name for name in value if info.data.get(name) is not None]
         if filled:
-            raise ValueError(f"{filled[0]} is filled in: take it out of open")
+            raise ValueError(f"{filled[0]} has a value; remove it from open")
         return value
 
     @property
@@ -323,11 +294,6 @@ class Suite(CasePart):
     """A file of cases."""
 
     name: str = ""
-    personas: dict[Name, Persona] | Name = {}
-    """Personas of simulated users by name, or the YAML file that has them."""
-    user_prompt: UserPrompt | None = None
-    """Prompt of the simulated user, in place of ours. {goal}, {profile}, {knowledge} and {conversation} are filled in.
-    The form of the reply is added."""
     agents: dict[Name, AgentEntry] = {}
     """Agents by name, for --agent and for agent of cases; the first is the default."""
     graders_from: str | None = None

@@ -79,7 +79,7 @@ def _validator(schema: bytes) -> Validator:
     except SchemaError as error:
         raise BadSchemaError(error.message) from error
     except PatternError as error:
-        raise BadSchemaError(f"has a pattern that is not searched for: {error}") from error
+        raise BadSchemaError(f"has an unsupported pattern: {error}") from error
     kind = extend(kind, _IN_LINEAR_TIME)  # type: ignore[no-untyped-call]
     kind = extend(kind, {name: _counted(check) for name, check in kind.VALIDATORS.items()})  # type: ignore[no-untyped-call]
     validator: Validator = kind(given, registry=Registry())
@@ -97,7 +97,7 @@ def _counted(check: Callable[..., Any]) -> Callable[..., Iterator[ValidationErro
 def _use_up(steps: int) -> None:
     _left.steps -= steps
     if _left.steps < 0:
-        raise BadSchemaError(f"takes more than {_MOST_STEPS:,} steps to be held against this value")
+        raise BadSchemaError(f"needs more than {_MOST_STEPS:,} steps to check this value")
 
 
 def _unique(validator: Validator, wanted: Any, value: Any, _: Any) -> Iterator[ValidationError]:
@@ -123,7 +123,9 @@ def _check_patterns(schema: Any) -> None:
             for pattern in by_pattern:
                 compiled(pattern)
         if by_pattern and "unevaluatedProperties" in part:
-            raise PatternError("unevaluatedProperties beside patternProperties; write additionalProperties")
+            raise PatternError(
+                "unevaluatedProperties is not supported with patternProperties; write additionalProperties"
+            )
 
 
 def _pattern(validator: Validator, pattern: str, value: Any, _: Any) -> Iterator[ValidationError]:

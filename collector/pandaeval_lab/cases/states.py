@@ -29,7 +29,7 @@ def faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterato
         try:
             value: Any = orjson.loads(_unfenced(answer))
         except ValueError as error:
-            yield f"is no JSON: {str(error)[:200]}"
+            yield f"is not valid JSON: {str(error)[:200]}"
         else:
             yield from schema_errors(wanted.json_schema, value) if wanted.json_schema is not None else ()
     if wanted.pattern is not None and compiled(wanted.pattern).search(answer[:_LONGEST]) is None:

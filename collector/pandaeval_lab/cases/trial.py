@@ -364,10 +364,6 @@ class TrialMatcher:
         tried = {id_ for id_, _ in self._gathered}
         return [id_ for id_ in self._cases if id_ not in tried]
 
-    def case_of_session(self, session_id: str) -> str | None:
-        found = self._sessions.get(session_id)
-        return None if found is None else found[0].id
-
     def case_of(self, trace: Trace) -> tuple[Case, str] | None:
         named = stated(trace, semconv.PANDAEVAL_CASE_ID)[0]
         case = self._named.get(named) if named else self._frozen.get(trace.trace_id)

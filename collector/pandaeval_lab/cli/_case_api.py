@@ -113,7 +113,7 @@ def _results(run: CaseRun, folder: Path | None) -> CaseRunResults:
     found, failed = run.results, [each for each in run.results.outcomes if not each.passed]
     of_case, cases = _by_case(found.documents), dict[str, CaseOutcome]()
     for case, count in found.cases.items():
-        own = (each.text for each in failed if each.key == f"{CASE}{case}" or each.key.startswith(f"{case}: "))
+        own = (each.text for each in failed if each.key == f"{CASE}{case}")
         told = count.kind, count.trials, count.correct[True], count.correct[None], tuple(own)
         kept = run.transcripts.of(case), tuple(of_case.get(case, ()))
         cases[case] = CaseOutcome(case, *told, count.failed or count.first, *kept)

@@ -33,7 +33,6 @@ from pandaeval_lab.cli._gates import CaseGates
 from pandaeval_lab.cli._judges import JudgeModel, judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._reachable import unreachable
-from pandaeval_lab.cli._watch import watch
 from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation
 from pandaeval_lab.running.agent import Agent
 from pandaeval_lab.running.arrivals import Arrivals, owners_of
@@ -51,7 +50,6 @@ _SIMULATE = "Model that plays the user in cases with a scenario, in litellm form
 _OUTPUT = "Write traces.pb, results.jsonl, report.html and cases.xml to this folder."
 _BASELINE = "results.jsonl of an earlier run. If trials do worse, exit with 1."
 _VERBOSE = "Print the conversations, with tool calls."
-_WATCH = "Run again when a file below the working directory changes."
 _NO_FAIL = "Report failing cases and scenarios, but ignore them in the exit code."
 _TEMPERATURE = 0.7
 """Of the simulated user, unless judge.parameters sets another."""
@@ -78,7 +76,6 @@ class CaseRunOptions:
     baseline: Annotated[Path | None, file_option(_BASELINE)] = None
     no_fail: Annotated[bool, option(_NO_FAIL, "--no-fail")] = False
     verbose: Annotated[bool, option(_VERBOSE, "--verbose", "-v")] = False
-    watch: Annotated[bool, option(_WATCH, "--watch")] = False
     output: Annotated[Path, option(_OUTPUT, "--output", "-o", metavar="FOLDER")] = Path("pandaeval-run")
 
     def seconds(self, name: str) -> float:
@@ -104,9 +101,6 @@ def run(options: CaseRunOptions) -> None:
     Exit code 1: a regression case or a scenario fails most of its trials or has only unscored trials, a gate fails, or
     no attempt finishes. Exit code 2: no attempt can be graded.
     """
-    if options.watch:
-        watch(options.files, options.output)
-        return
     modules = config_with_trials(options.config).metrics.modules
     agents, suite = named_agents(options.agent), chosen(read_suites(case_files(options.files), modules), options)
     several = len(agents) > 1

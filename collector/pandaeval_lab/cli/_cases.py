@@ -43,7 +43,6 @@ class CaseStage(Stage):
         """``gates``: rules by which cases fail the run."""
         self._suite, self._gates = suite, gates
         self._matcher = TrialMatcher(suite)
-        self.case_of_session = self._matcher.case_of_session
 
     def open(self, held: ExitStack) -> None:
         self._report = LayerReport()
@@ -113,11 +112,6 @@ class CaseStage(Stage):
             yield f"{len(missing)} of {cases} cases have no trial in the input: {shown}"
         if len(missing) == cases and matcher.unmatched_said:
             yield f"{_NAMING} {matcher.unmatched_said!r}"
-
-
-def case_table(cases: Iterable[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    rows = [_row(case) for case in cases]
-    return [_COLUMNS, *rows[:_MAX_ROWS]] if rows else []
 
 
 def no_case(option: str, name: str, suite: str, ids: Sequence[str]) -> UserError:

@@ -1,25 +1,17 @@
-"""Reports a run to CI systems: JUnit XML and GitHub's job summary."""
+"""Reports a run to CI systems: JUnit XML and GitHub's annotations."""
 
 from __future__ import annotations
 
-import html
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pandaeval_collector.base.untrusted.printable import for_xml
-from pandaeval_collector.show.view.texts import number
 from pandaeval_collector.store.failures import at_least
 from pandaeval_lab.cli._gates import CASE, KEY, GateOutcome
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
-
-_MOST_GROUPS = 50
-_SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "\\`*_[]|@~:"}
-"""Escapes of the characters that Markdown interprets (a colon makes links and emoji)."""
 
 
 def write_junit(
@@ -84,22 +76,6 @@ def _metric(key: str, value: float) -> Element:
     return case
 
 
-def add_summary(
-    gates: Sequence[GateOutcome], summary: Summary, environ: Mapping[str, str], cases: Sequence[Sequence[str]] = ()
-) -> str:
-    """Append the run to the job's summary. Returns an error, or ``""``."""
-    path = environ.get("GITHUB_STEP_SUMMARY")
-    if not path:
-        return ""
-    text = "\n".join(_markdown(gates, summary, cases)) + "\n"
-    try:
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        return f"the job's summary cannot be written ({error.strerror or error}): {os.path.basename(path)}"
-    return ""
-
-
 def error_annotation(gate: GateOutcome, environ: Mapping[str, str]) -> str:
     """Return GitHub's workflow command for a failed gate, or ``""``.
 
@@ -109,41 +85,3 @@ def error_annotation(gate: GateOutcome, environ: Mapping[str, str]) -> str:
         return ""
     text = " ".join(for_xml(gate.text).split())
     return f"::error title=pandaeval::{text.replace('%', '%25')}"
-
-
-def _markdown(gates: Sequence[GateOutcome], summary: Summary, cases: Sequence[Sequence[str]]) -> Iterator[str]:
-    failed = [gate for gate in gates if not gate.passed]
-    yield f"## pandaeval: {'failed' if failed else 'no gate failed'}\n"
-    if summary.headline:
-        yield f"{_plain(summary.headline)}\n"
-    for gate in gates:
-        if gate.text:
-            yield f"- **{'notice' if gate.passed else 'failed'}** {_plain(gate.text)}"
-            yield from (f"  - {_plain(example)}" for example in gate.examples)
-    if cases:
-        yield "\n### Cases, broken ones first"
-        yield from _table(cases[0], cases[1:])
-        yield "\n### Metrics"
-    means = ((key, number(mean, ".4f"), summary.tallies[key]) for key, mean in sorted(summary.values().items()))
-    metrics = [(key, mean, str(tally.scored), str(tally.missing)) for key, mean, tally in means]
-    yield from _table(("metric", "mean", "scored", "unscored"), metrics)
-    if summary.groups:
-        yield "\n### Unique errors"
-        groups = [
-            (each.severity, f"{each.title}: {each.description}", str(each.count), each.places)
-            for each in summary.groups[:_MOST_GROUPS]
-        ]
-        yield from _table(("severity", "root cause", "occurrences", "examples"), groups)
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield ""
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in rows:
-        yield f"| {' | '.join(map(_plain, row))} |"
-
-
-def _plain(text: str) -> str:
-    shown = html.escape(" ".join(text.split()), quote=False)
-    return shown.translate(_SIGNS)

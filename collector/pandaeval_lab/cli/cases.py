@@ -22,11 +22,10 @@ from pandaeval_collector.show.report.detail import describe
 from pandaeval_collector.show.view.texts import estimate
 from pandaeval_lab.cases.files import case_file, freeze
 from pandaeval_lab.cases.model import Suite
-from pandaeval_lab.cli._case_mocks import mcp, stub
 from pandaeval_lab.cli._case_run import run
 from pandaeval_lab.cli._inputs import traces_of
 from pandaeval_lab.passk.attempts import trials
-from pandaeval_lab.passk.figures import PromotableCase, promotable, saturation
+from pandaeval_lab.passk.figures import PromotableCase, promotable
 from pandaeval_lab.replay.result_lines import result_lines
 
 _ID = "ID of a trace or session."
@@ -37,8 +36,7 @@ Runs = list[dict[str, Any]]
 """Traces as ``pandaeval inspect --format json`` tells of each, in order."""
 
 cases = typer.Typer(help="Test an agent on cases with expected behaviour.", no_args_is_help=True)
-for command in (run, mcp, stub):
-    cases.command(command.__name__)(command)
+cases.command("run")(run)
 
 
 @cases.command("schema")
@@ -60,18 +58,14 @@ def promote(
     proposals = promotable(trials(result_lines(results), per="case"), k, least)
     if format_ == "json":
         print_json([proposal.to_dict() for proposal in proposals])
-    elif proposals:
+    else:
         print_table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), map(_promotion_row, proposals))
-    typer.echo(saturation(proposals), err=format_ == "json")
 
 
 def _promotion_row(proposal: PromotableCase) -> tuple[str, str, str, str]:
     case, power = proposal.case, proposal.power
-    answer = "promote" if proposal.steady else "no"
-    if not proposal.steady and proposal.more is not None:
-        answer = f"after {proposal.more} more passes"
     shown = estimate(power.median, power.ci_low, power.ci_high, ".3f")
-    return case.id, f"{case.c} of {case.n + case.undetermined}", shown, answer
+    return case.id, f"{case.c} of {case.n + case.undetermined}", shown, "promote" if proposal.steady else "no"
 
 
 @cases.command("from-trace")
@@ -80,7 +74,6 @@ def from_trace(
     id_: Annotated[str, argument(_ID, metavar="ID")],
     file: Annotated[list[str] | None, option(_FILE)] = None,
     case: Annotated[str | None, option("ID of the case; default: made from the ID of the run.")] = None,
-    description: Annotated[str, option("Description of the problem.")] = "",
     output: _Output = None,
     config: _Config = None,
     *,
@@ -100,7 +93,7 @@ def from_trace(
         runs = kept(api, [id_.lower()] if is_trace else members(api, id_))
         if runs is None:
             raise UserError(f"{id_}: its spans are no longer stored (store.keep_content, store.retention)")
-    write_case(runs, id_, case or f"frozen-{id_[:32]}", description, config, output)
+    write_case(runs, id_, case or f"frozen-{id_[:32]}", config, output)
 
 
 @cases.command("from-failure")
@@ -125,7 +118,7 @@ def from_failure(
         session, last = example["session_id"], example["trace_id"]
         runs = kept(api, [last] if session is None else _up_to(members(api, session), last))
         if runs is not None:
-            return write_case(runs, group, case or f"failure-{group[:32]}", absent["reason"], config, output, absent)
+            return write_case(runs, group, case or f"failure-{group[:32]}", config, output, absent)
     raise UserError(
         f"{group}: the spans of its {len(found['examples'])} newest failures are gone "
         "(store.keep_content, store.retention)"
@@ -136,7 +129,6 @@ def write_case(
     runs: Runs,
     id_: str,
     case: str,
-    description: str,
     config: Path | None,
     output: Path | None,
     absent: Mapping[str, str] | None = None,
@@ -145,7 +137,7 @@ def write_case(
     hide = hiding(config)
     try:
         hidden = {name: hide(text) for name, text in absent.items()} if absent else None
-        made = freeze(runs, case, description=hide(description), absent=hidden, hide=hide)
+        made = freeze(runs, case, absent=hidden, hide=hide)
     except ValueError as error:
         raise UserError(f"{id_}: {error}") from error
     with output_file(output) as target:

@@ -28,15 +28,13 @@ from pandaeval_collector.scoring.metric import JudgedMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.model import Suite
-from pandaeval_lab.cli._agreement import Agreement
 from pandaeval_lab.cli._baseline import BASELINE, BaselineStage
-from pandaeval_lab.cli._cases import CaseStage, case_table
-from pandaeval_lab.cli._ci import add_summary, error_annotation
+from pandaeval_lab.cli._cases import CaseStage
+from pandaeval_lab.cli._ci import error_annotation
 from pandaeval_lab.cli._formats import FORMATS, ResultFormat, default_file
 from pandaeval_lab.cli._gates import CaseGates, GateOutcome, checked, unanswered
 from pandaeval_lab.cli._inputs import FILES, Inputs, print_problems
 from pandaeval_lab.cli._names import check_asked, config_with_trials
-from pandaeval_lab.cli._scenarios import Scenarios
 from pandaeval_lab.cli._stages import EvaluationOutcome, Replay, Stage
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._where import HELP as WHERE, TraceFilter, attribute_keys, parse_where
@@ -123,13 +121,11 @@ class Evaluation:
         output = options.output
         if output is None and options.format == "html":
             output = default_file(sys.stdout.isatty())
-        self._stages = [FORMATS[options.format](output), *outputs, Agreement()]
+        self._stages = [FORMATS[options.format](output), *outputs]
         if suite is None and options.cases is not None:
             suite = read_suite(options.cases, config.metrics.modules)
         if suite is not None:
-            no_fail = case_gates is not None and case_gates.no_fail
-            cases = CaseStage(suite, case_gates)
-            self._stages += [cases, Scenarios(config, suite, cases.case_of_session, no_fail)]
+            self._stages.append(CaseStage(suite, case_gates))
         if where is not None:
             self._stages.append(TraceFilter(where))
         if options.baseline is not None:
@@ -240,8 +236,6 @@ class Evaluation:
         for gate in outcome.gates:
             if gate.key != BASELINE:
                 _tell_gate(gate)
-        if problem := add_summary(outcome.gates, summary, os.environ, case_table(outcome.about.cases)):
-            notice(problem)
 
 
 def _shown(group: RootCause) -> dict[str, object]:

@@ -53,7 +53,6 @@ def import_(
         Path,
         file_argument("CSV or JSON lines, one label per line."),
     ],
-    skip_unknown: Annotated[bool, option("Skip labels of runs that are not in this store.", "--skip-unknown")] = False,
     *,
     settings: Config,
 ) -> None:
@@ -63,9 +62,9 @@ def import_(
     comment, probability. You can import the same file again."""
     found = read_labels(file, names_of(settings))
     with opened_store(settings) as connection:
-        labels = _of_known_runs(connection, found.labels, skip_unknown)
+        check_known(connection, found.labels)
         connection.execute("BEGIN IMMEDIATE")
-        fates = people.put(connection, labels, time.time())
+        fates = people.put(connection, found.labels, time.time())
         connection.execute("COMMIT")
         typer.echo(f"{fates['new']} new, {fates['changed']} changed, {fates['known']} as before")
         if found.empty:
@@ -75,17 +74,15 @@ def import_(
         _print_rates(connection)
 
 
-def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], skip: bool) -> list[HumanLabel]:
-    found = [(each, people.is_known(connection, each)) for each in labels]
-    unknown = [each for each, is_known in found if not is_known]
-    if not unknown:
-        return labels
-    said = f"{len(unknown)} of {len(labels)} labels refer to runs that are not in this store: "
-    said += ", ".join(list(dict.fromkeys(each.unit for each in unknown))[:5])
-    if not skip:
-        raise UserError(f"{said}\nNo label was imported; --skip-unknown imports the rest.")
-    message(said)
-    return [each for each, is_known in found if is_known]
+def check_known(connection: sqlite3.Connection, labels: list[HumanLabel]) -> None:
+    """Raise ``UserError`` for labels of runs that are not in the store."""
+    unknown = [each for each in labels if not people.is_known(connection, each)]
+    if unknown:
+        named = ", ".join(list(dict.fromkeys(each.unit for each in unknown))[:5])
+        raise UserError(
+            f"{len(unknown)} of {len(labels)} labels refer to runs that are not in this store: {named}\n"
+            "No label was imported; remove these lines from the file."
+        )
 
 
 @labels.command("next")
@@ -131,20 +128,14 @@ def export(
     out: Annotated[
         Path | None, output_option("Write to this CSV or .jsonl file; default: CSV to standard output.", "--out")
     ] = None,
-    all_: Annotated[bool, option("Include labels of unknown metrics.", "--all")] = False,
     *,
     settings: Config,
 ) -> None:
     """Export all labels, in the format of import."""
-    known = names_of(settings).keys
     with opened_store(settings) as connection:
-        labels = list(people.labels(connection))
-    kept = [each for each in labels if all_ or each.metric in known]
-    if len(kept) < len(labels):
-        strange = ", ".join(sorted({each.metric for each in labels} - known)[:5])
-        message(f"{len(labels) - len(kept)} labels of unknown metrics left out: {strange} (--all includes them)")
+        rows = [row_of(each) for each in people.labels(connection)]
     with output_file(out) as target:
-        target.write(written([row_of(each) for each in kept], out))
+        target.write(written(rows, out))
 
 
 @labels.command("dismiss")

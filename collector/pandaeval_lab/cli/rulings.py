@@ -27,14 +27,13 @@ class TrialOptions:
     text: Annotated[str, argument("The sentence that the judge follows.")]
     question: Annotated[str, option("ID of the answered question; default: all questions.")] = ""
     agent: Annotated[str, option("Apply the ruling to this agent; default: all agents.")] = ""
-    author: Annotated[str, option("Name of the person who answers.")] = "people"
     budget: Annotated[float | None, option("Maximum US dollars; default: twice the estimate.", min=0.0)] = None
     yes: Annotated[bool, option("Do not ask before judge calls or saving the ruling.", "--yes")] = False
     format_: given.Format = "table"
 
     @property
     def ruling(self) -> dict[str, Any]:
-        return {"text": self.text, "question": self.question, "agent": self.agent, "author": self.author}
+        return {"text": self.text, "question": self.question, "agent": self.agent, "author": "people"}
 
 
 rulings = typer.Typer(help="Answer the judge's questions, and manage the answers.", no_args_is_help=True)

@@ -75,7 +75,6 @@ def start(
     run: given.RunOptions,
     filters: dict[str, Any],
     dry_run: Annotated[bool, option("Only estimate calls, tokens and cost. Call no model.", "--dry-run")] = False,
-    detach: Annotated[bool, option("Return at once, without waiting for the end.", "--detach")] = False,
     format_: given.Format = "table",
     *,
     api: ApiClient,
@@ -87,10 +86,7 @@ def start(
     if dry_run:
         dry = api.post("/runs", {**body, "dry_run": True})
         return output.show_one(dry, _tell_dry, format_)
-    begun = api.post("/runs", body)
-    if detach:
-        return output.show_one(begun, lambda run: typer.echo(run["id"]), format_)
-    _wait(api, begun["id"], format_)
+    _wait(api, api.post("/runs", body)["id"], format_)
 
 
 @runs.command("list")

@@ -74,7 +74,7 @@ def _before_asking(trial: Trial, context: TrialContext) -> Finding | None:
     if len(silent) == len(wanted):
         if trial.answer is None and trial.last.error is None and not trial.last.ends_in_tool_call:
             return Unscored(Why.NO_CONTENT, "no answer was captured")
-        return Score(0.0, "there is no answer", {"answers": [0.0] * len(wanted)})
+        return Score(0.0, "the trial has no answer", {"answers": [0.0] * len(wanted)})
     return None
 
 
@@ -87,7 +87,7 @@ async def _ask(trial: Trial, judge: Judge) -> Finding | None:
     for expected, actual in wanted:
         if not says_something(actual):
             scores.append(0.0)
-            reasons.append("there is no answer")
+            reasons.append("the trial has no answer")
             continue
         given: Mapping[str, Any] = {"expected_answer": expected, "answer": actual, "knowledge": [*trial.case.knowledge]}
         verdict = await judge.ask(RUBRIC, given)

@@ -132,7 +132,7 @@ _PROBES: tuple[tuple[Figure, Callable[[Figure, Sequence[Reply]], Figure]], ...] 
             "verbosity",
             0,
             "variants",
-            asks="Do empty words gain nothing?",
+            asks="Do polite phrases leave scores alone?",
             needed=f"gain of {MOST_GAIN} at most, none across",
         ),
         _verbosity,

@@ -147,7 +147,7 @@ def _figure(name: str, n: int, unit: str, value: AgreementEstimate) -> Figure:
 def _notes(calibration: Calibration) -> Iterator[str]:
     metric, n = calibration.metric, calibration.agreement.n
     if n < LEAST_LABELS:
-        yield f"{metric}: {n} labels are few; the intervals say how little they show"
+        yield f"{metric}: {n} labels are few, so the intervals are wide"
     if calibration.tied:
         yield f"{metric}: {calibration.tied} runs left out, which as many people passed as failed"
 

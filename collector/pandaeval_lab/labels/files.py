@@ -57,12 +57,12 @@ def read_labels(path: Path, names: MetricNames) -> LabelTable:
         except LabelError as error:
             problems.append(one_printable_line(f"{path}, line {line}: {error}"))
         if len(labels) > MOST_LABELS:
-            raise UserError(f"{path} holds more than {MOST_LABELS:,} labels, which is all that a store keeps: split it")
+            raise UserError(f"{path} has more than {MOST_LABELS:,} labels, the maximum of a store; remove labels")
     if problems:
         more = [f"… and {len(problems) - _MOST_TOLD} more"] if len(problems) > _MOST_TOLD else []
-        raise UserError("\n".join([*problems[:_MOST_TOLD], *more, "Nothing was taken from this file."]))
+        raise UserError("\n".join([*problems[:_MOST_TOLD], *more, "No label of this file was imported."]))
     if not labels and not empty:
-        raise UserError(f"{path}: no labels in it")
+        raise UserError(f"{path}: the file contains no labels")
     return LabelTable(labels, empty, tuple(one_printable_line(key) for key in seen if key not in COLUMNS))
 
 
@@ -79,7 +79,7 @@ def _json_rows(text: str) -> Iterator[tuple[int, Row | str]]:
                 row = json.loads(each)
             except (ValueError, RecursionError):
                 row = None
-            yield line, _named(row.items()) if isinstance(row, dict) else "no JSON object; write one a line"
+            yield line, _named(row.items()) if isinstance(row, dict) else "not a JSON object; write one in each line"
 
 
 def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, Row]]:
@@ -92,13 +92,13 @@ def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, Row]]:
         if missing:
             known = ", ".join(COLUMNS)
             raise UserError(
-                f"{path}, line 1: no column {', '.join(missing)}. The first line names the columns: {known}"
+                f"{path}, line 1: no column {', '.join(missing)}. The first line must name columns: {known}"
             )
         for row in rows:
             if any(row):
                 yield rows.line_num, _named(zip(named, map(_plain, row), strict=False))
     except csv.Error as error:
-        raise UserError(f"{path}, line {rows.line_num}: not valid CSV ({error}): save it as CSV again") from error
+        raise UserError(f"{path}, line {rows.line_num}: not valid CSV ({error}); save the file as CSV again") from error
 
 
 def _column(name: str) -> str:
@@ -147,7 +147,7 @@ def _time(value: Any) -> float:
         found = datetime.fromisoformat(str(value))
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError, OSError):
-        raise LabelError(f"the time {str(value)[:40]!r} is not like 2026-01-31T08:00:00Z") from None
+        raise LabelError(f"the time {str(value)[:40]!r} is not a time such as 2026-01-31T08:00:00Z") from None
 
 
 def _probability(value: Any) -> float | None:
@@ -159,8 +159,8 @@ def _probability(value: Any) -> float | None:
         found = -1.0
     if not 0.0 <= found <= 1.0:
         raise LabelError(
-            f"the probability {str(value)[:40]!r} is no chance from 0 to 1; leave it as `pandaeval labels "
-            "next` wrote it, or empty"
+            f"the probability {str(value)[:40]!r} is not a number from 0 to 1; keep the value of "
+            "`pandaeval labels next`, or leave it empty"
         )
     return found
 

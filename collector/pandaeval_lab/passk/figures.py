@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import math
 import statistics
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -42,7 +41,6 @@ ENOUGH_CASES = 50
 Counts = tuple[int, int]
 """Determined trials of a case, and how many of them succeeded."""
 CAPABILITY = "capability"
-_MOST_MORE = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,15 +274,11 @@ def bounds(n: int, c: int, undetermined: int, k: int) -> tuple[Bounds, Bounds]:
 
 @dataclass(frozen=True, slots=True)
 class PromotableCase:
-    """A capability case. ``more``: further successes needed for promotion; ``None`` above 2,000."""
+    """A capability case. ``steady``: its trials show the wanted rate."""
 
     case: CaseOutcomes
     power: PassEstimate
-    more: int | None
-
-    @property
-    def steady(self) -> bool:
-        return self.more == 0
+    steady: bool
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -296,16 +290,7 @@ class PromotableCase:
             "ci_low": self.power.ci_low,
             "ci_high": self.power.ci_high,
             "promote": self.steady,
-            "more_passing_trials": self.more,
         }
-
-
-def saturation(candidates: Sequence[PromotableCase]) -> str:
-    steady, every = sum(each.steady for each in candidates), len(candidates)
-    if not every:
-        return "no trial of a capability case in these results"
-    full = "; the suite is saturated: it shows no progress any more, add harder cases" if steady == every else ""
-    return f"saturation: {steady} of {every} capability cases pass steadily ({steady / every:.0%}){full}"
 
 
 def promotable(found: CaseTrials, k: int, least: float) -> list[PromotableCase]:
@@ -315,11 +300,5 @@ def promotable(found: CaseTrials, k: int, least: float) -> list[PromotableCase]:
         if case.kind == CAPABILITY:
             n = len(case.trials)  # undetermined ones count as failed: what could not be graded promotes nothing
             power = pass_pow_k(n, case.c, k, "bayesian")
-
-            def holds(more: int, n: int = n, c: int = case.c) -> bool:
-                low = pass_pow_k(n + more, c + more, k, "bayesian").ci_low
-                return low is not None and low >= least
-
-            more = bisect_left(range(_MOST_MORE + 1), True, key=holds)
-            candidates.append(PromotableCase(case, power, more if more <= _MOST_MORE else None))
+            candidates.append(PromotableCase(case, power, (power.ci_low or 0.0) >= least))
     return sorted(candidates, key=lambda each: (not each.steady, -(each.power.ci_low or 0.0)))

@@ -29,10 +29,10 @@ def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
             with io.TextIOWrapper(open_given(path), encoding="utf-8-sig") as file:
                 yield from results_of(file, name)
     except OSError as error:
-        cure = "name what `pandaeval evaluate --format json -o FILE` wrote"
+        cure = "give the file that `pandaeval evaluate --format json -o FILE` wrote"
         raise UserError(f"{name} cannot be read: {error.strerror}; {cure}") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{name} is not UTF-8: results are JSON lines, as `evaluate --format json` writes") from error
+        raise UserError(f"{name} is not UTF-8; give the JSON lines of `pandaeval evaluate --format json`") from error
 
 
 def results_of(file: TextIO, name: str) -> Iterator[dict[str, Any]]:

@@ -42,7 +42,9 @@ def mocked(tool: Tool) -> Tool:
     'order 17 is on its way'
     """
     if not inspect.isroutine(tool):
-        raise TypeError("mocked takes a function: write it below the decorator by which your framework makes a tool")
+        raise TypeError(
+            "mocked takes a function: write @mocked below the decorator with which your framework makes a tool"
+        )
     signature = inspect.signature(tool)
     parameters = signature.parameters.items()
     rest = {"self", *(name for name, each in parameters if each.kind is each.VAR_KEYWORD)}

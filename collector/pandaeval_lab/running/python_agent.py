@@ -41,8 +41,10 @@ def object_agent(target: Any, spec: str, held: AsyncExitStack, replies: MockRepl
     """Take a function or object; a class gets an instance per trial. Raises ``UserError``."""
     name, called = spec.rpartition(":")[2], getattr(target, "send", target)
     if not callable(called) or not _positional(called):
-        what = f"there is no {name}" if target is None else f"{name} is no agent"
-        raise UserError(f"--agent {spec}: {what}; write def {name}(message, context) -> str, or an object with a send")
+        what = f"there is no {name}" if target is None else f"{name} is not an agent"
+        raise UserError(
+            f"--agent {spec}: {what}; write def {name}(message, context) -> str, or an object with the method send"
+        )
     _keep_running(held)
     return lambda: ToolRounds(partial(_call, target().send if isinstance(target, type) else called), replies)
 
@@ -79,7 +81,7 @@ async def _call(
     if isinstance(answer, Mapping) and answer.get("tool_calls"):
         return reply_of(answer, "content")
     if not isinstance(answer, str):
-        raise AgentError(f"it returned {type(answer).__name__} in place of a text: return the answer as str")
+        raise AgentError(f"it returned {type(answer).__name__} instead of a text; return the answer as str")
     return AgentReply(answer)
 
 

@@ -5,7 +5,6 @@ It reports when the goal is met or given up. Code checks its messages.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from pandaeval_collector.judge.rubric import Answer
 from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cases.model import Scenario
 from pandaeval_lab.cases.trial import SIMULATED
-from pandaeval_lab.running.templates import filled
 from pandaeval_otel.base import semconv
 
 VERSION = "2"
@@ -95,7 +93,7 @@ class SimulatedUser:
         self._heard: list[str] = []
         self.marks: dict[str, Any] = {
             SIMULATED: True,
-            "pandaeval.simulator": f"{simulator.how}, prompt {version(scenario)}",
+            "pandaeval.simulator": f"{simulator.how}, prompt {VERSION}",
             semconv.PANDAEVAL_GOAL: scenario.goal,
             semconv.PANDAEVAL_PROFILE: scenario.profile,
             semconv.PANDAEVAL_KNOWLEDGE: scenario.knowledge,
@@ -115,7 +113,7 @@ class SimulatedUser:
             if state == "going_on" and _times(message, self._said) + 1 >= _SAME:
                 state = "given_up"  # the agent goes round in circles, and the user with it
                 if _times(self._heard[-1], self._heard) + 1 < _SAME:
-                    raise ValueError(f"it said the same {_SAME} times, to different answers")
+                    raise ValueError(f"it sent the same message {_SAME} times, in reply to different answers")
         except (CallFailedError, OverBudgetError, ValueError) as error:
             self.spoilt, state = f"{self._simulator.model}: {told(error)}", "failed"
         if state != "going_on":
@@ -153,19 +151,9 @@ class SimulatedUser:
 def prompt(scenario: Scenario, number: int) -> str:
     known = "\n".join(f"- {each}" for each in scenario.knowledge) or "Nothing else."
     about = {"Who you are": scenario.profile or "An ordinary user.", "What you want": scenario.goal}
-    if scenario.user_prompt is not None:
-        values = {"goal": scenario.goal, "profile": scenario.profile, "knowledge": known, "conversation": str(number)}
-        return f"{filled(scenario.user_prompt, values)}\n\n{_FORM}"
     parts = [f"# {head}\n{text}" for head, text in {**about, "What you know": known}.items()]
     number_of = f"This is conversation {number} with this goal: word it in a way of its own."
     return "\n\n".join([f"{RULES}\n{_FORM}", *parts, number_of])
-
-
-def version(scenario: Scenario) -> str:
-    """Return the version of the prompt; for a prompt of the suite, a digest."""
-    if scenario.user_prompt is None:
-        return VERSION
-    return hashlib.blake2b(scenario.user_prompt.encode(), digest_size=4).hexdigest()
 
 
 def invented(message: str, known: Sequence[str]) -> list[str]:

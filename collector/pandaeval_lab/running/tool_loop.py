@@ -37,7 +37,7 @@ class ToolRounds:
             for call in reply.calls:
                 content = await self._made(call, context)
                 self._messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
-        raise AgentError(f"more than {MOST_ROUNDS} replies of a turn asked for tools: is a result missing in mocks?")
+        raise AgentError(f"more than {MOST_ROUNDS} replies of a turn called tools; check whether mocks lack a result")
 
     async def _made(self, call: RequestedCall, context: RunContext) -> str:
         start = time.time_ns()
@@ -45,7 +45,7 @@ class ToolRounds:
             answer = await self._replies.answer(call.name, call.arguments)
             result, error = answer.result, answer.error
         else:
-            result, error = None, f"{call.name}: the arguments are no JSON object: {call.arguments!r:.200}"
+            result, error = None, f"{call.name}: the arguments are not a JSON object: {call.arguments!r:.200}"
         made = MadeCall(call.id, call.name, call.arguments, result, error, start, time.time_ns())
         context.log.calls.append(made)
         told = {"error": error} if error else result

@@ -124,7 +124,7 @@ def main() -> None:
     ran_away, any_repeat = pairs()
     sets = {
         "captures: loop against all others": captured(),
-        "tau2-pairs: ran away against nothing made twice": ran_away,
+        "tau2-pairs: runaway agents against runs without equal calls": ran_away,
         "tau2-pairs: the same call at least twice in a session": any_repeat,
     }
     rows = [found.cells(name) for name, found in sets.items()]

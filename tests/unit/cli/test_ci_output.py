@@ -1,4 +1,4 @@
-"""Output for CI: JUnit, GitHub summary, JSON."""
+"""Output for CI: JUnit and JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.store.failures import Failure
-from pandaeval_lab.cli._ci import add_summary, write_junit
+from pandaeval_lab.cli._ci import write_junit
 from pandaeval_lab.cli._gates import GateOutcome, severity_gate
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
@@ -87,29 +87,6 @@ def test_junit_says_what_failed_what_was_skipped_and_what_nobody_gated() -> None
     assert root.find(".//testcase[@name='trace.confidence']/system-out") is not None
 
 
-# -- GitHub ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_jobs_summary_holds_content_as_text(tmp_path: Path) -> None:
-    file = tmp_path / "summary.md"
-    file.write_text("before\n")
-    found = summary(group("low", HOSTILE))
-    assert add_summary(GATES, found, {"GITHUB_STEP_SUMMARY": str(file)}) == ""
-    text = file.read_text()
-    assert text.startswith("before\n## pandaeval: failed\n")
-    assert "| trace.coherence | 0.1000 | 1 | 0 |" in text
-    assert "<b>" not in text
-    assert "[l](" not in text
-    [row] = [line for line in text.splitlines() if line.startswith("| low")]
-    assert row.count("|") == 5
-    cases = [("case", "why"), ("refund", HOSTILE)]
-    assert add_summary(GATES, found, {"GITHUB_STEP_SUMMARY": str(file)}, cases) == ""
-    [row] = [line for line in file.read_text().splitlines() if line.startswith("| refund")]
-    assert row.count("|") == 3
-    assert add_summary(GATES, found, {}) == ""
-    assert "cannot be written" in add_summary(GATES, found, {"GITHUB_STEP_SUMMARY": str(tmp_path)})
-
-
 # -- the command -----------------------------------------------------------------------------------------------------
 
 
@@ -155,16 +132,14 @@ def test_json_results_that_are_failures_name_their_group(tmp_path: Path) -> None
     assert sum("failure_group" in each["metadata"] for each in results) == 2
 
 
-def test_junit_and_summary_of_a_run(tmp_path: Path) -> None:
-    page = tmp_path / "summary.md"
+def test_junit_of_a_run(tmp_path: Path) -> None:
     settings = "metrics: {thresholds: {response: 0.5}}"
-    done = evaluate(tmp_path, settings, "--format", "junit", GITHUB_STEP_SUMMARY=str(page))
+    done = evaluate(tmp_path, settings, "--format", "junit")
     assert done.exit_code == 1
     root = ElementTree.fromstring(done.stdout.partition("\n")[2])
     assert root.find(".//testcase[@name='trace.response']/failure") is not None
     assert "failed: trace.response (threshold 0.5): the mean of 2 scores is 0.0000" in done.stderr
     assert "  0 in trace 00000000000000000000000000000001: " in done.stderr
-    assert page.read_text().startswith("## pandaeval: failed")
 
 
 def test_the_report_shows_the_groups(tmp_path: Path) -> None:

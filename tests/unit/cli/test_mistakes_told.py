@@ -15,9 +15,11 @@ AWAY = "--url http://127.0.0.1:9"
 NOBODY = "no collector answers at http://127.0.0.1:9 (ConnectError): start one with `pandaeval collector`, or give"
 NO_STORE = "no store in empty"
 UNREAD = "cannot read a store in empty"
-RESULTS = "cannot be read: No such file or directory; name what `pandaeval evaluate --format json -o FILE` wrote"
+RESULTS = (
+    "cannot be read: No such file or directory; give the file that `pandaeval evaluate --format json -o FILE` wrote"
+)
 KEY = "bad.yaml:1:9 judge.modle: unknown key; did you mean model?"
-FIELD = "case.yaml:1: cases[0].expected_tols: is no field of a case; did you mean expected_tools?"
+FIELD = "case.yaml:1: cases[0].expected_tols: is not a field of a case; did you mean expected_tools?"
 NO_FILE = "nowhere.yaml: no such file; `pandaeval config schema --example` prints one"
 
 MISTAKES = {
@@ -41,7 +43,7 @@ MISTAKES = {
     "evaluate TRACES --cases nowhere.yaml": "nowhere.yaml: cannot be read: No such file or directory; name a case file",
     "evaluate TRACES --baseline nowhere.jsonl": RESULTS,
     "evaluate TRACES -o no/folder/x --format json": "No such file or directory; name an existing folder",
-    "evaluate jaeger://127.0.0.1:9?service=x": "cannot be asked; see whether it runs and the port is that of",
+    "evaluate jaeger://127.0.0.1:9?service=x": "cannot be reached; check that it runs, and that this is the port of",
     "inspect nowhere.jsonl": "name a file of traces, - for standard input, or a trace store such as jaeger://",
     "metrics tool_lop": "tool_lop: unknown metric; did you mean tool_loop?",
     "prompts tool_lop": "tool_lop: unknown metric; did you mean tool_loop?",

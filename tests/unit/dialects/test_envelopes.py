@@ -23,6 +23,7 @@ def lc(**kwargs: Any) -> dict[str, Any]:
 WRAPPED: dict[str, Any] = {
     "LangChain, repr": f"ToolMessage(content='{TEXT}', name='book', id='x', tool_call_id='c1')",
     "LangChain, str": f"content='{TEXT}' name='book' tool_call_id='c1'",
+    "LangChain, str in an output": {"output": f"content='{TEXT}' name='book' tool_call_id='c1'"},
     "LangChain, serialised": {"output": lc(content=TEXT, tool_call_id="c1", status="success")},
     "LangChain, serialised with tags": {"output": lc(content=TEXT, tool_call_id="c1"), "kwargs": {"tags": []}},
     "LangChain, members alone": {"output": {"kwargs": {"content": TEXT, "tool_call_id": "c1"}}},
@@ -54,6 +55,8 @@ WRAPPED: dict[str, Any] = {
     "Gemini": {"id": "c1", "name": "book", "response": {"result": TEXT}},
     "Vercel": {"type": "tool-result", "toolCallId": "c1", "output": {"type": "text", "value": TEXT}},
     "ADK": {"result": TEXT},
+    "Upsonic": {"func": TEXT},
+    "AgentScope": {"content": [{**BLOCK, "id": "b1"}], "state": "success", "metadata": {}, "id": "c1"},
 }
 FAILED: dict[str, Any] = {
     "LangChain, repr": "ToolMessage(content='no seats', name='book', tool_call_id='c1', status='error')",
@@ -66,6 +69,7 @@ FAILED: dict[str, Any] = {
     "Bedrock": {"toolUseId": "c1", "status": "error", "content": [{"text": "no seats"}]},
     "AutoGen": {"content": "no seats", "name": "book", "call_id": "c1", "is_error": True},
     "Vercel": {"type": "tool-result", "toolCallId": "c1", "output": {"type": "error-text", "value": "no seats"}},
+    "AgentScope": {"content": [{"type": "text", "text": "no seats"}], "state": "error", "metadata": {}, "id": "c1"},
     "two of them": {"output": {"content": [{"type": "text", "text": "no seats"}], "isError": True}},
 }
 

@@ -483,6 +483,17 @@ def test_tool_definitions(definition: dict[str, Any]) -> None:
     assert read({**CHAT, "gen_ai.tool.definitions": [json.dumps(definition)]}).tools == expected
 
 
+def test_a_tools_arguments_without_a_schema_around_them() -> None:
+    definition = {"name": "f", "description": "d", "parameters": {"city": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    assert read({**CHAT, "gen_ai.tool.definitions": [definition]}).tools == (ToolDefinition("f", "d", schema),)
+
+
+def test_tools_as_the_requests_json_text() -> None:
+    definition = {"type": "function", "function": {"name": "f", "description": "d"}}
+    assert read({**CHAT, "gen_ai.request.tools": [json.dumps([definition])]}).tools == (ToolDefinition("f", "d"),)
+
+
 def test_tool_names_hints_and_provider_tools() -> None:
     agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.tools": '["f", "g"]'}
     assert read(agent).tools == (ToolDefinition("f"), ToolDefinition("g"))

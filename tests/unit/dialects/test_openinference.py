@@ -276,6 +276,7 @@ def test_langchain_names_its_agent_in_the_metadata() -> None:
         ("desk.run", {}, "desk"),
         ("Agent.run", {}, ""),
         ("ClaudeAgentSDK.query", {}, ""),
+        ("desk_clerk", {}, "desk_clerk"),
     ],
 )
 def test_agents_are_named_by_whoever_named_them(name: str, attributes: dict[str, Any], agent: str) -> None:
@@ -396,3 +397,31 @@ class TestClaudeAgentSDK:
         assert (
             normalize(span({KIND: "TOOL", "tool.name": "mcp__sky__get_weather"})).tool_name == "mcp__sky__get_weather"
         )
+
+
+def test_tools_that_only_the_requests_parameters_list() -> None:
+    request = {"model": "m", "tools": [{"type": "function", "function": {"name": "look_out", "parameters": SCHEMA}}]}
+    found = read({KIND: "LLM", "llm.model_name": "m", "llm.invocation_parameters": json.dumps(request)})
+    assert found.tools == (ToolDefinition("look_out", "", SCHEMA),)
+
+
+def test_langchains_messages_as_str() -> None:
+    said = [
+        "content='Weather in Oslo?' additional_kwargs={} response_metadata={} id='1'",
+        "content='' additional_kwargs={} response_metadata={} tool_calls=[{'name': 'look', 'args': {}, 'id': 'c9'}]",
+        "content='rain' name='look' tool_call_id='c9'",
+        "content='It rains.' additional_kwargs={} response_metadata={} tool_calls=[] usage_metadata={'a': 1}",
+    ]
+    found = read({KIND: "CHAIN", "input.value": "Weather?", "output.value": json.dumps({"messages": said})})
+    assert [(message.role, message.text) for message in found.output or ()] == [
+        ("assistant", ""),
+        ("tool", ""),
+        ("assistant", "It rains."),
+    ]
+
+
+def test_beeais_call_and_its_failure() -> None:
+    tool = {KIND: "TOOL", "tool.name": "look", "input.value": '{"input": {"city": "Oslo"}, "options": null}'}
+    assert read(tool).arguments == Captured({"city": "Oslo"})
+    failure = {KIND: "TOOL", "input.value": '{"error": "Tool Error", "input": {}, "options": null}'}
+    assert read(failure, name="error").kind is Kind.STEP

@@ -206,6 +206,20 @@ def test_tools_of_other_flavours(given: str, made: str, arguments: Any, result: 
     assert (found.arguments, found.result, found.error) == (Captured(arguments), Captured(result), error)
 
 
+def test_a_tool_that_is_marked_as_a_task_and_named_by_its_class() -> None:
+    message = {"status": "success", "content": '{"temp_c": 4}', "tool_call_id": "c9", "name": "get_weather"}
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        SPAN_KIND: "task",
+        "traceloop.entity.name": "DynamicStructuredTool",
+        "traceloop.entity.input": '{"args": ["{\\"city\\": \\"Oslo\\"}"]}',
+        "traceloop.entity.output": json.dumps({"lc": 1, "id": ["ToolMessage"], "kwargs": message}),
+    }
+    found = read(attributes)
+    assert (found.kind, found.tool_name, found.tool_call_id) == (Kind.TOOL, "get_weather", "c9")
+    assert (found.arguments, found.result) == (Captured({"city": "Oslo"}), Captured({"temp_c": 4}))
+
+
 def test_sessions_and_users_are_association_properties() -> None:
     prefix = "traceloop.association.properties."
     found = read({SPAN_KIND: "task", f"{prefix}thread_id": "s-7", f"{prefix}user_id": "u-1"})

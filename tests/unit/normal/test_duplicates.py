@@ -46,6 +46,23 @@ class TestModelCalls:
         assert found["instrumentation"].usage == Usage(5, 1)
         assert found["client"].kind is Kind.STEP
 
+    def test_siblings_of_two_instrumentations(self) -> None:
+        spans = Spans()
+        agent, whole = spans.agent(), {"usage": Usage(5, 1), "end_ns": 9_000_000}
+        spans.llm(agent, [user("hi")], "hello", name="framework", scope="a", start_ns=2_000_000, **whole)
+        spans.llm(agent, [user("hi", "more")], "hello", name="client", scope="b", start_ns=3_000_000, **whole)
+        found, folded = merged(spans)
+        assert (folded, found["client"].kind) == (1, Kind.STEP)
+        assert found["framework"].input == (user("hi", "more"),)
+
+    @pytest.mark.parametrize("other", [{"scope": "a"}, {"usage": Usage(6, 1)}, {"end_ns": 10_000_000}])
+    def test_siblings_that_differ(self, other: dict[str, Any]) -> None:
+        spans = Spans()
+        agent, whole = spans.agent(), {"usage": Usage(5, 1), "end_ns": 9_000_000, "start_ns": 2_000_000}
+        spans.llm(agent, [user("hi")], "hello", scope="a", **whole)
+        spans.llm(agent, [user("hi")], "hello", **{"scope": "b", **whole, "start_ns": 3_000_000, **other})
+        assert merged(spans)[1] == 0
+
     def test_three_deep(self) -> None:
         spans = Spans()
         spans.llm(spans.llm(spans.llm(name="a"), name="b"), [user("hi")], "hello", name="c")

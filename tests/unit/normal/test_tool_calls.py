@@ -147,6 +147,23 @@ class TestRequests:
         spans.tool(agent, "Ferry-search", result=1)
         assert shown(spans) == [("search", OSLO, 1)]
 
+    def test_a_span_named_after_a_class_is_the_call_with_its_arguments(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [user("hi")], says(asks("search", OSLO, "c1"), asks("book", BERGEN, "c2")))
+        spans.tool(agent, "StructuredTool", BERGEN, result=1)
+        assert shown(spans) == [("search", OSLO, None), ("book", BERGEN, 1)]
+
+    def test_a_call_that_only_a_later_history_asks_for_keeps_its_place(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [user("hi")], says(asks("a", OSLO, "c1")))
+        spans.tool(agent, "a", OSLO)
+        spans.tool(agent, "b", OSLO)
+        spans.llm(agent, [user("hi")], says(asks("c", OSLO, "c3")))
+        spans.llm(agent, [user("hi"), says(asks("b", OSLO, "c2"))], "done")
+        assert [call.name for call in calls(spans)] == ["a", "b", "c"]
+
     def test_calls_stand_in_the_order_in_which_they_were_asked_for(self) -> None:
         spans = Spans()
         agent = spans.agent()

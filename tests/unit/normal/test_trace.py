@@ -30,6 +30,15 @@ class TestError:
         spans.llm(agent, error="429")
         assert built(spans).error is None
 
+    def test_not_a_copy_of_a_tools_after_which_the_model_spoke(self) -> None:
+        spans = Spans()
+        agent = spans.agent(output=(says("sorry"),), error="timeout")
+        spans.llm(agent, [HI], says(asks()))
+        spans.tool(agent, error="timeout")
+        assert built(spans).error == "timeout"
+        spans.llm(agent, [HI], "sorry", error="timeout")
+        assert built(spans).error is None
+
     def test_an_agents_below_a_workflow_that_hides_it(self) -> None:
         spans = Spans()
         spans.llm(spans.agent(spans.add(Kind.WORKFLOW), error="boom"), [HI], error="400")

@@ -93,7 +93,7 @@ def test_an_object_is_one_for_all_trials(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("wrong", "it returned dict in place of a text"),
+        ("wrong", "it returned dict instead of a text"),
         ("crash", "ValueError: no such order"),
         ("ends", "SystemExit: 3"),
     ],
@@ -113,7 +113,7 @@ def test_a_cancelled_error_of_an_agent_on_a_thread_reaches_its_turn(folder: Path
     [
         ("agents", "name the function too, as in agents:answer"),
         ("./agents.py:nobody", "there is no nobody; write def nobody"),
-        ("./agents.py:number", "number is no agent; write def number"),
+        ("./agents.py:number", "number is not an agent; write def number"),
         ("./agents.py:nothing", "write def nothing"),
         ("./nowhere.py:f", "there is no file"),
         ("no_such_module_here:f", "there is no module no_such_module_here"),
@@ -291,7 +291,7 @@ def test_the_runner_makes_the_calls_that_the_agent_asks_for(server: _Server) -> 
     assert [each["role"] for each in messages[3:]] == ["assistant", "tool", "tool", "assistant", "tool"]
     first, refused, last = [each["content"] for each in messages if each["role"] == "tool"]
     assert (first, last) == ("pending", '{"refunded": 40}')
-    assert "the arguments are no JSON object" in refused
+    assert "the arguments are not a JSON object" in refused
 
 
 def test_results_of_tools_stay_before_the_answer_of_their_turn(server: _Server) -> None:

@@ -60,10 +60,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("suite.yaml", "no agent is named: use --agent, as in --agent app:answer, or write agents in the case file"),
         ("named.yaml", "agents has no lives; it has live"),
         ("unset.yaml", "agent live, headers, x: the environment variable NO_SUCH_KEY is not set"),
-        ("several.yaml", "agents.live: has python and url; write one of python, url and openai"),
+        ("several.yaml", "agents.live: has python and url; write exactly one of python, url and openai"),
         ("model.yaml", "agents.live: openai needs model, such as model: gpt-4o-mini"),
-        ("key.yaml", "heders: is no field of an agent; did you mean headers?"),
-        ("wrong.yaml --agent a:b", "gaol: is no field of scenario; did you mean goal?"),
+        ("key.yaml", "heders: is not a field of an agent; did you mean headers?"),
+        ("wrong.yaml --agent a:b", "gaol: is not a field of scenario; did you mean goal?"),
         ("nowhere.yaml --agent a:b", "nowhere.yaml: cannot be read"),
     ],
 )
@@ -103,13 +103,3 @@ def test_the_documented_agents_are_a_case_file(tmp_path: Path) -> None:
     assert agents["model"].openai
     assert not any(entry.is_remote for entry in agents.values())
     assert suite.cases[0].agent == "live"
-
-
-def test_the_documented_personas_are_a_case_file(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "guides" / "cases.md").read_text()
-    found = re.findall(r"```yaml\n((?:personas|hasty):.*?)```", text, re.DOTALL)
-    for name, content in zip(("suite.yaml", "personas.yaml"), found, strict=True):
-        (tmp_path / name).write_text(content)
-    (case,) = read_suite(tmp_path / "suite.yaml").cases
-    assert case.scenario is not None
-    assert case.scenario.profile == "Short of time, types in lower case"

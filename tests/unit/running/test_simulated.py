@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
-from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
-from pandaeval_lab.cases.files import read_suite
-from pandaeval_lab.cases.graders import doubts
 from pandaeval_lab.cases.model import Scenario
 from pandaeval_lab.running.simulated import SimulatedUser, Simulator, invented, prompt
 
@@ -139,72 +134,3 @@ def test_repetition_ends_it_and_is_the_users_fault_unless_the_agent_repeats_itse
 )
 def test_values_that_stand_nowhere_are_made_up(message: str, known: list[str], made_up: list[str]) -> None:
     assert invented(message, known) == made_up
-
-
-OWN = "You are {profile}. You want: {goal}. You know:\n{knowledge}\nTalk {conversation} {other}."
-
-
-def test_a_prompt_of_the_suite_replaces_ours_and_keeps_the_form_of_the_reply() -> None:
-    scenario = SCENARIO.model_copy(update={"user_prompt": OWN})
-    head, _, form = prompt(scenario, 3).partition("\n\n")
-    assert head == (
-        "You are Curt. You want: Get the money for order A-17 back. You know:\n- paid by card 4411\nTalk 3 {other}."
-    )
-    assert form.startswith("Set state to\ngoal_met")
-    assert form.endswith('{"reason": text, "state": state, "message": text}.')
-    model = _Model(said("", "given_up"))
-    _, user = _played(model, [], scenario)
-    (mark,) = re.findall(r"prompt (\w{8})$", user.marks["pandaeval.simulator"])
-    assert mark != "2"
-
-
-SUITE = """
-personas: %s
-user_prompt: "Play {profile}, who wants {goal}"
-cases:
-- {id: a, scenario: {goal: money, persona: hasty, profile: Types in lower case, knowledge: [it is order 17]}}
-- {id: b, scenario: {goal: money, persona: polite, user_prompt: "Want {goal}"}}
-- {id: c, scenario: {goal: money}}
-"""
-PERSONAS = "hasty: {profile: Short of time., knowledge: [the card ends with 4411]}\npolite: Says please.\n"
-
-
-@pytest.mark.parametrize("where", ["file", "suite"])
-def test_personas_are_named_by_scenarios(tmp_path: Path, where: str) -> None:
-    (tmp_path / "personas.yaml").write_text(PERSONAS)
-    inline = "{hasty: {profile: Short of time., knowledge: [the card ends with 4411]}, polite: Says please.}"
-    (tmp_path / "suite.yaml").write_text(SUITE % ("./personas.yaml" if where == "file" else inline))
-    first, second, third = (case.scenario for case in read_suite(tmp_path / "suite.yaml").cases)
-    assert first is not None
-    assert first.profile == "Short of time. Types in lower case"
-    assert first.knowledge == ("the card ends with 4411", "it is order 17")
-    assert first.user_prompt == "Play {profile}, who wants {goal}"
-    assert second is not None
-    assert (second.profile, second.user_prompt) == ("Says please.", "Want {goal}")
-    assert third is not None
-    assert (third.profile, third.user_prompt) == ("", "Play {profile}, who wants {goal}")
-
-
-@pytest.mark.parametrize(
-    ("suite", "why"),
-    [
-        (
-            "personas: {hasty: Curt}\n%s",
-            "yaml:3: cases[0].scenario.persona: there is no polite; personas has hasty",
-        ),
-        ("%s", "there is no polite; the file has no personas"),
-        ("personas: nowhere.yaml\n%s", "nowhere.yaml: cannot be read"),
-        ("user_prompt: Play a user\n%s", "user_prompt: has no {goal}: the simulated user needs to know it"),
-        ("personas: {polite: {profil: x}}\n%s", "profil: is no field of a persona; did you mean profile?"),
-    ],
-)
-def test_a_mistake_in_personas_ends_with_its_place_and_cure(tmp_path: Path, suite: str, why: str) -> None:
-    (tmp_path / "suite.yaml").write_text(suite % "cases:\n- {id: a, scenario: {goal: money, persona: polite}}\n")
-    with pytest.raises(UserError) as raised:
-        read_suite(tmp_path / "suite.yaml")
-    assert why in str(raised.value)
-
-
-def test_a_scenario_with_only_a_severity_can_fail(tmp_path: Path) -> None:
-    (tmp_path / "suite.yaml").write_text("cases: [{id: a, scenario: {goal: money, fail_on_error_severity: high}}]")
-    assert list(doubts(read_suite(tmp_path / "suite.yaml"))) == []

@@ -1,1 +1,1 @@
-"""Turns due traces into decisions: understands each alone, then files them under sessions."""
+"""Turns due traces into decisions: scores each trace alone, then files all traces under sessions."""

@@ -37,7 +37,7 @@ from pandaeval_collector.store import StoreReader
 from pandaeval_otel.model import Trace
 
 _SAID_CHARS = 200
-"""Characters of a failed result's reason kept for its session's reason."""
+"""Characters of a failed result's reason that the reason of its session can quote."""
 _NOT_KEPT = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not stored here, so earlier traces were not read")
 
 
@@ -49,7 +49,7 @@ class FiledRun:
 
 @dataclass(slots=True)
 class Stretch:
-    """Session members from position ``first``. ``since``: first member with possibly changed predecessors."""
+    """Session members from position ``first``. ``since``: first member whose predecessors may have changed."""
 
     session_id: str
     first: int
@@ -58,7 +58,7 @@ class Stretch:
 
     @classmethod
     def of(cls, session_id: str, first: int, members: Iterable[Member], *, whole: bool = False) -> Stretch:
-        """Order the members. ``whole``: some left, so all predecessors may have changed."""
+        """Order the members. ``whole``: all predecessors may have changed, because a member left."""
         ordered = sorted(members, key=lambda member: member.order)
         changed = (index for index, member in enumerate(ordered) if member.changed and not whole)
         return cls(session_id, first, ordered, next(changed, 0))
@@ -80,7 +80,7 @@ class DueReading:
 
 
 class _Rule:
-    """How a metric reads other traces. ``tells_session``: feeds session metrics."""
+    """How a metric reads other traces. ``tells_session``: session metrics read its results."""
 
     end: tuple[str, ...] = ()
     tells_session = True
@@ -93,7 +93,7 @@ class _Rule:
         raise NotImplementedError
 
     def results(self, reading: DueReading, unit: Unit, run: ScoredTrace | None) -> list[Result] | None:
-        """Evaluate the metric; ``None`` keeps the stored result."""
+        """Evaluate the metric. ``None`` keeps the stored result."""
         raise NotImplementedError
 
     def prepare(self, readings: Sequence[DueReading]) -> None:
@@ -104,7 +104,7 @@ class _Rule:
         for index in range(0 if self.reads.later else stretch.since, len(members)):
             member = members[index]
             others = self.others(members, index)
-            if others is None or member.facts.evidence is None:  # it is compared when its turn comes
+            if others is None or member.facts.evidence is None:  # it is compared later, when it is due
                 continue
             read = [f"{members[at].trace_id}:{members[at].facts.digest}" for at in others]
             evidence = member.facts.digest
@@ -236,7 +236,7 @@ def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) ->
 
 
 def blamed_by_person(store: StoreReader, evaluator: Evaluator, finding: Result) -> list[Result]:
-    """Explain a trace's failures again after a person dismissed ``finding``, or withdrew this."""
+    """Explain a trace's failures again after a person dismissed ``finding``, or withdrew the dismissal."""
     unit, before = finding.unit, finding.finding.metadata.get(ORIGINAL) or {}
     held = store.held(bytes.fromhex(unit.trace_id)) if unit.level != "session" else None
     if held is None:
@@ -271,7 +271,7 @@ def _kept_again(store: StoreReader, unit: Unit, trace_id: bytes) -> tuple[Unit |
 
 
 class Dependencies:
-    """Evaluates metrics that read other session traces. Only reads the store; single-threaded."""
+    """Evaluates metrics that read other traces of the session. Only reads the store; single-threaded."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator) -> None:
         self._store, self._evaluator = store, evaluator
@@ -295,7 +295,7 @@ class Dependencies:
         return before > 0
 
     def score(self, stretches: Sequence[Stretch], batch: Mapping[str, FiledRun]) -> list[Result]:
-        """Evaluate due metrics and mark changed members. Adds results to traces in the batch; returns the others."""
+        """Evaluate due metrics and mark changed members. Adds results to traces of the batch; returns the others."""
         again: dict[str, tuple[DueReading, list[Result]]] = {}
         more: list[Result] = []
         for stretch in stretches:
@@ -307,7 +307,7 @@ class Dependencies:
             rule.prepare(due)
             for reading in due:
                 found = self._score(rule, reading, batch.get(reading.member.trace_id))
-                if rule.reads.answers:  # which names no step
+                if rule.reads.answers:  # such a result names no step
                     more += found
                 elif found:
                     again.setdefault(reading.member.trace_id, (reading, []))[1].extend(found)
@@ -358,7 +358,7 @@ class Dependencies:
         if filing is not None:
             others = [each for each in filing.results if each.unit.level != "trace" or each.metric != name]
             filing.results = others + results
-            if isinstance(rule, _Recovery) and filing.run.trace is not None:  # there may be no failure left to explain
+            if isinstance(rule, _Recovery) and filing.run.trace is not None:  # perhaps no failure is left to explain
                 filing.results = self._evaluator.explained(
                     filing.run.trace, filing.run.unit, filing.results, with_session=True
                 )
@@ -374,7 +374,7 @@ def signals_of(evaluator: Evaluator, results: Iterable[Result]) -> dict[str, Sig
     for result in results:
         if result.unit.level != "trace" or not result.is_verdict or result.finding.metadata.get(APPLIES) is False:
             continue
-        if result.finding.metadata.get("selected"):  # judged by itself: a session is judged whole or not
+        if result.finding.metadata.get("selected"):  # judged alone: a session is judged whole or not at all
             signals[result.metric] = {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
             continue
         value = evaluator.signal_value(result)

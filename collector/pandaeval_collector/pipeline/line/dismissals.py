@@ -1,4 +1,4 @@
-"""Findings of code that a person dismisses as false: they neither pass nor fail, and enter no rate."""
+"""Findings of code that a person dismissed as false. They neither pass nor fail, and no rate includes them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _RESPONSE = "trace.response"
 ORIGINAL, _UNDISPUTED = "dismissed", "undisputed"
 _DISPUTED_BY = " Disputed by "
 _OURS = ("failure_group", "threshold", "success")
-"""Metadata that a result writes itself."""
+"""Metadata that the collector adds to a result."""
 
 
 def kept(results: Iterable[Result], dismissed: frozenset[tuple[str, str]]) -> list[Result]:
-    """Return the results, with dismissed failures as such. ``dismissed``: units and metrics."""
+    """Return the results, and mark dismissed failures. ``dismissed``: units and metrics."""
     return [
         as_dismissed(each) if each.success is False and (each.unit.id, each.key) in dismissed else each
         for each in results
@@ -44,7 +44,7 @@ class Dismissals:
         self._store = store
 
     def changed(self, asked: Dismissal) -> list[Result]:
-        """Return the finding as it is from now on, and verdicts that were disputed because of it."""
+        """Return the changed finding, and the verdicts that were disputed because of it."""
         unit, key = asked.label.unit, asked.label.metric
         row = self._store.newest_results([unit]).get((unit, key))
         if row is None or (row.success != 0 and not asked.undone):
@@ -61,12 +61,12 @@ class Dismissals:
         return [changed, *verdicts]
 
     def counted(self, finding: Result, more: int) -> list[FailureGroupRow]:
-        """Return the change of the finding's group by ``more`` failures."""
+        """Return the finding's group with ``more`` failures added."""
         groups = self._store.failure_groups()
         return [replace(group, count=more) for group in groups if group.id == finding.failure_group]
 
     def verdicts(self, trace_id: str, session: str | None, undone: bool) -> Iterator[Result]:
-        """Yield verdicts that the dismissed ``response`` of a trace disputed. ``undone``: disputed again."""
+        """Yield verdicts that a trace's dismissed ``response`` disputed. ``undone``: dispute them again."""
         for unit in filter(None, (trace_id, session)):
             level = "trace" if unit == trace_id else "session"
             row = self._store.newest_results([unit]).get((unit, f"{level}.correctness"))

@@ -16,7 +16,7 @@ from pandaeval_otel.model import Trace
 _ALWAYS = object()
 _UNKNOWN_SERVICE = "unknown_service"
 _MOST, _MOST_CHARS = 32, 200
-"""Services of a trace, and traces that it links to, that are read; and characters of a service."""
+"""Maximum services and links read from a trace, and characters of a service."""
 _Number = Annotated[int, Field(ge=0, lt=1 << 31)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -97,7 +97,7 @@ class TraceFacts:
 
 
 def known_services(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the first services in alphabetical order, without the SDKs' name for an unknown one."""
+    """Return the first services in alphabetical order, without the SDKs' name for an unknown service."""
     known = {name[:_MOST_CHARS] for name in names if name and not name.startswith(_UNKNOWN_SERVICE)}
     return tuple(sorted(known))[:_MOST]
 

@@ -43,7 +43,7 @@ class Handed:
 
 
 def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
-    """Pack a member, and mark it if the owner may need its spans. ``decided``: just decided, else judged."""
+    """Pack a member, and mark it if the owner may need its spans. ``decided``: decided just now, else judged."""
     facts = unpack(row.body)
     return Member(
         trace_id=row.trace_id,
@@ -66,14 +66,14 @@ def unpacked(message: bytes, is_done: bool = False) -> Handed:
     if member.left:
         return Handed(row, left=True, is_done=is_done)
     try:
-        # All that a session will read of a member.
+        # Everything that a session reads of a member.
         made = from_row(row)
         check(row.body)
-        with np.errstate(invalid="ignore"):  # what is not finite raises an error of its own
+        with np.errstate(invalid="ignore"):  # values that are not finite raise their own error
             made.direction_and_words()
         _ = made.text
         before([made.held], frozenset())
-    except ValidationError as error:  # its text has the value, which is content of the record
+    except ValidationError as error:  # the error text contains the value, which is content of the record
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise ValueError(f"its trace cannot be read: {place}: {first['msg']}") from None
@@ -96,7 +96,7 @@ class MemberHandover:
     def file(self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet) -> list[Result]:
         """Queue messages in ``changes``.
 
-        Returns the results, except those that the owner reports because earlier traces may change them.
+        Returns the results, except results that earlier traces may change; the owner reports those.
         """
         messages: list[bytes] = []
         for run in runs:
@@ -140,7 +140,7 @@ class Adoption:
     def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> tuple[dict[str, int], list[Result]]:
         """Add the traces to ``changes``. Returns sessions to compare, and verdicts that a dismissal changes.
 
-        Touches the sessions, except those that a previous owner finally scored.
+        Marks the sessions as changed, unless a previous owner gave them their final score.
         """
         newest = _last_words(handed)
         known = self._store.left_behind(newest)

@@ -1,8 +1,8 @@
-"""Finds sessions of traces: the named one, or one implied by continued responses or histories.
+"""Finds the session of each trace: the named session, or a session implied by continued responses or histories.
 
-A trace joins the session that it names (of its services, see :mod:`shared_ids`), or that of the earlier trace that it
-continues. A chain is named by its first trace's last response id. Equal conversations count only with exactly one
-earlier trace. The result does not depend on arrival order.
+A trace joins the session that it names (of its services, see :mod:`shared_ids`), or the session of the earlier trace
+that it continues. The id of such a chain is the last response id of its first trace. If several earlier traces have an
+equal conversation, a trace continues none of them. The result does not depend on arrival order.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Forward:
     """:class:`Chains` for complete input, placed by start."""
 
     def __init__(self, turns: Iterable[LinkedTrace], read: Callable[[], Iterable[LinkedTrace]]) -> None:
-        """``turns``: linkable traces. ``read``: returns all traces of agents. It is called once, when separate services
-        use the same session id. Until then each trace keeps its id, because the first service does.
+        """``turns``: linkable traces. ``read``: returns all traces of agents; called once, when a second service uses a
+        session id. Until then, each trace keeps its id.
         """
         self._web, self._read = _Web(None, turns), read
         self._services: dict[str, set[str]] = {}
@@ -127,7 +127,7 @@ class StoredChains:
 
 
 def _is_moved(facts: TraceFacts) -> bool:
-    """Return whether a trace moves with its session. A trace of an unknown service keeps the id that it names."""
+    """Return whether a trace moves with its session. If its service is unknown, it keeps the id that it names."""
     return facts.chained or bool(facts.all_services)
 
 
@@ -160,7 +160,7 @@ class _Web:
         told = [id_ for turn in (*fresh, *older) for id_ in turn.responses if is_history(id_) and self._continuing[id_]]
         self._read(told, continued=False)
         first = {turn.order: turn for turn in fresh}
-        first |= {each.order: each for id_ in told for each in self._giving[id_]}  # one more giver: ambiguous
+        first |= {each.order: each for id_ in told for each in self._giving[id_]}  # with another giver: ambiguous
         heads = [head for turn in older for head in self._giving[turn.continues]]
         heads += [head for turn in fresh for head in self._giving[turn.continues] if head.session is None]
         later = [turn for giver in (*older, *fresh) for id_ in giver.responses for turn in self._continuing[id_]]
@@ -214,7 +214,7 @@ class _Web:
         for id_ in turn.responses:
             if self._continuing[id_] and not is_history(id_):
                 return True
-            # Looked at first: the same conversation may have been left behind by very many.
+            # Checked first, because very many traces may have left the same conversation.
             is_first = self._continuing[id_] and min(self._giving[id_], key=lambda each: each.order) is turn
             if is_first and any(self._before(later) is turn for later in self._continuing[id_]):
                 return True

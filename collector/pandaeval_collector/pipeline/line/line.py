@@ -68,7 +68,7 @@ class Line:
         return self.file(due, self.understanding.of(due))
 
     def file(self, due: Sequence[DueTrace], understood: Sequence[Understood]) -> Conclusion:
-        """File traces under their sessions. ``understood``: one per ``due``. Repeatable."""
+        """File traces under their sessions. ``understood``: the outcome of each ``due`` trace. Repeatable."""
         decision = Conclusion()
         changes = decision.changes
         pairs = [*zip(due, understood, strict=True)]
@@ -119,7 +119,7 @@ class Line:
         decision = Conclusion()
         with self._store.snapshot():
             self._revisions.add(self._sessions.compare(grown, decision.changes), decision)
-            # Nothing came: a session is no more open than before, unless it was closed without these comparisons.
+            # Without new members, a session stays as it was, unless it was closed without these comparisons.
             touched = decision.changes.touched
             decision.changes.touched = {each for each in touched if not self._store.session_is_open(each)}
         return decision
@@ -132,7 +132,7 @@ class Line:
         return decision
 
     def close_sessions(self, over: Mapping[str, Trigger]) -> Conclusion:
-        """Finally score sessions. ``over``: reason by id."""
+        """Close sessions and give them final scores. ``over``: reason by id."""
         decision = Conclusion()
         results: list[Result] = []
         with self._store.snapshot():
@@ -145,7 +145,7 @@ class Line:
         return decision
 
     def score_so_far(self, session_ids: Iterable[str]) -> Conclusion:
-        """Provisionally score open sessions (``final`` is false), without judge calls or results without a score."""
+        """Give open sessions provisional scores (``final`` is false). Calls no judge; omits unscored results."""
         decision = Conclusion()
         with self._store.snapshot():
             measured: list[Result] = []
@@ -160,7 +160,7 @@ class Line:
         return decision
 
     def judged(self, judgements: Sequence[Judgement]) -> Conclusion:
-        """File judges' answers and end their jobs. Drops answers about outdated evidence."""
+        """File the judge's answers and end their jobs. Drops answers about outdated evidence."""
         decision = Conclusion()
         results: list[Result] = []
         for judgement in judgements:
@@ -170,7 +170,7 @@ class Line:
                 decision.changes.ended.append(end)
                 continue
             decision.changes.ended.append(judgement.end)
-            if all(each.id != result.id for each in results):  # a question may have been put again meanwhile
+            if all(each.id != result.id for each in results):  # the question may have been asked again meanwhile
                 results.append(result)
         (self._handover or self._sessions).tell(results, decision.changes)
         results += [told for each in results for told in blamed_by_judge(self._store, self._evaluator, each)]
@@ -188,7 +188,7 @@ class Line:
         return decision
 
     def dismiss(self, asked: Dismissal) -> Conclusion:
-        """Take a finding out of all counts, or bring it back. Its session is scored again, perhaps elsewhere."""
+        """Remove a finding from all counts, or restore it. The owner of its session scores the session again."""
         decision = Conclusion()
         with self._store.snapshot():
             changed = self._dismissals.changed(asked)

@@ -1,4 +1,4 @@
-"""Traces with what links them to others: session id, responses, services and span links."""
+"""Traces with their links to other traces: session id, responses, services and span links."""
 
 from __future__ import annotations
 

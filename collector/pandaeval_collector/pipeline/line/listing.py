@@ -21,7 +21,7 @@ _MOST_USD = 1e6
 _MODELS = 3
 _UNKNOWN: Mapping[str, Any] = {}
 _RUNS, _OTHERS = 20, 10
-"""Most runs of a batch, and most results of other evaluators, that lists show of a trace."""
+"""Maximum runs of a batch, and maximum results of other evaluators, in the list row of a trace."""
 _VALUES, _VALUE = 8, 200
 """Maximum values of an attribute kept per trace, and characters per value."""
 
@@ -81,7 +81,7 @@ def cost_of(spans: Iterable[RawSpan], trace: Trace) -> dict[str, Any]:
     stated = {span.span_id: cost for span in spans if (cost := _stated(span)) is not None}
     calls = [span for span in trace.spans if span.kind is Kind.LLM]
     costs, unpriced = [*stated.values()], dict[str, None]()
-    if stated.keys() <= {span.span_id for span in calls}:  # else an agent's span states the whole
+    if stated.keys() <= {span.span_id for span in calls}:  # else an agent's span states the total
         for span in calls:
             if span.span_id in stated or span.usage is None:
                 continue
@@ -109,7 +109,7 @@ def listed(trace: Trace, attributes: tuple[str, ...] = (), cost: Mapping[str, An
         environment=excerpt(trace.environment, _NAME) or "",
         user=facts.get("user", ""),
         broken="error" in facts,
-        # Sums of numbers from outside may no longer fit into 64 bits.
+        # Sums of senders' numbers may exceed 64 bits.
         facts=orjson.dumps({**facts, "tokens": [min(each, (1 << 53) - 1) for each in facts["tokens"]]}),
         attributes=attributes,
     )

@@ -24,7 +24,7 @@ from pandaeval_collector.pipeline.line.understanding import Understood
 from pandaeval_otel.assembly import DueTrace
 
 MOST_HELD = 8
-"""Maximum understood batches held. More come from a main process that has forgotten them."""
+"""Maximum batches held between understanding and filing. More batches mean that the main process has forgotten some."""
 
 
 class OpensLine(Protocol):

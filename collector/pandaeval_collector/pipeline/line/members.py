@@ -32,9 +32,7 @@ from pandaeval_otel.normal.session import MAX_ID_CHARS
 
 _HEAD = struct.Struct("<II")
 CLOCK_SLACK_NS = 2_000_000
-"""Nanoseconds by which the next trace may seem to begin early: JavaScript SDKs round their clock start to
-milliseconds.
-"""
+"""Nanoseconds by which the next trace may begin too early, because JavaScript SDKs round their clock start."""
 
 
 def packed_answer(text: str, vector: bytes, words: str) -> bytes:

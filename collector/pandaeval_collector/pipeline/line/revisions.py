@@ -23,7 +23,7 @@ from pandaeval_otel.wire.labels import MOST_ID
 _NOT_SAMPLED = Why.NOT_SAMPLED.value
 _LEVELS = ("trace", "turn")
 _JUDGED = b'"judge":{'
-"""Part of the JSON of judged results. It cannot occur in texts, whose quotes are escaped."""
+"""Part of the JSON of judged results. Texts cannot contain it, because their quotes are escaped."""
 _EMPTIED = Unscored(
     Why.INSUFFICIENT_EVIDENCE, "all traces of the session moved to another session", {"taken_back": True}
 )
@@ -56,8 +56,8 @@ class Revisions:
     ) -> None:
         """Add changed ``results`` with revision numbers.
 
-        ``first_time``: units without results. ``for_good``: whether all are final. ``restored``: unit and
-        metric of a finding that is dismissed no longer.
+        ``first_time``: units without results. ``for_good``: whether all results are final. ``restored``: unit and
+        metric of a finding whose dismissal was withdrawn.
         """
         dismissed = self._store.dismissed() if restored is None else self._store.dismissed() - {restored}
         kept = with_dismissals((result for result in results if result.key not in self._silent), dismissed)
@@ -133,7 +133,7 @@ def _judged(result: Result, key: str, finding: Score) -> JudgedRow:
         agent=bounded(unit.agent),
         score=finding.value,
         passed=result.success,
-        threshold=result.threshold if finding.raw is None else None,  # else it is of another scale
+        threshold=result.threshold if finding.raw is None else None,  # else the threshold has another scale
         model=bounded(result.evaluator.model or ""),
         version=result.evaluator.version,
         probability=float(finding.metadata.get("inclusion_probability", 1.0)),
@@ -170,7 +170,7 @@ def taken_back(
 
 
 def emptied(store: StoreReader, evaluator: Evaluator, session_id: str, trigger: Trigger) -> list[Result]:
-    """Return unscored results for each stored result of a session that has no traces any more."""
+    """Return unscored results for all stored results of a session that has lost its traces."""
     found: list[Result] = []
     for (_, key), row in store.newest_results([session_id]).items():
         body = orjson.loads(row.body)

@@ -69,7 +69,7 @@ def _conversation(session_id: str, members: Sequence[Member], trigger: Trigger) 
 
 
 def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
-    """Make a session's unit. Later signals change its ids."""
+    """Make a session's unit. Different signals give different ids."""
     last = members[-1]
     named = (each.facts.agent for each in reversed(members) if each.facts.agent != each.facts.service)
     evidence = _digest(f"{each.trace_id}:{each.facts.digest};{_missing(each)}" for each in members)

@@ -17,7 +17,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet
 
 _NEAR: tuple[int, ...] = (4, 32, 256, 2048)
-"""Traces read to place a new trace; if not enough, the next number, then all."""
+"""Number of traces read to place a new trace. If too few, the next number is read, and at last all traces."""
 _GROWN: tuple[int, ...] = (64, 512, 4096)
 """The same for members from other collectors."""
 _AT_ONCE = 4096
@@ -56,7 +56,7 @@ class SessionPlaces:
 
         def stretches() -> Iterator[Stretch]:
             for session_id, first, members in self._read(grown, _NEAR, added):
-                # Traces of this batch are taken out: those that left are filed elsewhere, the others are added anew.
+                # Without traces of this batch: they are filed elsewhere, or added again.
                 members = [member for member in members if member.trace_id not in elsewhere]
                 members += [*added.get(session_id, ()), *came.get(session_id, ())]
                 yield Stretch.of(session_id, first, members, whole=session_id in left)
@@ -107,7 +107,7 @@ class SessionPlaces:
         older = from_row(before).facts if before is not None and not run.is_handed else None
         waiting = {name: _until_judged(name, older, run.member.facts.digest) for name in run.awaited}
         told = run.member.facts.signals | waiting | signals_of(self._evaluator, run.results)
-        # A copy: the run may have to be filed again.
+        # A copy, because the run may be filed again.
         return replace(run.member, facts=replace(run.member.facts, signals=told), changed=True)
 
     def _placed(

@@ -13,7 +13,7 @@ from pandaeval_otel.normal.unread import MARK
 _log = logging.getLogger(__name__)
 _MAX_REMEMBERED = 1000
 _CONVENTIONS = "opentelemetry."
-"""The scopes whose switch is said where no other is known."""
+"""Prefix of the scopes whose setting is named if no other setting is known."""
 _HINTS = {
     "content": "service {service!r} sends spans without message content, so "
     "most metrics cannot run; to capture content, {cure}",
@@ -26,7 +26,7 @@ _HINTS = {
     "judge": "no judge is configured, so only metrics without a model run; to run the others, set judge.model "
     "(PANDAEVAL_JUDGE__MODEL)",
 }
-"""By what is lacking."""
+"""Hints by the missing part."""
 
 
 def lacking(trace: Trace) -> dict[str, str]:
@@ -40,14 +40,14 @@ def lacking(trace: Trace) -> dict[str, str]:
     if unread:
         lacks["unread"] = unread
     elif _is_bare(trace):
-        # The scopes of all spans, those that could hold content first.
+        # The scopes of all spans, first the spans that could have content.
         speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)
         scopes = [span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking)]
         lacks["content"] = cure((*scopes, *trace.dialects))
     if trace.session_id is None and not trace.continues:
         lacks["session"] = ""
     if len(trace.spans) == 1 and trace.spans[0].kind is Kind.LLM:
-        # One that asks for no tools and answers no results of theirs may well be the whole of an application.
+        # A call without tools and tool results may be a whole application.
         parts = (part for message in trace.spans[0].input or () for part in message.parts)
         if trace.ends_in_tool_call or any(isinstance(part, ToolResponse) for part in parts):
             lacks["root"] = ""

@@ -1,8 +1,8 @@
-"""Finds services that use the same session id. Without a common trace or a span link, they have separate sessions.
+"""Finds services that use the same session id, and separates their sessions.
 
-The services of a trace belong together, and so do those of linked traces. The group with the earliest trace keeps the
-session id. Another group gets an id with its alphabetically first service. Groups are joined, never split. The result
-is independent of arrival order: if a later trace joins two groups, the traces of one move.
+Services belong to the same group if they have a common trace or linked traces. The group with the earliest trace keeps
+the session id. Another group gets an id with its alphabetically first service. Groups are joined, never split: if a
+later trace joins two groups, the traces of one group move. The result does not depend on arrival order.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _LINKED = "link to "
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    """Joined services. ``first``: order of the earliest trace, ``None`` until it is read. ``filed``: ids of its stored
-    sessions.
+    """A group of services. ``first``: order of the earliest trace, ``None`` until it is read. ``filed``: ids of the
+    group's stored sessions.
     """
 
     services: set[str]
@@ -40,7 +40,7 @@ class SharedId:
         self.groups: list[_Group] = []
 
     def add(self, services: Iterable[str], first: Order | None, filed: Iterable[str] = ()) -> None:
-        """Add the services of a trace, or of a session ``filed``. Joins the groups that have any of them."""
+        """Add the services of a trace, or of a session ``filed``, and join their groups."""
         new = _Group({*services}, first, {*filed})
         for group in [each for each in self.groups if each.services & new.services]:
             self.groups.remove(group)
@@ -92,7 +92,7 @@ class Separated:
                 self.sessions[turn.trace_id] = session
 
     def note_changes(self, groups: Mapping[str, _Group], before: Mapping[str, Services]) -> None:
-        """Note how the stored sessions with one sent id change. ``groups``, ``before``: by session."""
+        """Note the changes of stored sessions with the same sent id. ``groups``, ``before``: by session."""
         now = {session: tuple(sorted(group.services)) for session, group in groups.items()}
         self.services |= dict.fromkeys(before.keys() - now.keys(), ())
         self.services |= {session: services for session, services in now.items() if services != before.get(session)}
@@ -151,7 +151,7 @@ class SharedIds:
         return next((member.order for member in members if member.facts.all_services), _LAST)
 
     def _around(self, sent: str, turns: Sequence[LinkedTrace]) -> list[LinkedTrace]:
-        """Return stored traces of the session id that these traces link to, or that link to them."""
+        """Return stored traces of the session id that are linked with these traces, in either direction."""
         wanted = [bytes.fromhex(id_) for turn in turns for id_ in turn.links]
         rows = [*self._store.left_behind(wanted).values()]
         rows += self._store.responses.traces([_LINKED + turn.trace_id for turn in turns], continued=True)

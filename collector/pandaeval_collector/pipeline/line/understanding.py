@@ -70,7 +70,7 @@ class ScoredTrace:
 
 
 def in_session(run: ScoredTrace, session_id: str, evaluator: Evaluator) -> ScoredTrace:
-    """Return the run in a session that its spans do not name. The session's sampling decides about judging."""
+    """Return the run in a session that its spans do not name. The session's sample decides whether it is judged."""
     unit = replace(run.unit, session_id=session_id)
     return replace(
         _drawn(run, unit, evaluator),
@@ -81,7 +81,7 @@ def in_session(run: ScoredTrace, session_id: str, evaluator: Evaluator) -> Score
 
 
 def by_itself(run: ScoredTrace, evaluator: Evaluator) -> ScoredTrace:
-    """Return a run without predecessor; its own sampling decides."""
+    """Return a run without predecessor. Its own sample decides whether it is judged."""
     alone = run.unit.session_id is None and is_history(run.member.facts.continues)
     return _drawn(run, run.unit, evaluator) if alone and run.is_judged else run
 
@@ -96,7 +96,7 @@ def explained(run: ScoredTrace, results: list[Result], evaluator: Evaluator) -> 
 
 def _drawn(run: ScoredTrace, unit: Unit, evaluator: Evaluator) -> ScoredTrace:
     results = [
-        # Those of turns keep their units, in the session that the trace has now.
+        # Results of turns keep their units, in the trace's present session.
         replace(
             result,
             unit=unit if result.unit.level == unit.level else replace(result.unit, session_id=unit.session_id),
@@ -215,7 +215,7 @@ class Understanding:
             lacking=lacking(trace),
         )
         if built.is_judged and not (trace.is_step or trace.utility):
-            with contextlib.suppress(OverTimeError):  # what is asked by then is asked
+            with contextlib.suppress(OverTimeError):  # keep the questions made so far
                 self._add_questions(trace, run)
         return Understood(built.digest, run)
 
@@ -248,7 +248,7 @@ class _Built:
     attributes: tuple[str, ...]
     cost: Mapping[str, Any]
     left: float = math.inf
-    """Seconds that it may still take."""
+    """Seconds until the time limit."""
 
 
 def _tried(trace_id: str, seconds: float, work: Callable[..., T], *arguments: Any) -> T | Understood:

@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pandaeval_collector.base.score import Score
 
-# A number on a metric's own scale, as a score.
+# Converts a number on a metric's scale into a score.
 UNIT = (0.0, 1.0)
 Severity = Literal["low", "medium", "high", "critical"]
 Text = Annotated[str, Field(min_length=1, max_length=20_000)]
 UNKNOWN = "not determinable"
-"""What a judge answers where the record does not suffice to choose a label."""
+"""Answer of the judge if the record is not sufficient to choose a label."""
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 

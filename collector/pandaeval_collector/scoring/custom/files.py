@@ -21,7 +21,7 @@ from pandaeval_collector.scoring.metric import Metric
 SUFFIXES = (".yaml", ".yml")
 _MAX_BYTES = 1 << 20
 _TOLD = 20
-"""Mistakes of one file that are listed."""
+"""Maximum listed errors of a file."""
 _CURES = {
     "criteria": "write the criteria of the judge",
     "labels": "give two or more, such as {polite: 1, rude: 0}",
@@ -52,7 +52,7 @@ def _read(path: Path) -> tuple[Metric, ...]:
             metrics.append(build(Definition.model_validate(entry)))
         except ValidationError as error:
             wrong += [f"{where}: {_keyed(each)}" for each in error.errors(include_url=False)]
-        except ValueError as error:  # what any metric is held to, its name and level for instance
+        except ValueError as error:  # the metric is invalid, for example its name or level
             wrong.append(f"{where}: {error}")
     if wrong:
         more = [f"and {len(wrong) - _TOLD} more"] if len(wrong) > _TOLD else []
@@ -78,7 +78,7 @@ def _keyed(error: ErrorDetails) -> str:
 
 def _loaded(path: Path) -> Any:
     try:
-        if path.exists() and not path.is_file():  # a pipe that nobody writes to would keep a collector from starting
+        if path.exists() and not path.is_file():  # reading a pipe without a writer would block the start
             raise ModuleLoadError(f"{path} is no file of its own; a path counts from the working directory")
         return parse(read_given(path, _MAX_BYTES).decode("utf-8-sig")).value
     except TooLongError as error:

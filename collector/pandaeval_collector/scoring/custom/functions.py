@@ -44,7 +44,7 @@ def build(definition: Definition) -> Metric:
     """Make the metric of a definition. Raises ``ValueError`` if it cannot run."""
     rubric: Rubric = Rubric(
         name=definition.name if definition.level == "trace" else f"{definition.level}_{definition.name}",
-        version=definition.digest,  # never the user's own, which may stay the same: verdicts are remembered under it
+        version=definition.digest,  # never the user's version, which can stay the same: verdicts are cached by it
         text="\n\n".join(_text(definition)),
         verdict=_verdict(definition),
     )

@@ -41,7 +41,7 @@ from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.turns import of_turn
 
 RESPONSE = "trace.response"
-"""The metric that says of a trace beside the conversation what it is."""
+"""The metric that reports utility calls, such as titles and summaries."""
 
 
 class Evaluator:
@@ -80,7 +80,7 @@ class Evaluator:
         LIMIT.step = "embedding its texts"
         try:
             found = embed_texts(self.embedder, wanted)
-        except Exception as error:  # whatever an embedder raises costs the results that need it, and no others
+        except Exception as error:  # an error of the embedder affects only results that need vectors
             ERRORS.note(EMBEDDER, id_, error)
             if len(traces) > 1:
                 raise
@@ -107,7 +107,7 @@ class Evaluator:
     def turns(self, trace: Trace, is_judged: bool) -> list[Result]:
         """Return the results of all turns that need no judge; none for a step.
 
-        Adds judged metrics with ``by_code``; if ``is_judged``, only metrics that wait for a verdict.
+        Includes code scores of judged metrics (``by_code``); if ``is_judged``, only of metrics that wait for a verdict.
         """
         coded = [] if trace.fragment or len(trace.tool_calls) < 2 else self.plan.coded
         if is_judged:
@@ -118,11 +118,11 @@ class Evaluator:
         view = TurnView(trace)
         try:
             for index in range(len(trace.turns)):
-                view = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
+                view = TurnView(of_turn(trace, index))  # without history, because most metrics need none
                 if LIMIT.is_over:
                     raise OverTimeError
                 results.extend(self._of_turn(trace, index, view, coded))
-        except OverTimeError:  # the turns before it keep their results
+        except OverTimeError:  # earlier turns keep their results
             unit = turn_unit(view)
             done = {result.metric for result in results if result.unit.id == unit.id}
             for metric in (*self.plan.turns, *coded):
@@ -204,8 +204,8 @@ class Evaluator:
         return tuple(name for name, unsettled in pairs if unsettled and unsettled(trace, findings.get(name)))
 
     def said_of(self, key: str, unit: Unit, finding: Finding) -> list[Result]:
-        """Return the result for a ``finding`` that the pipeline made; none if the metric is disabled or the session
-        answers it.
+        """Return the result for a ``finding`` of the pipeline; none if the metric is disabled or the session answers
+        it.
         """
         metric = self._sayable.get(key)
         if metric is None:
@@ -230,9 +230,9 @@ class Evaluator:
     def signal_value(self, result: Result) -> float | None:
         """Return the score of a trace's result for session metrics.
 
-        ``None``: open or dismissed. Without a signal setting, also excused, suspect, or passed if only failures count.
-        The signal setting ``raw`` uses every other score. With ``sure``, a failing result counts with its score and
-        others as 1.0 (without a calibration, not at all).
+        ``None``: open or dismissed. The signal setting ``raw`` uses every other score. With ``sure``, a failing result
+        counts with its score, and other results count as 1.0 (without a calibration, not at all). Without a setting,
+        excused and suspect results do not count, nor passed results if only failures count.
         """
         finding, metric = result.finding, self._by_name.get(result.metric)
         if not isinstance(finding, Score) or finding.label in OPEN or finding.label == DISMISSED:

@@ -50,11 +50,11 @@ from pandaeval_otel.model import Trace
 J = TypeVar("J", JudgedTraceMetric, JudgedTurnMetric)
 _SPAN_ID = re.compile("[0-9a-f]{16}")
 MOST_CITED = 128
-"""Spans that a finding names are cited up to this number."""
+"""Maximum cited spans of a finding."""
 PASSING = frozenset({Why.JUDGE_FAILED, Why.TIMEOUT, Why.OVER_BUDGET, Why.INVALID_VERDICT, Why.METRIC_ERROR})
-"""Whys that another try may take away."""
+"""Reasons that another attempt can remove."""
 UNJUDGED = "unjudged"
-"""The key, in the metadata of a finding by code, of why there is no verdict of a judge."""
+"""Metadata key of a finding by code: the reason why no judge's verdict exists."""
 _SELECTED = Choice(selected=True)
 _NOT_SAMPLED = Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
 
@@ -239,15 +239,15 @@ class Judged:
 
     def _choice(self, trace: Trace) -> Choice:
         if trace.session_id is None and trace.continues:
-            return Choice()  # its session is not known yet: it is drawn later
+            return Choice()  # the session is unknown, so the draw happens later
         whole = trace.session_id or next(reversed(trace.responses), trace.trace_id)
         return self._settings.selection.choose(whole)
 
     def drawn(self, results: Sequence[Result], unit: Unit) -> tuple[list[Result], dict[str, Choice]]:
         """Repeat the draw for a trace whose session is known now.
 
-        Returns the results without a call, and the choices by metric key. Undrawn metrics become ``not_sampled``.
-        Results of metrics that the session answers are dropped.
+        Returns the results without a call, and the choices by metric key. Metrics outside the sample become
+        ``not_sampled``. Drops results of metrics that the session answers.
         """
         choice = self._settings.selection.choose(unit.session_id or unit.trace_id)
         of_trace = self._of(unit.session_id)

@@ -23,7 +23,7 @@ M = TypeVar("M", bound=Metric)
 def running_metrics(
     registry: Mapping[str, Metric], enabled: Collection[str] | None
 ) -> tuple[tuple[Metric, ...], frozenset[str]]:
-    """Return the metrics to run, in registry order, and the keys that only feed session metrics.
+    """Return the metrics to run, in registry order, and the keys of metrics that run only for session metrics.
 
     ``enabled``: metric keys; ``None`` for all of the ``registry``.
     """
@@ -39,8 +39,8 @@ def running_metrics(
 class MetricPlan:
     """The metrics that run.
 
-    ``order``: positions by name. ``silent``: keys that only feed session metrics. ``alone``: of a single trace.
-    ``dependent``: read other traces, comparisons first, later traces last. ``unsettled``: use earlier traces.
+    ``order``: positions by name. ``silent``: keys of metrics that run only for session metrics. ``alone``: of a single
+    trace. ``dependent``: read other traces, comparisons first, later traces last. ``unsettled``: use earlier traces.
     ``coded``: judged metrics that code can score. ``lacks_signals``: signals wait for a verdict.
     """
 
@@ -67,7 +67,7 @@ class MetricPlan:
         self.lacks_signals = any(metric.name in read and self.waits(metric, True) for metric in wanted)
 
     def waits(self, metric: Metric, in_session: bool) -> bool:
-        """Return whether a question waits for a verdict. A metric with a configured threshold never waits."""
+        """Return whether a question waits for the verdict. Metrics with a configured threshold never wait."""
         asked = isinstance(metric, JudgedTraceMetric | JudgedTurnMetric) and metric.key not in self._always
         return self._is_selective and asked and ("session" if in_session else "trace") in self._led
 

@@ -80,24 +80,23 @@ class EvaluatorSettings:
     """
 
     enabled: Collection[str] | None = None
-    """Whether the enabled metrics were named one by one, so that each is wanted."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     extra_signals: tuple[str, ...] = ("response", "grounding", "tool_loop", "correctness")
     loop_signal: str = "sure"
     coherence_signal: str = "sure"
     end_tokens: tuple[str, ...] = ()
-    """Answers by which agents declare that they are done."""
+    """Answers that declare the end of a run."""
     modules: tuple[str, ...] = ()
     shares_sessions: bool = True
-    """Whether whoever reads a trace has the others of its session. If not, it is read by itself: what is said of it may
-    not rest on which of the others happen to be there. Answers are compared as far as they are."""
+    """Whether the process that reads a trace has all traces of its session. If not, metrics read each trace alone; only
+    answers are compared, as far as earlier answers are present."""
     listed_attributes: tuple[str, ...] = ()
-    """Keys of attributes by which lists find traces."""
+    """Keys of attributes that lists can use as filters."""
     judge: JudgeSettings | None = None
     """``None``: judged metrics are switched off."""
     trace_timeout: float = TRACE_SECONDS
-    """How many seconds one trace may take, beside what its bytes take."""
+    """Seconds for a trace, in addition to the seconds for its bytes."""
 
     def identity(self, *names: str) -> dict[str, Any]:
         """Return the settings that identify results. ``names``: of the metric and its signals."""

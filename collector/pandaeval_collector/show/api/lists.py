@@ -34,7 +34,7 @@ def list_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         page = finder.traces(names.wanted(wanted), worst_first=worst_first, after=after, limit=limit)
         return Traces(items=[*map(TraceRow.of, page.rows)], next=cursor_of(page.next))
 
-    @reads.operation(app, "/traces/{trace_id:path}", "A trace with its spans, as PandaEval read the spans", large=True)
+    @reads.operation(app, "/traces/{trace_id:path}", "A trace with its normalised spans", large=True)
     def trace(trace_id: str) -> TraceDetail:
         id_ = names.trace(trace_id)
         row = finder.trace(id_)

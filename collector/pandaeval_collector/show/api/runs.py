@@ -41,7 +41,7 @@ Id = Annotated[str, Query(max_length=64, description="ID of a run.")]
 def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names) -> None:
     """Add the operations that read runs, also without a collector."""
 
-    @reads.operation(app, "/runs", "Runs, newest first", tagged=False)
+    @reads.operation(app, "/runs", "Evaluation runs, newest first", tagged=False)
     def list_(cursor: CursorText = None, limit: Limit = 50) -> RunList:
         rows = stored.newest(number_of(cursor), limit + 1)
         more = cursor_of((0.0, rows[limit - 1].no)) if len(rows) > limit else None
@@ -57,11 +57,11 @@ def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names)
         shown = None if second is None else RunShape.of(second)
         return Comparison(a=RunShape.of(first), b=shown, metrics=compared(stored, first, second))
 
-    @reads.operation(app, "/runs/{run_id}", "A run and its progress", tagged=False)
+    @reads.operation(app, "/runs/{run_id}", "An evaluation run and its progress", tagged=False)
     def show(run_id: str) -> RunDetail:
         return RunDetail.read(stored, _run(stored, run_id))
 
-    @reads.operation(app, "/runs/{run_id}/results", "Results of a run, in order of arrival", tagged=False)
+    @reads.operation(app, "/runs/{run_id}/results", "Results of an evaluation run, in order of arrival", tagged=False)
     def results(
         run_id: str,
         cursor: CursorText = None,
@@ -92,7 +92,7 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
                 return DryRun(**asdict(await runs.dry(spec)))
             return RunShape.of(await runs.submit(spec))
 
-    @app.post("/runs/{run_id}/cancel", response_model=RunShape, responses=WRITES, summary="Cancel a run")
+    @app.post("/runs/{run_id}/cancel", response_model=RunShape, responses=WRITES, summary="Cancel an evaluation run")
     async def cancel(run_id: str) -> RunShape:
         id_ = (await reads.run(lambda: _run(stored, run_id))).id
         done = await runs.cancel(id_)

@@ -28,7 +28,7 @@ ROWS = (
     ("", "members", f"no IN {_NOS}"),
     ("traces", "traces", f"no IN {_NOS}"),
 )
-"""The name under which rows are counted, the table, and the condition with the values of :meth:`About.values`."""
+"""Name in the counts, table, and condition on :meth:`About.values`."""
 
 
 class About:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pandaeval_collector.store.changes import WriteSet
 
 _PENDING = "deletion:"
-"""Keys of the table ``meta`` with a deletion that is not complete begin with this."""
+"""Key prefix of incomplete deletions in the table ``meta``."""
 _TRIES, _PAUSE_S = 50, 0.1
-"""How often a busy write-ahead log is emptied again, and the pause before."""
+"""Number of attempts to empty a busy write-ahead log, and the pause between them."""
 _TOMBSTONE = Decided(1, frozenset(), (), 0, final=True)
 
 

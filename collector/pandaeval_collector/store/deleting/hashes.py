@@ -10,7 +10,7 @@ from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.deleting.meta import after, beginning_with
 
 _GONE = "gone:"
-"""Keys of the table ``meta`` with a hash begin with this; the value is the time of the deletion."""
+"""Key prefix of hashes in the table ``meta``. The value is the time of the deletion."""
 
 
 def hashed(id_: str) -> str:

@@ -1,4 +1,4 @@
-"""Counts before a deletion, and copies that it does not reach."""
+"""Counts the data before a deletion, and lists copies outside the store."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from pandaeval_collector.store.deleting.selecting import KEYS
 from pandaeval_collector.store.outbox import batch_items, outbox_batches
 
 BATCHES = 20
-"""Rows of the outbox that are read at a time."""
+"""Rows of the outbox read at a time."""
 _ID = re.compile(rb"(?s)(?=[\x0a\x4a]\x10(.{16}))")
 """Trace IDs of an encoded span, log record or member: a field of 16 bytes."""
 _HEX = re.compile(rb"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")

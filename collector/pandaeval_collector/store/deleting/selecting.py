@@ -17,7 +17,7 @@ from pandaeval_collector.store.deleting.about import About
 KEYS = {"user": (b"user.id",), "session": (b"session.id", b"conversation.id")}
 """Ends of the attributes that name a user or a session."""
 _MARKED = 100
-"""Chunks of undecided traces that are read at a time."""
+"""Chunks of undecided traces read at a time."""
 _SESSION = "(SELECT no FROM sessions WHERE session_id = ?1)"
 _OF_USER = "SELECT session FROM listed WHERE no > 0 AND session > 0 AND user = ?1"
 _DECIDED = {
@@ -25,7 +25,7 @@ _DECIDED = {
         f"""SELECT no FROM members WHERE session = {_SESSION}
             UNION SELECT no FROM listed WHERE no > 0 AND session > 0 AND session = {_SESSION}""",  # noqa: S608
     ),
-    # First the traces without a user in the user's sessions: those with the user lead to them.
+    # First the traces without a user: they are found through the user's traces in the same session.
     "user": (
         f"SELECT no FROM listed WHERE no > 0 AND user = '' AND session IN ({_OF_USER})",  # noqa: S608
         "SELECT no FROM listed WHERE no > 0 AND user = ?1",
@@ -80,7 +80,7 @@ def _other_services(connection: sqlite3.Connection, session_id: str) -> frozense
 
 
 def _names(row: Sequence[Any], kind: str, value: str, others: Collection[str]) -> bool:
-    """Return whether a selector names the chunk. Chunks of ``others``, services of other sessions, do not count."""
+    """Return whether a selector matches the chunk. ``others``: services of other sessions, whose chunks never match."""
     if kind == "trace":
         return bool(row[3].hex() == value)
     if kind == "before":

@@ -22,7 +22,7 @@ from pandaeval_collector.store.deleting.selecting import decided, undecided
 from pandaeval_collector.store.failures import group_id
 
 FIRST, PURGE = "rows", "purge"
-"""The first stage; and the last: all rows are deleted, and the write-ahead log has to be emptied."""
+"""The first stage, and the last stage. At the last stage, only the write-ahead log is left to be emptied."""
 _STAGES = (FIRST, "mark", "chunks", "outbox", "rest", PURGE)
 _TRACES, _CHUNKS = 100, 5000
 """Rows of one step."""
@@ -34,16 +34,16 @@ class Record(TypedDict, total=False):
     by: str
     stage: str
     at: int
-    """Where the next step of the stage begins."""
+    """Start of the next step of the stage."""
     counts: dict[str, int]
     since: float
-    """When the first deleted trace was decided."""
+    """Time of the earliest decision about a deleted trace."""
     session: str
     """Hash of the deleted trace's session."""
 
 
 Stage = Callable[[sqlite3.Connection, Gone, Record, Counter[str]], bool]
-"""Makes a step, writes into the record and the counts, and returns whether the stage goes on."""
+"""Makes a step, updates the record and the counts, and returns whether the stage continues."""
 
 
 def advance(connection: sqlite3.Connection, gone: Gone, record: Record) -> None:

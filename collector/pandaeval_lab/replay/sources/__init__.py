@@ -42,13 +42,13 @@ class TraceSource:
                     BadLine(f"{self.name}: trace {id_}", trace.problem) if trace.problem else Request(False, trace.data)
                 )
         if self._cut:
-            self.notes.append(f"{self.name}: of some moments not all traces were answered, there are too many at once")
+            self.notes.append(f"{self.name}: some traces are missing, because too many began in the same second")
         if count:
             return
         if place.traces:
             raise place.told(f"it has no trace {', '.join(place.traces[:3])}")
         service = f" of service {place.service}" if place.service else ""
-        raise place.told(f"no traces{service} from {place.window}; since=7d in the address looks further back")
+        raise place.told(f"no traces{service} from {place.window}; to look further back, add since=7d to the address")
 
     def _new_traces(self, store: Jaeger | Tempo) -> Iterator[tuple[str, OneTrace]]:
         place, seen, in_vain = self._place, set[str](), 0

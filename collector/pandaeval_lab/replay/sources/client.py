@@ -76,7 +76,7 @@ class StoreAddress:
 
     def other_api(self, why: str) -> UnusableInputError:
         kind, port = self.kind.capitalize(), PORTS[self.kind]
-        return self.told(f"{self.url} is no query API of {kind} (its port is {port}, as a rule): {why}")
+        return self.told(f"{self.url} is not a query API of {kind} (its usual port is {port}): {why}")
 
     @property
     def window(self) -> str:
@@ -87,7 +87,7 @@ def place_of(written: str) -> StoreAddress:
     shown = one_printable_line(written)
     scheme = _SCHEME.match(written)
     if scheme is None or scheme[1] not in PORTS:
-        raise UnusableInputError(f"{shown}: is no trace store that can be asked; write {EXAMPLES}")
+        raise UnusableInputError(f"{shown}: is not the address of a supported trace store; write {EXAMPLES}")
     try:
         return _read_address(written, scheme[1], scheme[2] == "+https", written[scheme.end() :])
     except ValueError as error:
@@ -103,7 +103,7 @@ def _read_address(written: str, kind: str, secure: bool, rest: str) -> StoreAddr
     given = _parameters(parts.query, (*_SHARED, *_OWN[kind]))
     since, until = _time("since", given.get("since", "24h")), _time("until", given.get("until", "0s"))
     if since >= until:
-        raise ValueError("since has to be before until")
+        raise ValueError("since must be before until")
     return StoreAddress(
         written=written,
         kind=kind,
@@ -132,14 +132,14 @@ def _parameters(query: str, known: Sequence[str]) -> dict[str, str]:
     given: dict[str, str] = {}
     for key, value in parse_qsl(query, keep_blank_values=True):
         if key not in known:
-            raise ValueError(f"{one_printable_line(key)} means nothing here; {', '.join(known)} do")
+            raise ValueError(f"{one_printable_line(key)} is not a known parameter; use {', '.join(known)}")
         given[key] = f"{given[key]},{value}" if key == "trace" and key in given else value
     return given
 
 
 def _limit(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and 0 < int(text) <= _MOST):
-        raise ValueError(f"limit has to be a number from 1 to {_MOST:,}")
+        raise ValueError(f"limit must be a number from 1 to {_MOST:,}")
     return int(text)
 
 
@@ -247,7 +247,7 @@ class StoreClient:
             url = httpx.URL(place.url)
             assert url.host is not None  # httpx reads the host only now, and may raise
         except (httpx.InvalidURL, UnicodeError) as error:
-            raise place.told(f"{place.url} is no address: {one_printable_line(str(error))}") from error
+            raise place.told(f"{place.url} is not a valid address: {one_printable_line(str(error))}") from error
         # A proxy for the internet knows no store on this machine.
         self._client = httpx.AsyncClient(
             base_url=url,
@@ -285,22 +285,24 @@ class StoreClient:
             return None
         text = one_printable_line(" ".join(body[:4000].decode(errors="replace").split()))[:300]
         if status in (401, 403):
-            cure = "give it a token: token_env=NAME of the variable that holds one (and user=NAME for basic auth)"
+            cure = "add a token with token_env=VARIABLE (and user=NAME for basic authentication)"
             raise self._place.told(f"{self._place.url} refused ({status}): {cure}")
-        raise self._place.told(f"{self._place.url} answered {status}: {text or 'nothing more'}")
+        raise self._place.told(f"{self._place.url} answered {status}: {text or 'without a text'}")
 
     def _read(self, body: bytes, read: Callable[[dict[str, Any]], T]) -> T:
         try:
             answer = decode_json(body)
         except BadOtlp as error:
-            raise self._place.other_api("its answer is no JSON, or nests too deep") from error
+            raise self._place.other_api("its answer is not JSON, or is nested too deeply") from error
         if not isinstance(answer, dict):
-            raise self._place.other_api("its answer is no JSON object")
+            raise self._place.other_api("its answer is not a JSON object")
         try:
             return read(answer)
         except _STRANGE as error:
             kind, text = self._place.kind.capitalize(), f"{type(error).__name__}: {error}"
-            raise self._place.told(f"what {self._place.url} answered is not as {kind} writes it: {text}") from error
+            raise self._place.told(
+                f"the answer of {self._place.url} does not have the format of {kind}: {text}"
+            ) from error
 
     async def _once(self, what: str, path: str, parameters: Mapping[str, str | int]) -> tuple[int, bytes, float | None]:
         url = self._place.url
@@ -313,18 +315,16 @@ class StoreClient:
             after = answer.headers.get("retry-after", "")
             return answer.status_code, body, float(after) if after.isdecimal() else None
         except Refusal as error:
-            raise self._place.told(f"{url} answered what cannot be read: {error}") from error
+            raise self._place.told(f"the answer of {url} cannot be read: {error}") from error
         except TimeoutError as error:
-            cure = "ask for less with since= and limit="
+            cure = "request less with since= and limit="
             raise self._place.told(f"{url} took more than {_DEADLINE_S:g} s for an answer: {cure}") from error
         except httpx.TimeoutException as error:
-            cure = "see whether it is busy, or ask for less with since= and limit="
+            cure = "check whether it is busy, or request less with since= and limit="
             raise self._place.told(f"{url} did not answer in time ({type(error).__name__}): {cure}") from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            cure = (
-                f"see whether it runs and the port is that of its query API (+https in front of :// for TLS): {error}"
-            )
-            raise self._place.told(f"{url} cannot be asked; {one_printable_line(cure)}") from error
+            cure = f"check that it runs, and that this is the port of its query API (TLS: tempo+https://): {error}"
+            raise self._place.told(f"{url} cannot be reached; {one_printable_line(cure)}") from error
 
     async def _body(self, what: str, answer: httpx.Response) -> bytes:
         inflater = inflater_for(answer.headers.get("content-encoding", ""))
@@ -336,7 +336,7 @@ class StoreClient:
                 body += piece
                 weight += parsed_size(piece)
                 if max(arrived, len(body)) > MOST_BYTES or weight > _MOST_PARSED:
-                    why = f"is too large ({_TOO_LARGE}); leave it out with since=, until= or service="
+                    why = f"is too large ({_TOO_LARGE}); exclude it with since=, until= or service="
                     raise self._place.told(f"{what} {why}", AnswerTooLargeError)
         inflater.finish()
         return bytes(body)

@@ -72,7 +72,7 @@ class Jaeger:
             lambda answer: [*map(str, answer.get("services") or ())],
         )
         if names is None:
-            raise self._place.other_api("it has no services; Jaeger has had v3 since late versions of 1")
+            raise self._place.other_api("it has no list of services (/api/v3/services); use a newer version of Jaeger")
         return names
 
     def _page(self, service: str, since_ns: int, until_ns: int) -> Found:

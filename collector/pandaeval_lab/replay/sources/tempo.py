@@ -47,7 +47,7 @@ class Tempo:
 
         ids = self._asking.get("its answer for one second", "/api/search", asked, hits)
         if ids is None:
-            raise self._place.other_api("it has no search")
+            raise self._place.other_api("it has no search (/api/search)")
         return ids, len(ids) < _PAGE
 
     def _trace(self, id_: str) -> Found:

@@ -37,7 +37,7 @@ def test_json_has_lines_too_where_yaml_can_read_it() -> None:
         (read_json, '{"a": 1,\n "a": 2}', 2, "a is given twice"),
         (read_json, '{"a": 1, // no comment\n}', 1, "is not valid JSON"),
         (read_json, "[" * 50_000, None, "recursion"),
-        (read_json, "[NaN]", None, "NaN is no number of JSON"),
+        (read_json, "[NaN]", None, "NaN is not a JSON number"),
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_line(read: Any, text: str, line: int | None, said: str) -> None:

@@ -221,35 +221,35 @@ def test_a_configured_threshold_gates_the_trials(files: tuple[Path, Path], tmp_p
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("- id: a\n- id: b\n- id: a\n", "suite.yaml:3: cases[2].id: the id a is that of cases[0] already; rename one"),
+        ("- id: a\n- id: b\n- id: a\n", "suite.yaml:3: cases[2].id: the id a is also the id of cases[0]; rename"),
         ("", "suite.yaml: is empty; write a list of them, such as - id: refund-3"),
-        ("# cases\n", "suite.yaml: holds no cases; write a list of them, such as - id: refund-3"),
+        ("# cases\n", "suite.yaml: contains no cases; write a list of them, such as - id: refund-3"),
         ("name: x\ncases:\n", "suite.yaml:2: cases: is empty; write a list, such as [{id: refund-3}]"),
-        ('{"resourceSpans": []}\n{}', "suite.yaml: holds traces and no cases; cases go to --cases"),
-        ("- id: 12\n", "suite.yaml:1: cases[0].id: is no text, but 12; put it into quotes"),
+        ('{"resourceSpans": []}\n{}', "suite.yaml: contains traces, not cases; pass cases with --cases"),
+        ("- id: 12\n", "suite.yaml:1: cases[0].id: is not a text, but 12; put it into quotes"),
         ("- id: ''\n", "suite.yaml:1: cases[0].id: is empty"),
-        ("- id: a\n  inputs: Do it\n", "cases[0].inputs: is no map, such as {task: Send invoice inv_1}, but 'Do it'"),
-        ("- id: a\n  task: Do it\n", "suite.yaml:2: cases[0].task: is no field of a case; `pandaeval cases"),
-        ("- id: a\n  expected_tools: send\n", "expected_tools: is no list, such as [{tool_name: search}], but 'send'"),
-        ("- id: a\n  expected_tools: [send]\n", "[0]: is no map, such as {tool_name: search}, but 'send'"),
+        ("- id: a\n  inputs: Do it\n", "cases[0].inputs: is not a map, such as {task: Send invoice inv_1}, but"),
+        ("- id: a\n  task: Do it\n", "suite.yaml:2: cases[0].task: is not a field of a case; `pandaeval cases"),
+        ("- id: a\n  expected_tools: send\n", "expected_tools: is not a list, such as [{tool_name: search}], but"),
+        ("- id: a\n  expected_tools: [send]\n", "[0]: is not a map, such as {tool_name: search}, but 'send'"),
         ("- id: a\n  expected_tools:\n  - name: x\n    arguments: {}\n",
-         "suite.yaml:4: cases[0].expected_tools[0].arguments: is no field of an expected call; did you mean"),
+         "suite.yaml:4: cases[0].expected_tools[0].arguments: is not a field of an expected call; did you mean"),
         ("- id: a\n  expected_tools: [{name: x, compare_args: {a: exactly}}]\n",
          "compare_args.a: input should be 'exact', 'text', 'number', 'unordered' or 'any', and is 'exactly'"),
         ("- id: a\n  counted_calls: {tools: change}\n",
          "cases[0].counted_calls.tools: input should be 'all' or 'changing', and is 'change'"),
-        ("- id: a\n  output_format: {containz: [x]}\n", "is no field of output_format; did you mean contains?"),
+        ("- id: a\n  output_format: {containz: [x]}\n", "is not a field of output_format; did you mean contains?"),
         ("- id: a\n  thresholds: {end_state: 75}\n", "input should be less than or equal to 1, and is 75"),
-        ("- id: a\n  forbiden_tools: [x]\n", "suite.yaml:2: cases[0].forbiden_tools: is no field of a case; did you "
+        ("- id: a\n  forbiden_tools: [x]\n", "suite.yaml:2: cases[0].forbiden_tools: is not a field of a case; did you "
          "mean forbidden_tools?"),
         ("- id: a\n  graders:\n  - end_stat\n", "suite.yaml:3: cases[0].graders[0]: there is no grader end_stat; did "
          "you mean end_state?"),
         ("- id: a\n  - b", "suite.yaml:2: is not valid YAML"),
         ("- id: a\n  expected_outcome: {x: &a {y: *a}}\n", "suite.yaml:2: is not valid YAML: it refers to itself"),
         ("cases: []", "suite.yaml:1: cases: is empty; write a list of cases"),
-        ("- text", "suite.yaml:1: cases[0]: is no map, such as {id: refund-3}, but 'text'"),
+        ("- text", "suite.yaml:1: cases[0]: is not a map, such as {id: refund-3}, but 'text'"),
         ("- {description: x}", "suite.yaml:1: cases[0].id: is missing"),
-        ("- id: a\n  tool_schemas: {x: {type: 5}}\n", "suite.yaml:2: cases[0].tool_schemas.x: is no JSON schema"),
+        ("- id: a\n  tool_schemas: {x: {type: 5}}\n", "suite.yaml:2: cases[0].tool_schemas.x: is not a supported JSON"),
         ("- id: a\n  tool_weights: {selection: 1}\n", "give all of selection, parameters, sequence, utilization"),
         ("- id: a\n  minimum_steps: 0\n", "suite.yaml:2: cases[0].minimum_steps: input should be greater than"),
     ],
@@ -281,7 +281,7 @@ def test_what_is_hardly_meant_is_told(files: tuple[Path, Path], tmp_path: Path) 
     )
     assert "1 case is without anything that a run could fail (send)" in idle
     same = "- {id: a, inputs: {task: x}, exit_code: 0}\n- {id: b, inputs: {task: x}, exit_code: 0}\n"
-    assert "a, b have the same inputs.task: spans have to name the case" in noticed(files, tmp_path, same)
+    assert "a, b have the same inputs.task: the spans must name the case" in noticed(files, tmp_path, same)
     assert "without anything" not in noticed(files, tmp_path, same)
     other = noticed(files, tmp_path, "- {id: a, inputs: {task: send invoice inv_1}, exit_code: 0}\n")
     assert "if its first user message equals inputs.task, such as 'Send invoice inv_1'" in other
@@ -294,8 +294,8 @@ def test_a_trial_that_nobody_decides_says_why(files: tuple[Path, Path], tmp_path
         *("--metrics", "trial_correct", "--format", "junit", "--output", str(tmp_path / "r.xml")),
     )
     trials = trials_of(tmp_path / "r.xml")
-    assert trials["send [1]"]["untold"] == "the case expects nothing that a run could fail"
-    assert str(trials["refuse [1]"]["untold"]).startswith("answer_correctness: no judge was asked (evaluate --cases")
+    assert trials["send [1]"]["untold"] == "the case contains no expectation that a run can fail"
+    assert str(trials["refuse [1]"]["untold"]).startswith("answer_correctness: no judge is configured; set --model")
     assert trials["refuse [1]"]["outcome"] == "unscored"  # though the run ended as it should
 
 
@@ -330,18 +330,3 @@ def test_a_failing_regression_case_is_a_notice_and_a_threshold_fails_for_it(
     assert (f"notice: case send: {problem}" in done.stderr) == (kind == "regression")
     assert ("only configured gates fail evaluate" in done.stderr) == (kind == "regression")
     assert evaluate((traces, suite), "--metrics", "trial_correct", "--config", str(config)).exit_code == 1
-
-
-@pytest.mark.parametrize(("severity", "code"), [("low", 1), ("critical", 0)])
-def test_a_severity_alone_can_fail_a_scenario(tmp_path: Path, severity: str, code: int) -> None:
-    scenario = f"scenario: {{goal: money, fail_on_error_severity: {severity}}}"
-    (tmp_path / "suite.yaml").write_text(f"cases: [{{id: refund, {scenario}}}]")
-    made_up = run(1, case="refund", trial="1", answer="Order 17 is refunded. Your confirmation number is RF-88231-XK.")
-    done = evaluate(
-        (write(tmp_path / "t.jsonl", [made_up]), tmp_path / "suite.yaml"), "--metrics", "grounding,trial_correct"
-    )
-    told = " ".join(done.output.split())
-    assert done.exit_code == code, told
-    assert ("failed: scenario refund: failures (fail_on_error_severity low): 1 group" in told) == bool(code)
-    assert "nothing that a run could fail" not in told
-    assert "without anything that a run could fail" not in told

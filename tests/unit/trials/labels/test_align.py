@@ -39,7 +39,7 @@ def test_what_mends_a_flaw_is_found_among_the_candidates_and_proven_on_the_other
     ]
     assert judges.asked[4] == (MENDS, {run.unit for run in RUNS if run.held_out}), "nothing chosen by it"
     assert len(judges.asked) == 5, "the others never see the half that proves"
-    assert [each.why for each in found.tried] == ["not the best of those that were tried"] * 2 + [""]
+    assert [each.why for each in found.tried] == ["another ruling was better"] * 2 + [""]
 
 
 def test_what_gains_nothing_is_refused_without_the_other_half() -> None:
@@ -80,7 +80,9 @@ def test_no_verdict_is_no_right_one() -> None:
 
 
 def test_few_labels_are_refused() -> None:
-    with pytest.raises(ValueError, match=rf"takes {LEAST} labelled runs with a verdict, and there are 39"):
+    with pytest.raises(
+        ValueError, match=rf"needs at least {LEAST} labelled runs with a verdict, but there are only 39"
+    ):
         align(RUNS[:39], Judges())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import json
 import os
@@ -16,9 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.store import JudgedRow, Store, WriteSet, people
-from pandaeval_collector.store.connection import FILE_NAME, connect
-from pandaeval_otel.wire.labels import HumanLabel
+from pandaeval_collector.store import JudgedRow, Store, WriteSet
 from support.api import listening, served
 from support.judged_store import JUDGE, METRIC, filled, flattered, unit
 
@@ -69,15 +66,6 @@ def test_labels_go_in_once_and_out_again(data: Path, tmp_path: Path) -> None:
     assert run(data, "labels", "export").output == out.read_text()
 
 
-def test_what_is_about_no_metric_here_is_exported_when_asked_for(data: Path) -> None:
-    with contextlib.closing(connect(data / FILE_NAME, "off")) as connection:
-        people.put(connection, [HumanLabel(unit(1), name, None, True) for name in (METRIC, "trace.polite")], 1.0)
-    some = run(data, "labels", "export")
-    assert "1 labels of unknown metrics left out: trace.polite (--all includes them)" in some.stderr
-    assert (some.stdout.count(METRIC), some.stdout.count("polite")) == (1, 0)
-    assert "trace.polite" in run(data, "labels", "export", "--all").stdout
-
-
 def test_few_labels_say_that_the_rate_is_unknown(data: Path, tmp_path: Path) -> None:
     assert "no judged run has a label yet" in run(data, "labels", "rates").output
     said = run(data, "labels", "import", str(labels_file(tmp_path, 12))).output
@@ -94,15 +82,13 @@ def test_mistakes_leave_everything_as_it_was(data: Path, tmp_path: Path) -> None
     assert run(data, "labels", "export").output.count("\n") == 1
 
 
-def test_verdicts_on_runs_that_nobody_knows_are_refused_or_passed_over(data: Path, tmp_path: Path) -> None:
+def test_verdicts_on_runs_that_nobody_knows_are_refused(data: Path, tmp_path: Path) -> None:
     path = labels_file(tmp_path, 5)
     path.write_text(path.read_text() + f"{'e' * 32},task_completion,pass\n")
     found = run(data, "labels", "import", str(path))
     assert found.exit_code == 2
     assert f"1 of 6 labels refer to runs that are not in this store: {'e' * 32}" in found.output
     assert run(data, "labels", "export").output.count("\n") == 1
-    skipped = run(data, "labels", "import", str(path), "--skip-unknown")
-    assert skipped.stdout.startswith("5 new, 0 changed, 0 as before\n")
 
 
 @pytest.mark.parametrize(

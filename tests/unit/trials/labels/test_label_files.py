@@ -67,8 +67,11 @@ def test_rows_that_nobody_filled_in_are_passed_over(tmp_path: Path) -> None:
         (f"{TRACE},,pass", "line 3: metric is empty; `pandaeval metrics` lists them"),
         (f"{TRACE},agent_reliability,pass", "line 3: session.agent_reliability is about a session: fill in session_id"),
         (f"{TRACE},task_completion,pass,7", "line 3: the score '7' is no number from 0 to 1 (of 1 to 5 stars:"),
-        (f"{TRACE},task_completion,pass,,last week", "line 3: the time 'last week' is not like 2026-01-31T08:00:00Z"),
-        (f"{TRACE},task_completion,pass,,,2", "line 3: the probability '2' is no chance from 0 to 1; leave it"),
+        (
+            f"{TRACE},task_completion,pass,,last week",
+            "line 3: the time 'last week' is not a time such as 2026-01-31T08:00:00Z",
+        ),
+        (f"{TRACE},task_completion,pass,,,2", "line 3: the probability '2' is not a number from 0 to 1; keep"),
     ],
 )
 def test_mistakes_are_told_with_their_line_and_nothing_is_taken(tmp_path: Path, row: str, said: str) -> None:
@@ -76,20 +79,20 @@ def test_mistakes_are_told_with_their_line_and_nothing_is_taken(tmp_path: Path, 
     with pytest.raises(UserError) as told:
         read(tmp_path, f"trace_id,metric,label,score,time,probability\n{good}\n{row}\n{good}\n")
     assert said in str(told.value)
-    assert str(told.value).endswith("Nothing was taken from this file.")
+    assert str(told.value).endswith("No label of this file was imported.")
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("trace_id,label\n", "line 1: no column metric. The first line names the columns: trace_id, session_id,"),
+        ("trace_id,label\n", "line 1: no column metric. The first line must name columns: trace_id, session_id,"),
         ("metric,passed\n", "line 1: no column trace_id or session_id."),
         ("metric,trace_id\n", "line 1: no column label or score."),
         ("", "line 1: no column"),
-        ("metric,trace_id,label\n", "no labels in it"),
+        ("metric,trace_id,label\n", "the file contains no labels"),
         (b"metric,trace_id,label\n\xff\xfe", "is not UTF-8 (byte 22): save it as"),
-        ('{"metric": 1\n{}', "line 1: no JSON object; write one a line"),
-        ("{" * 5000, "line 1: no JSON object"),
+        ('{"metric": 1\n{}', "line 1: not a JSON object; write one in each line"),
+        ("{" * 5000, "line 1: not a JSON object"),
     ],
 )
 def test_files_that_hold_no_labels(tmp_path: Path, text: str | bytes, said: str) -> None:

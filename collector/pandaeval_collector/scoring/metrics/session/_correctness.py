@@ -30,9 +30,9 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
 )
 
 ENOUGH = 0.5
-"""The share of a conversation that has to be shown."""
+"""Minimum share of the conversation that the judge must see."""
 NOT_CORRECT, CORRECT = 0.49, 0.51
-"""The most that a conversation scores that was not handled correctly, and the least for one that was."""
+"""Maximum score of a wrong conversation, and minimum score of a correct conversation."""
 
 
 _Words = Annotated[str, Field(max_length=300)]
@@ -241,9 +241,9 @@ PART = QuestionPart(
     given=lambda trace, facts: {**stated(conversation([trace], trace.digest)), **numbers(trace)},
     of_pack=_suspects,
 )
-"""The question about one run."""
+"""The question about a single run."""
 WHOLE = Rubric(name="conversation", version="5", text=TEXT, verdict=Whole, max_tokens=1800, check=_check)
-"""The same about a conversation, with those of ``goal_completion`` and ``user_friction``: one call for all three."""
+"""The question about a conversation, in the same call as ``goal_completion`` and ``user_friction``."""
 
 
 def outcomes(verdict: Correctness, suspects: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:

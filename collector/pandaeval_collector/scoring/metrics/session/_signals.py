@@ -13,7 +13,7 @@ JUDGED = ("confidence", "tool_correctness")
 MADE_UP_FOR = 0.5
 NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
 ENOUGH = 0.5
-"""Each enabled kind must have been obtained in at least this share of the traces that expect it."""
+"""Minimum share of traces with a signal of a kind, among the traces that expect this kind."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     if not session.traces:
         return Assumed("No traces or signals to evaluate.")
     if not was_drawn(session):
-        return None  # no judge was to look at this session
+        return None  # this session is not judged
     signals = session_signals(session, context)
     found = agent_consistency(signals, context.weights)
     covered = coverage(session, context)

@@ -22,31 +22,31 @@ from pandaeval_collector.scoring.metric import JudgedTraceMetric, JudgedTurnMetr
 from pandaeval_otel.model import ToolCall, Trace
 
 M = TypeVar("M", JudgedTraceMetric, JudgedTurnMetric)
-# What the agent was to do: the user's own words where one message tells it, else asked of a judge once per trace.
+# The agent's task: the user's words if a message states it, else extracted by a judge once per trace.
 _LONGEST = 800
-"""Characters of a task. A longer message holds more than the task: a document, a log, an example."""
+"""Maximum characters of a task. A longer message contains more than the task, such as a document or a log."""
 _FEWEST_WORDS = 4
-"""A shorter message ("yes, do that") speaks of what stands elsewhere."""
+"""A message with fewer words ("yes, do that") refers to other messages."""
 _SELF_CONTAINED = 60
-"""A message of fewer words is shown with the agent's words that it answers, if there are any."""
+"""A message with fewer words is shown with the agent's message before it."""
 _REFERENT = 600
-"""Characters shown of those words."""
-# What the questions about one trace share: their introduction, and the task.
+"""Characters of the agent's message before it."""
+# Introduction and task, which all questions about a trace share.
 ABOUT = """
 Judge one run of an agent. The task is given below as "task". If it is missing, use the user's messages.
 Answer each question separately: right tools can be used badly, and a detour can reach the goal. Reasons have one to
 three sentences. Numbers and levels follow the guide of their question. They are null if the record is not sufficient
 to decide.
 """
-# What verdicts of all judged metrics share: a number that may be unknown, and what becomes of one that is.
+# Common parts of all verdicts: a number that can be unknown, and the handling of an unknown number.
 Part = Annotated[float, Field(ge=0.0, le=1.0)] | None
-"""0..1, or null: the record does not suffice to tell."""
+"""0..1, or null if the record is not sufficient."""
 _MAX_TEXT = 2000
-"""Characters of a text that a result's metadata hold."""
+"""Maximum characters of a text in metadata."""
 _MAX_VALUE = 1000
 _MAX_LISTED = 100
 _OPENING = 80
-"""An opening is shorter than this."""
+"""Maximum characters of an opening."""
 _OPENINGS = frozenset(
     {
         *("thought process", "thinking", "thoughts", "solution", "answer", "the answer", "final answer", "response"),
@@ -57,7 +57,7 @@ _OPENINGS = frozenset(
         *("解", "解答", "答え", "かいせつ", "답변", "ответ", "решение"),
     }
 )
-"""Openings that were published as enough to move a judge, and their like, without case and punctuation."""
+"""Openings that can deceive a judge, as published, and similar openings; without case and punctuation."""
 NOTHING_TOLD = Unscored(Why.NO_CONTENT, "no content of the user, the agent or a tool was captured")
 
 
@@ -91,14 +91,14 @@ TASK = Extraction(
     version="6",
     level="trace",
     about=ABOUT,
-    # The field's description asks for it: small models copy a question that names a field into that field.
+    # Only the field's description names the field, because small models copy a question into a field that it names.
     text="What did the user want? Take it from the record. Do not judge anything.",
     answer=Task,
     facts=_of_answer,
     known=_told,
 )
 USER_INPUT = replace(TASK, known=lambda trace, pack: {} if user_input(trace) is not None else _told(trace, pack))
-"""The same for questions that the user's words suffice for, which the record shows: asked only where there are none."""
+"""The same for questions that need only the user's words. The judge extracts a task only if there are no words."""
 
 
 def numbers(trace: Trace) -> dict[str, int]:
@@ -201,7 +201,7 @@ def parameters(call: ToolCall) -> Any:
     return value if isinstance(value, Mapping) and len(text) <= _MAX_VALUE else elided(text, _MAX_VALUE)
 
 
-# A judged metric of level trace: its question, and what becomes of the answer.
+# Makes a judged trace metric from its question and the handling of the answer.
 class ConcludedError(Exception):
     """The extracted facts settle the question with ``finding``."""
 

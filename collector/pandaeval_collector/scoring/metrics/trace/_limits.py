@@ -18,17 +18,17 @@ from pandaeval_collector.judge.shorten import elided
 from pandaeval_collector.scoring.metrics.trace._facts import crashed
 from pandaeval_otel.model import Kind, Trace
 
-# What came of a run, read from its spans: what calls and searches gave back, and what the agent answered.
+# The outcome of a run: results of calls and searches, and the agent's answer.
 _RESULTS = 1200
-"""Characters of all results; the record shows them at greater length."""
+"""Maximum characters of all results. The record shows more."""
 _ANSWER = 800
 _OUTCOME = 2000
 _LONGEST = 20_000
-"""Characters of one text that are looked at: more than is ever shown."""
+"""Maximum characters read from a text, more than are ever shown."""
 LEFT_UNDONE = 0.49
-"""Below half: the user was left with nothing, or with an action that was not carried out."""
+"""Maximum score if the user got nothing, or if an action failed."""
 NOT_KNOWN = 0.74
-"""In part at most: what was to be found out was not."""
+"""Maximum score if the agent could not find the information."""
 
 
 def outcome(trace: Trace) -> str:

@@ -30,7 +30,7 @@ from pandaeval_otel.model import Trace
 
 NO_PLAN = Assumed("no plan was found in the run", {"plan": []})
 _PLANS = re.compile(r"plan|todo|to_do|task|step|think|note|scratch|milestone|goal|agenda", re.IGNORECASE)
-"""In the names of tools by which agents write down what they are going to do."""
+"""Parts of the names of planning tools."""
 
 
 class PlanStep(Answer):

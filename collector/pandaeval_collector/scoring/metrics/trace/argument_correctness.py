@@ -34,7 +34,7 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
 )
 from pandaeval_otel.model import ToolCall, Trace
 
-# Errors by which a tool says that its arguments did not have the shape it asks for: facts, not opinions.
+# Error texts of tools that refuse the form of their arguments.
 _PLAIN = re.compile(
     r"-32602\b"  # JSON-RPC's number for invalid params, which MCP servers answer
     r"|\binvalid (?:tool |function |input )?(?:arguments?|params|parameters)\b"
@@ -49,7 +49,7 @@ _LOOKED_AT = 4000
 _MOST_REASONING = 300
 MAX_JUDGED = 40
 _NAME = 50
-"""Characters of a name in the question, so that no call is missing from it."""
+"""Maximum characters of a name, so that the question has room for all calls."""
 _REFUSED = "the tool rejected the arguments: they do not match its schema"
 
 

@@ -37,9 +37,9 @@ from pandaeval_otel.model import Kind, Trace
 
 OFF_TOPIC = "off_topic"
 MOST_BEFORE = 1000
-"""Characters of each text before that are read: of a message the first, of an answer the last."""
+"""Characters read from the previous turn: the first of the message, the last of the answer."""
 _TOLERANCE = 1e-9
-"""A score this little below its threshold has reached it."""
+"""Tolerance for a score just below its threshold."""
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 
 def _without_pairs(trace: Trace) -> Finding | None:
     if trace.error is not None or trace.blocked or trace.ends_in_tool_call:
-        return None  # there is no answer, and ``response`` says so
+        return None  # no answer; ``response`` reports it
     if any(say_something(turn.user, turn.assistant) for turn in trace.turns):
         return _silent("the message or the answer names no topic (a yes, an ID, a value)")
     asked = [turn.user for turn in trace.turns if turn.assistant is not None]

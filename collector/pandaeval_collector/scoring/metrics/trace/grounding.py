@@ -42,7 +42,7 @@ _MOST_LISTED = 20
 _MOST_NAMED = 5
 _NOWHERE = "does not appear in any tool result or user message"
 ENOUGH = 0.5
-"""The least share of the values that has to be checked for a score."""
+"""Minimum share of checked values for a score."""
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:

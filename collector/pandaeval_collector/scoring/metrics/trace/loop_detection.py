@@ -33,11 +33,11 @@ from pandaeval_otel.model import Trace
 _LISTED = 10
 LOOP = "loop"
 _SAME_ANSWER, _OTHER_QUESTION = 0.9, 0.5
-"""Two answers are the same from here on, and two questions are different below."""
+"""Minimum similarity of equal answers, and maximum similarity of different questions."""
 _STEM = 5
-"""Letters that forms of a word share: upgrading, upgraded."""
+"""Letters that the forms of a word share, as in upgrading and upgraded."""
 _SAME_QUESTION = 0.75
-"""Two questions that share so much of their content words are one."""
+"""Minimum share of common content words of equal questions."""
 _ID = re.compile(r"\b(?=[0-9-]{0,40}[A-Z])[A-Z0-9][A-Z0-9-]{4,40}\b")
 _ON_HOLD = re.compile(
     r"\b(?:hold on|(?:still )?on hold|(?:please )?(?:wait|hold)|one moment|just a (?:moment|second|minute)|bear with|"
@@ -45,11 +45,11 @@ _ON_HOLD = re.compile(
     re.IGNORECASE,
 )
 _BRIEF, _LONGEST = 200, 20_000
-"""Characters of an answer that says no more than that the user has to wait, and that are searched for ids."""
+"""Maximum characters of an answer that asks the user to wait, and maximum characters searched for ids."""
 
 
 def _texts(trace: Trace) -> list[str]:
-    # A trace without a session is compared once another one goes on from its response.
+    # A trace without a session is compared when another trace continues its response.
     if not (trace.output and (trace.session_id or trace.responses)):
         return []
     return [plain(trace.output)] if says_something(trace.output) else []
@@ -59,7 +59,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if trace.session_id is None:
         return None
     if trace.output is None and (trace.error is not None or trace.ends_in_tool_call):
-        return None  # there is no answer, and ``response`` says so
+        return None  # no answer; ``response`` reports it
     if trace.output is None:
         return Unscored(Why.NO_CONTENT, "no answer was captured to compare with earlier ones")
     metadata: dict[str, object] = {"window_size": WINDOW, "max_hybrid": 0.0, "comparisons": []}

@@ -11,7 +11,7 @@ Source: PandaProbe, trace metrics, *Plan Adherence*.
 from pandaeval_collector.scoring.metrics.trace._plan import of_plan
 
 LEVELS = {"exactly": 1.0, "nearly": 0.75, "partly": 0.5, "hardly": 0.25, "not at all": 0.0}
-"""What each is worth."""
+"""Score of each level."""
 
 
 METRIC = of_plan(

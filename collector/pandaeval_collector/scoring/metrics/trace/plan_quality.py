@@ -10,7 +10,7 @@ Source: PandaProbe, trace metrics, *Plan Quality*.
 from pandaeval_collector.scoring.metrics.trace._plan import of_plan
 
 LEVELS = {"excellent": 1.0, "good": 0.75, "usable": 0.5, "weak": 0.25, "none": 0.0}
-"""What each is worth."""
+"""Score of each level."""
 
 
 METRIC = of_plan(

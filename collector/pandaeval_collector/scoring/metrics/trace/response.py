@@ -97,7 +97,7 @@ _TECHNICAL = re.compile(
     r"\bobject has no attribute\b|\bunexpected keyword\b|\binternal server error\b|\bbad gateway\b|"
     r"\bservice unavailable\b|\bAPI key\b)|\{['\"]error['\"]",
 )
-"""Words of programs. They distinguish an error text from an agent's own account of a problem."""
+"""Technical words, which distinguish an error text from an agent's description of a problem."""
 _LONGEST_APOLOGY = 1_000
 _ASKED = re.compile(r"error|exception|traceback|stack ?trace|fehler|erreur|debug|log\b", re.IGNORECASE)
 _LONGEST = 20_000
@@ -257,7 +257,7 @@ def _passed_off_error(trace: Trace, answer: str) -> Span | None:
     said = answer.strip()
     heard = [message.text.strip() for span in models if span.error is None for message in span.output or ()]
     if any(span.output is None for span in models if span.error is None):
-        return None  # the output of a model was not captured: it may have been the answer
+        return None  # a model's output was not captured; it can be the answer
     return None if any(text and (text in said or said in text) for text in heard) else last
 
 
@@ -273,7 +273,7 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
         return _lost(trace, None) or Unscored(Why.NO_CONTENT, "the answer was not captured")
     tool_spans = [span.span_id for span in trace.spans if span.kind is Kind.TOOL]
     if not tool_spans and not any(span.kind in _RUN for span in trace.spans):
-        return None  # a model call by itself: its caller runs the tool, and calls the model again in another trace
+        return None  # a single model call: its caller runs the tool, and calls the model again in another trace
     last = trace.tool_calls[-1] if trace.tool_calls else None
     if last is not None and not tool_spans and _leaves_call_to_caller(trace):
         return Score(1.0, f"the run ended by asking its caller to run {last.name}", {"ended_by": last.name})
@@ -330,7 +330,7 @@ def _lost(trace: Trace, answer: str | None) -> Score | None:
         return _declined(trace, answer)
     call = lost[-1]
     if answer is not None and any(map(str.isdigit, answer)) and all(computes(each.name) for each in lost):
-        return None  # a result is stated all the same: it was calculated otherwise
+        return None  # the answer states a result nevertheless, from another calculation
     score, ending, how = _of_failed(trace, call, answer)
     error = plain_error(error_of(call)).rstrip(".")
     cause = f"{call.name} failed" + (f": {error}" if error else "")

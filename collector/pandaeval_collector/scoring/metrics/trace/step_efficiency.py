@@ -14,7 +14,7 @@ from pandaeval_collector.scoring.metrics.trace._facts import TASK, levelled, of_
 from pandaeval_collector.scoring.metrics.trace._limits import efficiency_limit
 
 LEVELS = {"none": 1.0, "few": 0.75, "many": 0.5, "most": 0.25, "all": 0.0}
-"""What each is worth."""
+"""Score of each level."""
 
 
 METRIC = of_trace(

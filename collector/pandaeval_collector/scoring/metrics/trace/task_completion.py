@@ -31,7 +31,7 @@ from pandaeval_collector.scoring.metrics.trace._limits import completion_limit, 
 from pandaeval_otel.model import Trace
 
 IN_PART, AT_MOST = 0.5, 0.74
-"""Bounds of what is accomplished in part."""
+"""Lowest and highest score of a partly completed task."""
 
 
 class Completion(Answer):

@@ -33,10 +33,10 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
 from pandaeval_otel.model import Trace
 
 _NAME = 100
-"""Characters by which a tool's name is compared."""
+"""Maximum characters of a tool's name."""
 _Names = Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=20)]
 RIGHT = 0.75
-"""The least where nothing is named."""
+"""Minimum score if the judge names no tool."""
 
 
 class ToolSelection(Answer):

@@ -26,7 +26,7 @@ from pandaeval_otel.model import Trace
 
 _MAX_CYCLES, _MAX_SPANS = 20, 100
 ENOUGH = 0.5
-"""With more than this share of calls that nobody can compare there is no score."""
+"""Maximum share of calls that cannot be compared. Above it, there is no score."""
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:

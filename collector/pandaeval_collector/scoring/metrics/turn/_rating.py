@@ -14,7 +14,7 @@ from pandaeval_collector.judge.turns import TurnView, stated
 from pandaeval_collector.scoring.metric import JudgedTurnMetric, TurnContext
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, asking, says_something, told, undetermined
 
-# What the questions about one turn share: their introduction, and what is given with them.
+# Introduction and facts, which all questions about a turn share.
 P = TypeVar("P", bound=BaseModel)
 
 ABOUT = """
@@ -25,7 +25,7 @@ question separately: an answer can be right and too long, or short and wrong.
 
 - [with turn] The record shows the whole run. Judge only the turn whose number is given below as "turn".
 """
-# Failures by label: the shape of a judge's answer, which label counts, and the score that it makes.
+# Failures by label: the form of the judge's answer, the deciding label, and the score.
 NO_FAILURE = "no failure"
 SCALE, LEAST, MOST = "1-5", 1.0, 5.0
 

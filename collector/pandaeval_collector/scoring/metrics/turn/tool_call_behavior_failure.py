@@ -31,7 +31,7 @@ from pandaeval_collector.scoring.metrics.turn._rating import (
 
 MISSING, REPEATED = "missing tool call", "repeated tool call"
 LABELS = ("ignored tool result", "wrong tool", "wrong arguments", MISSING, REPEATED, "unnecessary tool call")
-"""Gravest first."""
+"""Most severe first."""
 _MOST = 100
 
 

@@ -1,4 +1,4 @@
-// What both pages do: open the data, show what the address names, and listen to a few keys.
+// Shared by both pages: opens the data, shows the page of the address, and handles keys.
 
 async function start() {
   header();
@@ -38,7 +38,7 @@ function addressed() {
   return location.hash || "#/";
 }
 
-// Shows what the address names. `quietly`: it is the same page again, with what is new.
+// Shows the page of the address. `quietly`: the same page again, with new data.
 async function show(quietly) {
   const address = addressed();
   if (!address.startsWith("#/")) return;
@@ -81,7 +81,7 @@ function noPage() {
 let arrival = null;
 let isBroken = false; // nobody answered: the page is shown again as soon as somebody does
 
-// Has something done once the page that is being made is there.
+// Runs a function after the page is in the document.
 function onArrival(run) {
   arrival = run;
 }

@@ -1,4 +1,4 @@
-// Scores as people see them: a mark, a number and a name, never a colour alone.
+// Scores for people: a mark, a number and a name, never only a colour.
 
 const MARK = { fail: "✗", pass: "✓", said: "·", suspect: "?", unclear: "?", disputed: "!", assumed: "≈", unscored: "∅" };
 
@@ -17,12 +17,12 @@ function value(result) {
   return result.says ? (result.success === false ? `${score(result.score)} ${result.says}` : result.says) : score(result.score);
 }
 
-// Whether the number reads as the verdict does: no high number beside a failure, and no 0.00 beside a pass.
+// Whether the number agrees with the verdict: not a high number for a failure, and not 0.00 for a pass.
 function agrees(result) {
   return result.success === false ? result.score < 0.5 : !result.success || result.score >= 0.005;
 }
 
-// What an open session scored by now; it is scored for good when it closes.
+// Marks the preliminary score of an open session.
 function isSoFar(result) {
   return result.final === false;
 }
@@ -39,13 +39,13 @@ function chip(result, named) {
     el("span", { class: "value" }, value(result) + label + open));
 }
 
-// What failed in a row of a list, by the name of the failure.
+// The failures in a row of a list, by name.
 function failedChip(result) {
   return el("span", { class: "chip fail", title: `${metricName(result.metric)} (${result.metric})${result.reason ? `: ${result.reason}` : ""}` },
     el("span", { class: "mark", "aria-hidden": "true" }, "✗"), el("span", { class: "name" }, failureName(result)), el("span", { class: "value" }, (agrees(result) && !isVerdict(result.metric) ? score(result.score) : "") + (isSoFar(result) ? " so far" : "")));
 }
 
-// What asks for attention first.
+// Most urgent first.
 function byUrgency(a, b) {
   const order = { fail: 0, disputed: 1, unscored: 1, unclear: 2, suspect: 2, said: 2, pass: 2, assumed: 3 };
   return order[standing(a)] - order[standing(b)];
@@ -59,7 +59,7 @@ function chips(results) {
     together(fine, "pass", "passed"), together(fine, "assumed", "assumed"));
 }
 
-// Many results of one standing as one chip.
+// A chip for several results with the same state.
 function together(results, state, what) {
   const held = results.filter((result) => standing(result) === state);
   if (!held.length) return null;
@@ -72,7 +72,7 @@ function crashed(trace) {
     el("span", { class: "mark", "aria-hidden": "true" }, "✗"), humane("run failed"));
 }
 
-// The traces of a session as a row of squares, in order. `states`: of the first or the worst; `size`: how many there are.
+// The traces of a session as a row of squares, in order. `states`: of the first or the worst traces; `size`: number of traces.
 function strip(states, size, bad) {
   const most = 48;
   const squares = states.slice(0, most).map((state) => el("i", { class: `square ${typeof state === "number" ? `heat-${heat(state)}` : state}` }));

@@ -1,4 +1,4 @@
-// Elements and words. Text reaches the page by textContent alone: nothing from a trace is ever read as markup.
+// Elements and words. Text enters the page only through textContent, so text of a trace never becomes markup.
 
 function el(tag, props, ...kids) {
   const made = document.createElement(tag);
@@ -40,21 +40,21 @@ function duration(us) {
   return `${(us / 3600e6).toFixed(1)} h`;
 }
 
-// UTC, as collectors and logs have it.
+// UTC, as in collectors and logs.
 function moment(ms, withDay) {
   const text = new Date(ms).toISOString();
   return withDay === false ? text.slice(11, 19) : `${text.slice(0, 10)} ${text.slice(11, 19)}`;
 }
 
-// A text that may have been cut when the report was made: what is missing is said where it is missing.
+// A text that the report may have cut. A note replaces the missing part.
 function words(text, loose) {
   if (typeof text === "string") return marked(text, loose);
   const missing = text.n - text.h.length - text.t.length;
   return [marked(text.h, loose), el("span", { class: "cut" }, ` … ${number(missing)} of ${number(text.n)} characters left out … `), marked(text.t, loose)];
 }
 
-// A block of text that keeps its line ends; a long one is folded. `loose`: values to be marked in it; `isWhole`: folded
-// only where it is very long.
+// A block of text that keeps its line ends. A long text is folded. `loose`: values to mark; `isWhole`: fold only a very long
+// text.
 function block(text, label, extra, loose, isWhole) {
   const whole = typeof text === "string" ? text : text.h + text.t;
   const long = whole.length > (isWhole ? 6000 : 700) || whole.split("\n").length > (isWhole ? 100 : 12);
@@ -74,7 +74,7 @@ function notCaptured(label, why) {
   return el("div", { class: "block" }, el("div", { class: "label" }, label), el("div", { class: "text none" }, why || "not captured"));
 }
 
-// A list that grows by pages: thousands of rows are never in the document at once.
+// A list that grows by pages, so that the document never contains thousands of rows.
 function paged(items, size, make, into) {
   let shown = 0;
   const more = el("button", { class: "more", type: "button" });

@@ -1,4 +1,4 @@
-// Agents, hand-offs and tools of some traces as a graph: how often, how long, at what cost, and what failed.
+// Agents, hand-offs and tools of some traces as a graph, with counts, durations, costs and failures.
 
 const BOX = { wide: 262, high: 42, gap: 12, step: 330, narrow: 22 };
 
@@ -49,7 +49,7 @@ function graphOf(parts, name) {
   return { nodes: [...nodes.values()], edges: [...edges.values()] };
 }
 
-// Rows and columns: each node beside the first that leads to it. `isNarrow`: one below the other.
+// Rows and columns: each node is next to the first node that leads to it. `isNarrow`: nodes are below each other.
 function layoutOf({ nodes, edges }, isNarrow) {
   const places = new Map(), tree = new Set();
   let line = 0;
@@ -94,7 +94,7 @@ function boxOf(node, { x, y }) {
   return href ? svg("a", { ...own, href }, inside) : svg("g", own, inside);
 }
 
-// `isTree`: whether the target stands beside or below the source; other edges are dashed.
+// `isTree`: whether the target is next to or below the source; other edges are dashed.
 function lineBetween(each, from, to, isTree, isNarrow) {
   const half = BOX.high / 2, end = { x: to.x, y: to.y + half };
   const start = isNarrow ? { x: from.x + 10, y: from.y + BOX.high } : { x: from.x + BOX.wide, y: from.y + half };
@@ -104,7 +104,7 @@ function lineBetween(each, from, to, isTree, isNarrow) {
     !isNarrow && each.times ? svg("text", { x: end.x - 8, y: end.y - 6, class: "times" }, `×${number(each.times)}`) : null);
 }
 
-// A folded section with the graph; nothing if a single agent called no tool. `note`: of which traces it is.
+// A folded section with the graph; empty if a single agent called no tool. `note`: names the traces.
 function agentGraph(parts, name, note) {
   const graph = graphOf(parts, name);
   if (graph.nodes.length < 3) return null;

@@ -1,6 +1,6 @@
-// Values that grounding found nowhere, marked where they stand; grey where they are only suspect.
+// Marks values without a source (grounding) in texts. Suspects are grey.
 
-// By span id: {value, argument, suspect, why} of each. `results`: pairs of a result and all that is known of it.
+// By span id: {value, argument, suspect, why} of each. `results`: pairs of a result and its full data.
 function looseOf(results) {
   const found = new Map();
   for (const [, full] of results) {
@@ -17,12 +17,12 @@ function looseOf(results) {
   return found;
 }
 
-// What answers state, wherever; arguments are marked on their calls.
+// Values in answers. Values in arguments are marked on their calls.
 function looseAnswers(loose) {
   return [...loose.values()].flat().filter((each) => !each.argument);
 }
 
-// The text with a mark around each of the values that stands in it by itself.
+// The text with a mark around each value that is a separate word.
 function marked(text, loose) {
   if (!loose || !loose.length) return [text];
   const escaped = (value) => value.trim().replace(/[\^$\\.*+?()[\]{}|/]/g, "\\$&").replace(/\s+/g, "\\s+");

@@ -1,12 +1,12 @@
-// A trace in two panes: to the left its steps, as the conversation that happened or against time; to the right the one
-// that is chosen, whole. Below 1100 pixels there is one pane: a step that is opened takes the place of the list.
+// A trace in two panes. The left pane lists the steps, as a conversation or over time. The right pane shows the chosen
+// step. Below 1100 pixels there is a single pane, and an open step replaces the list.
 
 const VIEWS = { steps: ["Conversation", stepLines], time: ["Waterfall", timeLines] };
 const WIDE = matchMedia("(min-width: 1100px)");
 
 let current = null; // the view of the trace that is shown, for the keys
 
-// `start`: the ids of spans that are pointed to, of which the first is chosen; `reading`: whether it is opened on a phone, too.
+// `start`: ids of the spans to point to, the first is chosen; `reading`: whether the step also opens on a phone.
 function panes(trace, found, results, start, reading) {
   const rows = found.spans, marks = marksOf(found, results);
   const view = { trace, found, rows, marks, loose: looseOf(results), folded: new Set(), pointed: new Set(), shape: "steps", chosen: null, ...conversationOf(found, marks) };
@@ -28,7 +28,7 @@ function draw(view) {
   settled(view);
 }
 
-// Marks the line of the chosen step, the only one that Tab reaches.
+// Marks the line of the chosen step. Tab reaches only this line.
 function settled(view) {
   const lines = [...view.list.querySelectorAll("[data-row]")];
   const chosen = lines.find((line) => line.dataset.row === String(view.chosen)) || lines.find((line) => line.dataset.row === String(view.shape === "steps" ? view.keyOf(view.chosen) : rowOf(view, view.chosen))) || lines[0];
@@ -52,7 +52,7 @@ function choose(view, key, { focus = true, reading = false, address = true } = {
   if (address && row && location.hash.includes("/t")) history.replaceState(null, "", `${location.hash.split("?")[0]}?span=${row.id}`);
 }
 
-// The last answer, where reading begins if nothing went wrong.
+// The last answer. Reading begins there if no step is wrong.
 function ending(view) {
   const last = view.found.turns.length - 1, giver = [...view.answers.keys()].at(-1);
   return view.answers.get(giver) === last && last >= 0 ? giver : last < 0 ? 0 : `answer-${last}`;
@@ -64,13 +64,13 @@ function rowOf(view, key) {
   return turn ? view.rows.findIndex((row) => row.id === turn[2]) : key;
 }
 
-// Scrolls the list alone, so that the chosen step is seen.
+// Scrolls only the list, until the chosen step is visible.
 function reveal(view) {
   const line = view.list.querySelector('[aria-selected="true"]'), box = view.list.parentElement;
   if (line && box && line.offsetTop + line.offsetHeight > box.clientHeight) box.scrollTop = line.offsetTop - box.clientHeight / 3;
 }
 
-// Points to spans: unfolds what hides them, and chooses the first.
+// Points to spans: unfolds their rows, and chooses the first span.
 function point(view, ids, reading = false, focus = false) {
   view.pointed = new Set(ids);
   view.folded.clear();
@@ -79,7 +79,7 @@ function point(view, ids, reading = false, focus = false) {
   choose(view, first >= 0 ? first : ending(view), { focus, reading, address: false });
 }
 
-// What a key does here: whether it did anything. Arrows are for the list alone, where it has the focus.
+// Handles a key, and returns whether it had an effect. Arrow keys work only if the list has the focus.
 function steer(view, key) {
   const lines = [...view.list.querySelectorAll("[data-row]")];
   const focused = lines.indexOf(document.activeElement);
@@ -109,7 +109,7 @@ function toggle(view, set, at) {
   if (line) line.focus({ preventScroll: true });
 }
 
-const KEYS = [["j  k  ↓  ↑", "next and previous step"], ["←  →", "fold and unfold"], ["Enter", "read the step"], ["Esc", "back to the steps"], ["n  p", "next and previous trace of the session"], ["/", "search"], ["?", "these keys"]];
+const KEYS = [["j  k  ↓  ↑", "next and previous step"], ["←  →", "fold and unfold"], ["Enter", "read the step"], ["Esc", "back to the steps"], ["n  p", "next and previous trace of the session"], ["/", "search"], ["?", "this help"]];
 
 function keyHelp() {
   const box = el("dialog", { class: "card keys", "aria-label": "Keys", onclose: () => box.remove() }, el("h2", {}, "Keys"),
@@ -118,7 +118,7 @@ function keyHelp() {
   box.showModal();
 }
 
-// Row -> what is to be said of it: {text, state, reason}. What is about the whole run stands above, not on its root.
+// Notes by row: {text, state, reason}. Notes about the whole run are above the steps, not at its root.
 function marksOf(found, results) {
   const at = new Map(found.spans.map((row, index) => [row.id, index]));
   const marks = found.spans.map(() => []);
@@ -159,7 +159,7 @@ function tags(marks) {
   return marks.map((mark) => el("span", { class: `tag ${mark.state}`, title: mark.reason }, mark.text));
 }
 
-// By row: whether it is to be seen, and not below a folded one.
+// By row: whether it is visible, and not below a folded row.
 function unfolded(view) {
   let hiddenBelow = Infinity;
   return view.rows.map((row, at) => {
@@ -175,7 +175,7 @@ function inLoop(view, at) {
   return view.marks[at].some((mark) => mark.text.startsWith("↻"));
 }
 
-// What each line of both views has. `fold`: of a row with others below it.
+// The common parts of a line in both views. `fold`: of a row with rows below it.
 function lineOf(view, key, more, ...kids) {
   return el("div", { role: "treeitem", tabindex: "-1", "data-row": key, onclick: () => choose(view, key, { reading: !WIDE.matches }), ...more }, kids);
 }

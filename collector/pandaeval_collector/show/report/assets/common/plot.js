@@ -1,4 +1,4 @@
-// Charts, drawn by uPlot once they are in the document, and anew when the theme or the width is another.
+// Charts. uPlot draws them when they are in the document, and again when theme or width change.
 
 const plots = new Map(); // by the element that holds it: {draw, made}
 
@@ -18,7 +18,7 @@ function redrawn() {
 
 addEventListener("resize", later(redrawn));
 
-// What all charts have in common. `size`: of bars, as a share of their places.
+// Common settings of all charts. `size`: width of bars, as a share of their places.
 function plain2d(width, height, colour, size, more) {
   const axis = { stroke: colour("--muted"), grid: { show: false }, ticks: { show: false }, font: `11px ${getComputedStyle(document.body).fontFamily}` };
   return {
@@ -28,14 +28,14 @@ function plain2d(width, height, colour, size, more) {
   };
 }
 
-// Full minutes, hours or days (UTC) between two moments in seconds, at most so many.
+// Full minutes, hours or days (UTC) between two moments in seconds, up to a maximum number.
 function onTheHour(from, to, most) {
   const step = [60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800].find((each) => (to - from) / each <= most) || 86400 * Math.ceil((to - from) / most / 86400);
   const first = Math.ceil(from / step);
   return Array.from({ length: Math.max(0, Math.floor(to / step) - first + 1) }, (_, at) => (first + at) * step);
 }
 
-// Moments for labels of an axis, of which none reaches beyond its ends.
+// Moments for the labels of an axis. No label extends beyond the axis.
 function ticksOf(from, to, width) {
   const room = (30 * (to - from)) / width;
   return onTheHour(from + room, to - room, Math.max(1, (width - 104) / 90)); // beside the axis and both rooms
@@ -62,7 +62,7 @@ function lined({ ctx, bbox, valToPos }, moments, colour) {
   ctx.restore();
 }
 
-// Runs over time, the failed ones on top. `marks`: moments to mark. `zoom`: is told the two ends of what somebody drags over.
+// Runs over time, failed runs on top. `marks`: moments to mark. `zoom`: receives both ends of the dragged range.
 function overTime({ since, step, runs, failed, incident, marks }, zoom) {
   const what = incident ? "of this incident" : "with findings";
   const told = el("output", { class: "told muted" }, "drag to zoom");
@@ -90,7 +90,7 @@ function overTime({ since, step, runs, failed, incident, marks }, zoom) {
   return el("figure", { class: "over-time" }, el("figcaption", {}, el("span", {}, el("i", { class: "dot", "--dot": "var(--bar)" }), "runs "), el("span", {}, el("i", { class: "dot", "--dot": "var(--bad)" }), what), told), plotted(holder, draw));
 }
 
-// Some numbers as a row of small bars. `of`: what they are, for those who do not see them; `bad`: parts of them.
+// Numbers as a row of small bars. `of`: a description for screen readers; `bad`: the failed part of each number.
 function spark(values, of, bad) {
   const most = Math.max(1, ...values);
   return el("span", { class: "spark", role: "img", "aria-label": `${of}: ${values.join(", ")}` },

@@ -1,13 +1,13 @@
-// Rows of lists: a session with its worst, a trace, and the fields that choose among them.
+// Rows of lists: sessions and traces, and the columns that people choose.
 
-// Columns of both lists, by what they are called, and whether they are shown where nobody chose otherwise.
+// Columns of both lists by name, and whether they are shown by default.
 const COLUMNS = {
   sessions: { agent: ["Agent", true], id: ["Session id", true], says: ["Problem", true], traces: ["Runs", true], verdict: ["Verdict", true], took: ["Duration", true], tokens: ["Tokens", true], cost: ["Cost", true], when: ["When", true] },
   traces: { agent: ["Agent", true], when: ["When", true], took: ["Duration", true], tools: ["Tool calls", true], tokens: ["Tokens", true], cost: ["Cost", true], scores: ["Scores", true], service: ["Service", false], user: ["User", false], llm: ["Model calls", false], id: ["Trace id", false] },
 };
 const WIDTHS = { head: "minmax(0, 4fr)", says: "minmax(0, 6fr)", traces: "96px", verdict: "minmax(0, 190px)", taken: "96px", when: "80px" };
 
-// A session of which only some traces are at hand tells how many there are, and how the worst of them ended.
+// A session with missing traces shows their number, and the state of the worst traces.
 function sizeOf({ session, rows }) {
   return session && session.count !== undefined ? session.count : rows.length;
 }
@@ -16,7 +16,7 @@ function failingOf({ session, rows }) {
   return session && session.failing !== undefined ? session.failing : rows.filter((row) => row.state === "bad").length;
 }
 
-// If a judge finds that the job was not done, a trace without a finding is grey: nothing shows that it is good.
+// If the judge finds that the session failed, a trace without a finding is grey, because it is not known to be good.
 function statesOf({ session, rows }) {
   const states = session && session.states ? session.states : rows.map((row) => row.state), verdict = session && verdictOn({ session });
   return verdict && !verdict.success ? states.map((state) => (state === "bad" || state < 0.5 ? state : "none")) : states;
@@ -27,24 +27,24 @@ function runsOf(trace) {
   return trace.runs || [trace];
 }
 
-// What was asked and answered, on one line; `isBrief`: the answer alone.
+// Question and answer on a line; `isBrief`: only the answer.
 function exchange(trace, isBrief) {
   if (trace.out === undefined && (isBrief || trace.in === undefined)) return null;
   const quote = (text) => (text === undefined ? "…" : `“${text}”`);
   return el("span", { class: "muted exchange" }, runsOf(trace).map((run, at) => [at ? " · " : "", isBrief && !at ? "" : el("bdi", {}, quote(run.in)), " → ", el("bdi", {}, quote(run.out))]));
 }
 
-// The session's score that is said in words.
+// The session score that the row shows in words.
 function inWords(unit) {
   return unit.session.results.find((result) => result.says);
 }
 
-// Whether of a unit in which nothing failed only the ends of its runs were looked at.
+// Whether a unit without failures was checked only at the ends of its runs.
 function isThin(unit) {
   return unit.rows.some((row) => row.thin) && unitState(unit) === "none";
 }
 
-// What is said of a unit in which nothing failed: not what happened to have the lowest score.
+// The text for a unit without failures.
 function calm(unit, lowest) {
   if (isThin(unit)) return "only the ending was checked";
   const judged = verdictOn(unit), open = openOn(unit), said = unit.session && inWords(unit);
@@ -53,14 +53,14 @@ function calm(unit, lowest) {
   return said ? `${isSoFar(said) ? "So far: " : ""}${said.spelled}` : `no failures (lowest: ${metricName(lowest.metric)})`;
 }
 
-// Of a unit without a score: why.
+// The reasons of a unit without a score.
 function unscoredOf(unit) {
   const held = [...unit.rows, ...(unit.session ? [unit.session] : [])].flatMap((each) => each.results);
   const whys = [...new Set(held.map((result) => result.why).filter(Boolean))].map((why) => why.replaceAll("_", " "));
   return whys.length ? `not scored: ${whys.join(", ")}` : "nothing to score";
 }
 
-// A session, or a trace that belongs to none, in the list.
+// A list row for a session, or for a trace without a session.
 function unitRow(unit) {
   const worst = worstOf(unit);
   const state = unitState(unit);
@@ -90,7 +90,7 @@ function unitRow(unit) {
   return tickable(el("a", { class: `row unit ${state}`, href: unit.href, "--columns": cells.map((name) => WIDTHS[name]).join(" ") }, cells.map((name) => made[name]())), (asked || first).id);
 }
 
-// What all runs of a unit took together, and when the last began.
+// Total duration and cost of a unit's runs, and the start of the last run.
 function takenBy({ session, rows }) {
   if (session && session.us !== undefined) return { us: session.us, tokens: session.tokens, usd: session.usd, unpriced: session.unpriced, at: session.last };
   const costs = rows.map((row) => row.usd).filter((usd) => usd !== undefined);
@@ -108,7 +108,7 @@ function later(run) {
   return (event) => { clearTimeout(waiting); waiting = setTimeout(() => run(event), 150); };
 }
 
-// `isBare`: without its question and answer, which are shown below it.
+// `isBare`: without question and answer, which are shown below the row.
 function traceRow(trace, position, isBare) {
   const tokens = sum(trace.tokens), has = (name) => isColumn("traces", name);
   const facts = { agent: trace.agent, service: trace.service, user: trace.user && `user ${trace.user}`, when: when(trace.at), took: duration(trace.us), llm: trace.llm && many(trace.llm, "model call"), tools: trace.tools && many(trace.tools, "tool call"),

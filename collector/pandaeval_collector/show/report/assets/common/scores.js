@@ -1,4 +1,4 @@
-// One result in full: the score, what it rests on, the reason, and what else the metric noted.
+// A result in full: score, evidence, reason and metadata.
 
 function resultItem(result, full, onSpans) {
   const known = metric(result.metric);
@@ -16,7 +16,7 @@ function resultItem(result, full, onSpans) {
       el("span", { class: "muted" }, grounds(result, full)), beside(full), noted(full)));
 }
 
-// What is in order takes one line, until it is asked for more.
+// A result without problems takes a line until it is opened.
 function resultOrLine(result, full, onSpans) {
   if (!["pass", "assumed"].includes(standing(result))) return resultItem(result, full, onSpans);
   return el("details", { class: "result line-of" }, el("summary", {}, chip(result, false), el("b", {}, metricName(result.metric)),
@@ -41,7 +41,7 @@ function grounds(result, full) {
   return parts.join(" · ");
 }
 
-// With which earlier answers loop_detection compared this one.
+// The earlier answers that loop_detection compared with this answer.
 function comparisons(result, full) {
   const held = full.metadata && full.metadata.comparisons;
   if (!Array.isArray(held) || !held.length) return null;

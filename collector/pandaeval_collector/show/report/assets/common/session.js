@@ -1,4 +1,4 @@
-// One session: what its scores say, the risk of each trace, and the traces in order.
+// A session: its scores, the risk of each trace, and the traces in order.
 
 async function sessionPage(session) {
   const rows = session.rows;
@@ -18,7 +18,7 @@ async function sessionPage(session) {
   ];
 }
 
-// The verdict, then what else failed, with a reason of its own; all else as chips that open.
+// The verdict, then other failures with their reasons. All other results are chips that open.
 function sessionScores(session) {
   const verdicts = session.results.filter((result) => isVerdict(result.metric)), reasons = new Set(verdicts.map(({ reason }) => reason));
   const others = session.results.filter((result) => !isVerdict(result.metric)).map(verdicts.length ? besideVerdict : (result) => result);
@@ -33,7 +33,7 @@ function sessionScores(session) {
     fine.length ? el("div", { class: "chips all" }, fine.map((result) => opening(chip(result), result, result))) : null, opened) : null;
 }
 
-// By trace id, what a verdict names there: requests that were not done, false statements, broken rules, the first wrong step.
+// Findings of the verdict by trace id: requests not done, false statements, broken rules, the first wrong step.
 function notesOf(session) {
   const notes = new Map();
   for (const result of session.results.filter(({ metric: key }) => isVerdict(key))) {
@@ -56,14 +56,14 @@ function othersOf(rows) {
   return lines.length ? el("section", { class: "card" }, el("h2", {}, "Other evaluators"), el("ul", {}, lines)) : null;
 }
 
-// What rules say of a session that a judge has read, too: they do not know of the verdict.
+// The result of rules for a session that a judge has also read. Rules do not know the verdict.
 function besideVerdict(result) {
   const cut = (text) => text && text.replace("; task success: not judged", "");
   return { ...result, spelled: cut(result.spelled), reason: cut(result.reason) };
 }
 
-// Where a step of a conversation is that a judge names: the first wrong one is known by its span; another by counting the
-// calls, or the turns where each trace is one, which holds where all traces are at hand.
+// Finds a step that the judge names. The span of the first wrong step is known. Other steps are found by counting calls, or
+// turns if each trace is a turn. Counting needs all traces.
 function stepPlace(session, result, step) {
   const held = result.metadata || {}, blame = held.blame || {};
   if (blame.step === step && traceHref(blame.trace_id)) return { id: blame.trace_id, at: `span=${blame.span_id}` };
@@ -84,7 +84,7 @@ function stepHref(session, result, step) {
   return place && traceHref(place.id) && `${traceHref(place.id)}?${place.at}`;
 }
 
-// Risk by trace, as agent_reliability adds it up.
+// Risk by trace, from agent_reliability.
 function risks(session) {
   const found = session.results.find((result) => result.metric === "session.agent_reliability" && result.risks);
   if (!found || session.rows.length < 2) return null;

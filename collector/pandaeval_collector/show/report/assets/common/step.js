@@ -1,4 +1,4 @@
-// One step whole: its messages, its arguments and result as JSON that folds, and what the scores say of it.
+// A full step: messages, arguments and result as JSON that folds, and the scores that name it.
 
 function stepOf(view, key) {
   if (typeof key === "string") return turnOf(view, key);
@@ -6,7 +6,7 @@ function stepOf(view, key) {
   return row ? panel(view, row, key) : el("p", { class: "muted" }, missingSpans(view.trace));
 }
 
-// A question, or an answer that no step of its own gave.
+// A question, or an answer without a step of its own.
 function turnOf(view, key) {
   const [side, turn] = key.split("-");
   const [user, assistant] = view.found.turns[turn];
@@ -15,7 +15,7 @@ function turnOf(view, key) {
     text === null ? notCaptured(label, side === "user" ? undefined : unanswered(view.trace, view.found)) : block(view.found.texts[text] === "" ? "(empty)" : view.found.texts[text], label, side === "user" ? "user" : "assistant", side === "user" ? [] : looseAnswers(view.loose), true)];
 }
 
-// All that is known of a span.
+// All data of a span.
 function panel(view, row, at) {
   const texts = view.found.texts, loose = view.loose.get(row.id) || [];
   const side = (label, position, values) => position === undefined ? null : position === null ? notCaptured(label) : readable(texts[position], label, values);
@@ -40,27 +40,27 @@ function plainText(view, position) {
   return typeof text === "string" ? text : `${text.h} …`;
 }
 
-// A text, as a tree where it is a JSON object or list.
+// A text; a JSON object or list becomes a tree.
 function readable(text, label, loose) {
   const value = typeof text === "string" ? parsed(text) : undefined;
   return value === undefined || value === null || typeof value !== "object" || value instanceof Exact ? block(text, label, "", loose, true)
     : el("div", { class: "block" }, el("div", { class: "label" }, label), el("div", { class: "text json" }, tree(value, loose, 0)));
 }
 
-// A number as it was written.
+// A number in its original spelling.
 class Exact {
   constructor(text) { this.text = text; }
 }
 
-// Whether this browser gives numbers as they were written.
+// Whether this browser keeps the original spelling of numbers.
 const AS_WRITTEN = JSON.parse("1", (_, value, context) => Boolean(context && context.source));
 
-// A text of JSON with what hides or reorders text written out, as the collector did it with the text around.
+// JSON text in which characters that hide or reorder text are replaced by their names, as in the text around it.
 function harmless(text) {
   return text.replace(/[^\P{C}\n\t\u200c\u200d]|[\u2028\u2029]/gu, (sign) => `\\u${sign.codePointAt(0).toString(16).padStart(4, "0")}`);
 }
 
-// The value of a JSON text; `undefined` where it is none, or where a number could not be shown as it was written.
+// The value of a JSON text; `undefined` if it is not JSON, or if a number would lose its spelling.
 function parsed(text) {
   if (!/^\s*[[{]/.test(text) || text.length > 200000 || (!AS_WRITTEN && /\d{16}|\.\d*0\b/.test(text))) return undefined;
   try {
@@ -70,7 +70,7 @@ function parsed(text) {
   }
 }
 
-// Objects and lists fold; a text that is JSON itself is opened as such. `name`: the key under which it stands.
+// Objects and lists fold. A string that contains JSON becomes a tree. `name`: the key of the value.
 function tree(value, loose, depth, name) {
   const key = name === undefined ? null : [el("span", { class: "key" }, harmless(name)), " "];
   const inner = typeof value === "string" ? parsed(value) : undefined;

@@ -1,10 +1,9 @@
-// The steps of a trace as the conversation that happened: who asked, what the model said and called, what came back, the
-// answer; agents within each other. Spans that only wrap others are left out here; the waterfall has them all.
+// The steps of a trace as a conversation: questions, the model's words and calls, results and the answer, nested by agent.
+// Spans that only wrap other spans are omitted; the waterfall shows all spans.
 
 const WRAPPERS = ["workflow", "step", "other"];
 
-// Which rows have a line and how deep, and where the turns begin and end. An answer is the line of the model's call that
-// gave it, where there is one.
+// The rows with a line, their depth, and the bounds of turns. If a model call gave the answer, its line is the answer.
 function conversationOf(found, marks) {
   const rows = found.spans, outer = outermost(rows);
   const isParent = (at) => rows[at + 1] !== undefined && rows[at + 1].depth > rows[at].depth;
@@ -25,7 +24,7 @@ function conversationOf(found, marks) {
   return { before, after, answers, isParent, isShown, depth, crash, keyOf: (key) => (outer.has(key) && key !== crash ? [...before.values()].flat().map((item) => item.key)[0] : key) };
 }
 
-// The rows from the outermost on that hold all others.
+// The outermost rows that contain all other rows.
 function outermost(rows) {
   const found = new Set();
   let inside = rows.flatMap((row, at) => (row.up < 0 ? [at] : []));
@@ -45,7 +44,7 @@ function stepLines(view) {
   return made.filter(Boolean);
 }
 
-// What the user asked, or an answer that no step of its own gave.
+// The user's question, or an answer without a step of its own.
 function turnLine(view, { key, side, text }) {
   const isUser = side === "user", loose = isUser ? [] : looseAnswers(view.loose);
   return lineOf(view, key, { class: `line turn ${side}`, "aria-level": 1 },
@@ -62,7 +61,7 @@ function stepLine(view, row, at) {
     el("span", { class: "beside muted" }, duration(row.us), tokens ? el("small", {}, `${compact(tokens)} tok`) : null));
 }
 
-// A step in a line or two: what was given to it, and what came of it.
+// A step in a line or two: its input and its outcome.
 function stepWords(view, row, at, isAnswer) {
   const loose = view.loose.get(row.id) || [];
   if (row.kind === "llm") return modelWords(view, row, isAnswer, loose);
@@ -83,13 +82,13 @@ function modelWords(view, row, isAnswer, loose) {
     asks.length ? el("span", { class: "muted came" }, said.length ? "" : `${model} `, `asks for ${asks.join(", ")}`) : null];
 }
 
-// A message as it was said, some lines of it.
+// The first lines of a message.
 function spoken(view, position, loose) {
   const text = view.found.texts[position];
   return text === "" ? el("i", { class: "muted" }, "empty") : el("span", { class: "spoken" }, words(text, loose));
 }
 
-// A text in one line; JSON without its braces.
+// A text on a line; JSON without its braces.
 function oneLine(view, position, loose) {
   const text = view.found.texts[position];
   if (typeof text !== "string") return words({ ...text, h: text.h.slice(0, 300), t: "", n: text.n }, loose).slice(0, 1);

@@ -1,10 +1,10 @@
-// What is known of traces and sessions, wherever it came from: a report's file or a running collector. Each source
-// gives an index, whose traces and sessions are linked here, and brings these functions: open, pageOf, details,
+// Traces and sessions from a report's file or a running collector. Each source has an index, whose traces and sessions are
+// linked here, and these functions: open, pageOf, details,
 // spokenIn, traceHref, sessionHref, home, missingSpans, beyond, beside, again, asCase, deletion, tickable, isColumn, relative, heading, NAVIGATION, TITLES.
 
 const store = { index: null, metrics: {} };
 
-// Traces and sessions of an index refer to each other by position; from here on, by themselves.
+// Replaces positions in the index by the traces and sessions themselves.
 function linked(index) {
   for (const [key, each] of Object.entries(index.metrics)) {
     const known = store.metrics[key];
@@ -25,7 +25,7 @@ function linked(index) {
   return index;
 }
 
-// The worst result of a trace or session: what failed before what passed, then by the signal.
+// The worst result of a trace or session: failures first, then by signal.
 function judge(unit, results) {
   unit.failed = results.filter((result) => result.success === false);
   const scored = results.filter((result) => result.signal !== undefined);
@@ -39,7 +39,7 @@ function metric(key) {
   return store.metrics[key] || { name: key.slice(key.indexOf(".") + 1), level: key.split(".")[0], question: "", needs: "", models: [] };
 }
 
-// What people call it; with the level where two levels have it.
+// The metric's display name, with the level if two levels have this metric.
 function metricName(key) {
   const { name, level } = metric(key);
   const twice = Object.entries(store.metrics).some(([other, each]) => other !== key && each.name === name && each.asked);
@@ -47,12 +47,12 @@ function metricName(key) {
   return twice && level !== "trace" ? `${plain} (${level})` : plain;
 }
 
-// What a failed result is called: by its label, which says what went wrong, else by its metric.
+// The name of a failed result: its label, else its metric.
 function failureName({ metric: key, label }) {
   return humane(["pass", "fail", "", undefined, "problem_found"].includes(label) ? metric(key).name : label);
 }
 
-// Everything of a session or of a trace that belongs to none, as the order of an index names it.
+// A session, or a trace without a session, by its entry in the index.
 function unitOf(index, [kind, at]) {
   const session = kind === "s" ? index.sessions[at] : null;
   return session ? { session, rows: session.rows, href: sessionHref(session) } : { session: null, rows: [index.traces[at]], href: traceHref(index.traces[at].id) };
@@ -65,12 +65,12 @@ function unitState(unit) {
   return unit.rows.some((row) => row.state === "good") ? "good" : "none";
 }
 
-// What a judge says of whether the agent did its job in a session.
+// The judge's verdict on a session.
 function verdictOn({ session }) {
   return session && session.results.find((result) => isVerdict(result.metric) && typeof result.success === "boolean");
 }
 
-// Whether a judge's verdict decides nothing: the judge is unsure, or code found a failure in a run that the judge finds correct.
+// Whether a verdict is undecided: the judge is unsure, or code found a failure in a run that the judge finds correct.
 function isOpen({ label }) {
   return label === "unclear" || label === "disputed";
 }
@@ -92,8 +92,8 @@ function tallied(results) {
   return { passed: count((result) => result.success === true), failed: count((result) => result.success === false), unclear: count((result) => result.label === "unclear"), disputed: count((result) => result.label === "disputed") };
 }
 
-// The result that says most about what is wrong in a unit, and the trace that it is about. What was found in a trace
-// says more than a sum over the session; a verdict that the job was not done says more than both.
+// The most informative failure of a unit, and its trace. A finding in a trace comes before a score of the session, and a
+// failed verdict comes before both.
 function worstOf(unit) {
   let found = null;
   const better = (a, b) => !b || (a.success === false) > (b.result.success === false)

@@ -1,8 +1,8 @@
-// The conversation of a session: what users and agents said, in order over its traces, with the findings at their turns.
+// The conversation of a session: messages of users and agents in order, with the findings at their turns.
 
 const PART = 30; // traces that are shown at once
 
-// `notes`: by trace id, what verdicts on the session name there.
+// `notes`: findings of the session's verdict, by trace id.
 async function conversation(session, notes) {
   const known = new Map(session.rows.map((row) => [row.id, row])), told = new Map();
   const list = el("div", { class: "rows talks" }), more = el("button", { class: "more", type: "button" });
@@ -33,7 +33,7 @@ async function conversation(session, notes) {
   return { nodes: [list, more], graph };
 }
 
-// One trace of it. `row`: its scores, unless it is among too many. `told`: findings that earlier traces had, too.
+// A trace of the conversation. `row`: its scores, unless there are too many traces. `told`: findings that earlier traces have.
 function talk(held, row, at, notes, told) {
   const href = traceHref(held.id), turns = held.turns || [];
   const findings = (row ? row.failed : []).filter((result) => !isExplaining(result.metric)).map((result) => repeatable(result, at, told));
@@ -49,7 +49,7 @@ function exchanged(held, row, [user, answer, span], place) {
     answer === null ? notCaptured("answer", unanswered(row || {}, held)) : block(text(answer), "answer", "assistant")];
 }
 
-// The tools that were called for a turn, as ways to their steps. Turns of one span share their steps: the first has them.
+// The tools called in a turn, as links to their steps. If turns share a span, the first turn has the steps.
 function calledFor(held, span, place) {
   const shared = held.turns.findIndex(([, , other]) => other === span) !== place;
   const inside = new Set([held.spans.findIndex((row) => row.id === span)]);
@@ -65,14 +65,14 @@ function calledFor(held, span, place) {
     runs.length > 30 ? ` → ${number(runs.length - 30)} more` : null) : null;
 }
 
-// A finding with its reason; without where an earlier trace has the same.
+// A finding with its reason, or without if an earlier trace has the same reason.
 function repeatable(result, at, told) {
   const key = [result.metric, result.label, (result.reason || "").replace(/\d+/g, "")].join("\n"), first = told.get(key);
   if (first === undefined) told.set(key, at);
   return el("p", { class: "finding" }, failedChip(result), " ", el("span", { class: first === undefined ? "" : "muted", dir: "auto" }, first === undefined ? result.reason || "" : `as in trace ${first + 1}`));
 }
 
-// What failed in the traces of a session, by its name: how often, and where.
+// The failures in the traces of a session, by name, with their number and traces.
 function foundIn(rows, members) {
   const kinds = new Map();
   for (const row of rows) for (const result of row.failed) {

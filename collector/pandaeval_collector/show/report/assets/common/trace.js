@@ -1,7 +1,7 @@
-// One trace: what the scores say in a strip, and below it the steps beside the one that is chosen.
+// A trace: a strip of scores, and below it the list of steps and the chosen step.
 
-// `wanted`: which step to open: `spans`, ids of spans; `metric`, the key of the one whose finding is meant; `step`, as a
-// judge names it (`call 2`, `turn 1`). Without any it is the first that went wrong.
+// `wanted`: the step to open, by `spans` (ids), by `metric` (key of the finding's metric), or by `step` (the judge's name,
+// such as `call 2` or `turn 1`). Default: the first wrong step.
 async function tracePage(trace, wanted = {}) {
   const held = await details(trace), found = held && held.spans ? held : null;
   const session = trace.of;
@@ -32,21 +32,21 @@ async function tracePage(trace, wanted = {}) {
   ];
 }
 
-// The spans that an address names; the outermost one holds all that happened, and names no step.
+// The spans in an address. The outermost span is the whole run, so it names no step.
 function namedSpans(found, { spans = [], step }) {
   const [kind, at] = (step || "").split(" ");
   const meant = kind === "call" ? found.calls[at - 1] : kind === "turn" && found.turns[at - 1] ? spanOfTurn(found, at - 1) : undefined;
   return [...(meant ? [meant] : []), ...spans].filter((id) => found.spans.some((row) => row.id === id && (row.up >= 0 || found.spans.length === 1 || id === meant)));
 }
 
-// The span that gave the answer of a turn: the last model's call with its words, else that of the turn.
+// The span with the answer of a turn: the last model call with these words, else the span of the turn.
 function spanOfTurn(found, turn) {
   const [, assistant, id] = found.turns[turn];
   const giver = found.spans.findLast((row) => row.kind === "llm" && (row.out || []).some(([, text]) => text === assistant));
   return giver ? giver.id : id;
 }
 
-// The first step that went wrong: the one that a judge names, else the blamed one, else that of the first finding.
+// The first wrong step: the step that the judge names, else the blamed step, else the step of the first finding.
 function firstWrong(found, results, metric, ofSession) {
   const blamed = ([, full]) => (full.metadata && full.metadata.blame && full.metadata.blame.span_id) || null;
   const meant = results.find(([result]) => result.metric === metric);
@@ -59,7 +59,7 @@ function firstWrong(found, results, metric, ofSession) {
   return ways.map(inner).find((ids) => ids.length) || (error ? [error.id] : []);
 }
 
-// All scores in a few lines: the verdict first, what failed with its reason, all else as chips that open.
+// All scores in a few lines: the verdict, failures with their reasons, and chips that open for the rest.
 function scoreStrip(results, view, found, ofSession) {
   const onSpans = view && ((ids) => point(view, ids, !WIDE.matches, true));
   const verdicts = results.filter(([result]) => isVerdict(result.metric));
@@ -74,7 +74,7 @@ function scoreStrip(results, view, found, ofSession) {
     results.length || ofSession.length ? null : el("p", { class: "muted" }, "No metric applies to this trace."), more);
 }
 
-// Makes buttons, each of which shows all that is known of a result in `more`, and nothing of it with the next click.
+// Makes buttons that show a result's details in `more`, and hide them with the next click.
 function openingInto(more, onSpans) {
   return (shown, result, full, note) => {
     const button = el("button", { class: "chip-button", type: "button", "aria-expanded": "false", title: "Show details of this score", onclick: () => {
@@ -92,7 +92,7 @@ function turnNote(result, full, found) {
   return turn < 0 ? null : el("span", { class: "muted" }, ` turn ${turn + 1}`);
 }
 
-// What failed, in a line: by its name, why, and the way to its step. `opening`: makes a button that shows all of it.
+// A failure on a line: name, reason and a link to its step. `opening`: makes a button that shows the details.
 function findingOf(result, full, opening, onSpans) {
   const blame = full.metadata && full.metadata.blame && full.metadata.blame.span_id;
   const spans = full.spans && full.spans.length ? full.spans : blame ? [blame] : [];
@@ -107,7 +107,7 @@ function otherText(other) {
   return `${other.source}: ${[other.name, other.score, other.label].filter((part) => part !== null && part !== "").join(" ")}`;
 }
 
-// What is to be known of how the trace was read.
+// Notes about how PandaEval read the trace.
 function footnotes(found, view) {
   const loose = looseAnswers(view.loose);
   const others = (found.evaluations || []).map(otherText);

@@ -1,5 +1,4 @@
-// Whether the agent did its job, as a judge took it apart: each thing that was asked for, what became of it, and the step
-// that shows it.
+// The judge's verdict in parts: each request, its outcome, and the step that shows it.
 
 const BECAME = { done: ["✓", "pass"], "rightly declined": ["✓", "pass"], wrong: ["✗", "fail"], missing: ["✗", "fail"], "needlessly declined": ["✗", "fail"], unknown: ["·", "unscored"] };
 
@@ -7,7 +6,7 @@ function isVerdict(key) {
   return key.endsWith(".correctness") && key.split(".").length === 2;
 }
 
-// `opening`: makes a button that shows all of the result; `onStep`: opens a step by its name (`call 2`); `hrefOf`: where it is, on the page of a session.
+// `opening`: makes a button that shows the full result; `onStep`: opens a step by name (`call 2`); `hrefOf`: its address, on the page of a session.
 function verdictOf(result, full, opening, onStep, hrefOf) {
   const held = full.metadata || {}, list = (name) => (Array.isArray(held[name]) ? held[name].filter((each) => each && typeof each === "object") : []);
   const word = result.outcome !== "scored" ? `not judged: ${humane(result.why || result.outcome).toLowerCase()}` : isOpen(result) || result.success === false ? failureName(result) : "Handled correctly";

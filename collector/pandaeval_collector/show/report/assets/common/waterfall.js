@@ -1,4 +1,4 @@
-// The spans of a trace against time, all of them, nested.
+// All spans of a trace over time, nested.
 
 function timeLines(view) {
   const total = totalOf(view);
@@ -32,7 +32,7 @@ function timeLine(view, row, at, isRepeated, total) {
       took(row, total)));
 }
 
-// The duration stands after its bar; before it where there is no room, else on it.
+// The duration is after its bar, else before it, else on it, depending on the room.
 function took(row, total) {
   const from = (100 * row.at) / total, to = (100 * (row.at + row.us)) / total;
   if (to < 78) return el("span", { class: "took", "--at": `${to}%` }, duration(row.us));

@@ -6,7 +6,7 @@ const SAID = {
   coherence: "Off topic", forbidden_action: "Forbidden action", false_statement: "False statement", missing_thing: "Request not done", wrong_thing: "Wrong thing", needless_refusal: "Needless refusal", loop_detection: "Repeats an answer",
 };
 
-// What explains other scores, and neither passes nor fails.
+// Results that explain other scores, and neither pass nor fail.
 function isExplaining(key) {
   return key === "trace.blame";
 }
@@ -17,7 +17,7 @@ function humane(text) {
   return plain.charAt(0).toUpperCase() + plain.slice(1);
 }
 
-// `3 min ago`, as far from `now` as it is.
+// Distance from `now`, such as `3 min ago`.
 function ago(ms, now = Date.now()) {
   const s = Math.max(0, (now - ms) / 1000);
   if (s < 45) return "now";
@@ -26,7 +26,7 @@ function ago(ms, now = Date.now()) {
   return s < 172800 ? "yesterday" : `${Math.round(s / 86400)} days ago`;
 }
 
-// A moment as people say it, the exact one on demand.
+// A moment in words, with the exact time as a tooltip.
 function when(ms) {
   return el("time", { datetime: new Date(ms).toISOString(), title: `${moment(ms)} UTC` }, relative() ? ago(ms) : moment(ms).slice(5, 16));
 }
@@ -45,7 +45,7 @@ function costOf(usd, unpriced) {
   return unpriced ? (known ? `at least ${known}` : "cost unknown") : known;
 }
 
-// Of a heat scale: 0 for the worst, 4 for the best.
+// Level of a heat scale, from 0 (worst) to 4 (best).
 function heat(value) {
   return value >= 0.9 ? 4 : value >= 0.7 ? 3 : value >= 0.5 ? 2 : value >= 0.25 ? 1 : 0;
 }

@@ -1,4 +1,4 @@
-// Distributions of scores: per metric a histogram, stacked by agent, and the numbers in a table.
+// Distributions of scores: a histogram per metric, stacked by agent, and a table of the numbers.
 
 const BINS = 20, MOST_AGENTS = 6;
 
@@ -21,7 +21,7 @@ function distributions() {
     el("details", {}, el("summary", {}, "Show as table"), numbers(keys, groups))];
 }
 
-// One for all charts: an agent has the same colour in each.
+// Shared by all charts, so that an agent has the same colour in each chart.
 function agentLegend(names) {
   const dots = names.slice(0, MOST_AGENTS).map((name, at) => el("span", {}, el("i", { class: "dot", "--dot": `var(--series-${at})` }), name));
   return el("p", { class: "legend muted" }, dots, names.length > MOST_AGENTS ? el("span", {}, el("i", { class: "dot", "--dot": "var(--muted)" }), many(names.length - MOST_AGENTS, "other agent")) : null);
@@ -44,7 +44,7 @@ function chartCard(key, agents, names) {
     el("div", { class: "muted" }, `${many(all.length, "score")}, mean ${score(mean)}, `, failed ? el("b", { class: "bad" }, `${number(failed)} failed`) : "none failed", open, told)), plotted(holder, (width, colour) => histogram(key, layered(agents, names), told, width, colour)));
 }
 
-// By agent, the most seen first and all others last: {fill, counts}; counts include those of the layers below.
+// By agent, most frequent first, other agents last: {fill, counts}. Counts include the layers below.
 function layered(agents, names) {
   const shown = names.slice(0, MOST_AGENTS).filter((name) => agents.has(name)).map((name) => [`--series-${names.indexOf(name)}`, agents.get(name)]);
   const rest = names.slice(MOST_AGENTS).flatMap((name) => agents.get(name) || []);
@@ -55,7 +55,7 @@ function layered(agents, names) {
   }).reverse();
 }
 
-// A bar leads to its traces; a dashed line stands where scores pass.
+// A bar links to its traces. A dashed line marks the threshold.
 function histogram(key, layers, told, width, colour) {
   const threshold = metric(key).threshold;
   const binAt = (u) => (u.cursor.left < 0 ? -1 : Math.min(BINS - 1, Math.floor(u.posToVal(u.cursor.left, "x") * BINS)));

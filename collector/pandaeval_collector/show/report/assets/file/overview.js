@@ -1,4 +1,4 @@
-// The first page: what went wrong, what the scores rest on, what could not be scored, and where to look first.
+// The first page: failures, the basis of the scores, unscored results, and the worst rows.
 
 function overview() {
   const { index } = store;
@@ -88,7 +88,7 @@ function cases() {
     el("tbody", {}, rows.map((row) => el("tr", {}, cells(row).map((text) => el("td", {}, text)))))))];
 }
 
-// Failures by metric, each a way to the traces.
+// Failures by metric, with links to the traces.
 function failures() {
   const found = new Map();
   for (const row of [...store.index.traces, ...store.index.sessions]) {
@@ -110,12 +110,12 @@ function failures() {
     fine.length ? el("p", { class: "muted" }, `No failure in ${fine.join(", ")}.`) : null, found.size ? null : el("p", { class: "muted" }, "No metric gave a score."));
 }
 
-// A judged metric without a judge: what code finds has a score, and what is in order has none, so there is no share.
+// A judged metric without a judge: only findings of code have a score, so there is no share.
 function onlyFindings(known) {
   return known.kind === "llm" && !known.scored_by.llm;
 }
 
-// ``all``: 0 where a number of all would say nothing.
+// `all`: 0 if a total has no meaning.
 function bar(name, bad, all, title, href, still) {
   const line = [el("span", { class: "name" }, name), all ? el("span", { class: "track" }, el("span", { class: "fill", "--share": `${(100 * bad) / all}%` })) : el("span"),
     el("span", { class: "count" }, bad ? el("b", {}, number(bad)) : "0", all ? ` of ${number(all)}` : " found")];

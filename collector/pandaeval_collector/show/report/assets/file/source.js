@@ -1,5 +1,5 @@
-// The data of a report: in the file itself, an index that is there at once, and blocks of traces that are unpacked when
-// one of them is looked at. Addresses: #/ , #/traces?… , #/s/<session> , #/t/<trace>, by position.
+// The data of a report, in the file itself: an index, and blocks of traces that are unpacked on demand.
+// Addresses: #/ , #/traces?… , #/s/<session> , #/t/<trace>, by position.
 
 const NAVIGATION = ["", "traces"];
 const TITLES = {};
@@ -57,7 +57,7 @@ async function spokenIn(session, start) {
   return { traces, next: start + PART < session.rows.length ? start + PART : null };
 }
 
-// Where a trace is shown; null for one that is not in this report.
+// The address of a trace; null if this report does not contain it.
 function traceHref(id) {
   return positions.has(id) ? `#/t/${positions.get(id)}` : null;
 }

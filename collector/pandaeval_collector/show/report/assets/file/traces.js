@@ -7,7 +7,7 @@ const SORTS = {
   tokens: ["most tokens first", (a, b) => sum(b.tokens) - sum(a.tokens)],
 };
 
-// Crashes first, then what failed by its signal, then all else.
+// Crashes first, then failures by signal, then the rest.
 function badness(trace) {
   const signal = trace.error !== undefined ? 0 : trace.worst ? trace.worst.signal : 2;
   return trace.failed.length || trace.error !== undefined ? signal : 10 + signal;

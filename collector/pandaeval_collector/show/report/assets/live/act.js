@@ -1,5 +1,5 @@
-// What a person may do beside looking: agree with a score or disagree, have a session scored again, make a case. What the
-// collector does is there only where it says that it can be done.
+// Actions of a person: agree or disagree with a score, score a session again, make a case. An action of the collector is
+// shown only if the collector allows it.
 
 function can(operation) {
   return whole !== null && whole.can.includes(operation);
@@ -13,8 +13,7 @@ async function tell(path, body, method = "POST") {
   return answer.status === 204 ? null : answer.json();
 }
 
-// Whether a person agrees with a result, in one click, and another that takes it back. What is kept is a person's own verdict: it
-// changes no score.
+// A click stores whether a person agrees with a result, and another click removes it. The person's verdict changes no score.
 function beside(result) {
   const canDismiss = can("POST /dismissals") && !["llm", "math"].includes(result.by || metric(result.metric).kind);
   if (canDismiss && result.label === "dismissed") return dismissal(result);
@@ -42,14 +41,14 @@ function beside(result) {
   return spot;
 }
 
-// What a result is about, as the API takes it: a session, a trace, or a turn by the span that answers.
+// The subject of a result for the API: a session, a trace, or a turn (by its answering span).
 function subjectOf({ metric: key, session, span }) {
   const [, trace] = location.hash.slice(2).split("?")[0].split("/");
   if (session) return { session_id: session };
   return { trace_id: key.startsWith("turn.") ? `${trace}:${span}` : trace };
 }
 
-// A failure that code found is confirmed, or dismissed, so that it counts nowhere; another click takes that back.
+// Dismisses a failure that code found, so that no count includes it. Another click withdraws the dismissal.
 function dismissal(result) {
   const about = { ...subjectOf(result), metric: result.metric };
   const spot = el("span", { class: "judgement" }), isDismissed = result.label === "dismissed";
@@ -70,14 +69,14 @@ function dismissal(result) {
     spot.replaceChildren(form);
     note.focus();
   };
-  const first = () => spot.replaceChildren(isDismissed ? button("Count it again", () => send(true), "Withdraw the dismissal") : button("Dismiss", asked, "This finding is false: count it nowhere"));
+  const first = () => spot.replaceChildren(isDismissed ? button("Count it again", () => send(true), "Withdraw the dismissal") : button("Dismiss", asked, "This finding is false. No count will include it."));
   first();
   return spot;
 }
 
 const labels = new Map();
 
-// What people have said of a trace, turn or session that is shown: asked once for all of its scores.
+// People's verdicts on the shown trace, turn or session, requested once for all of its scores.
 function labelsOf(unit) {
   const path = `/annotations?limit=500&${new URLSearchParams(unit)}`;
   if (!labels.has(path)) {
@@ -87,8 +86,8 @@ function labelsOf(unit) {
   return labels.get(path);
 }
 
-// A run over one session: what it would take is said first, and nothing is asked before the second click. It may cost
-// twice of what was said.
+// Scores a session again. The first click shows the estimated cost, and the second click starts the run. The run can cost
+// twice the estimate.
 function again(session) {
   if (!can("POST /runs") || !session) return null;
   const asked = Object.entries(store.metrics).filter(([, each]) => each.level === "trace").map(([key]) => key).sort();
@@ -124,7 +123,7 @@ function again(session) {
     look, " ", start, said);
 }
 
-// The command that makes a case of what is shown. `of`: what kind of thing the id names: a trace (or session), a failure.
+// The command that makes a case from the shown object. `of`: kind of the id: a trace (or session), or a failure.
 function asCase(of, id) {
   return el("details", { class: "again" }, el("summary", {}, "Create a test case"), copied(`pandaeval cases from-${of} ${shellWord(id)} --url ${location.origin} --output case.yaml`, true),
     el("p", { class: "muted" }, "The command writes the run, without secrets, as a case for your test suite (docs/guides/cases.md)."));

@@ -1,6 +1,6 @@
-// Agents: how often they ran and failed, over time; what a run took; and which metrics failed for whom.
+// Agents: runs and failures over time, cost of a run, and failures by agent and metric.
 
-// Of an agent nothing of which was scored nobody knows how often it fails: that is grey, not 0 %.
+// The failure rate of an agent without scores is unknown, so it is grey, not 0 %.
 function isScored(agent) {
   return agent.failed > 0 || rated.rates.some((rate) => rate.agent === agent.agent && rate.scored);
 }
@@ -17,7 +17,7 @@ function agentRow(agent, query) {
     el("span", { class: "meter", "aria-hidden": "true" }, isScored(agent) ? el("i", { "--share": `${100 * share}%` }) : null));
 }
 
-// How many failed of all, the redder the more: none is no colour, all is full red.
+// Share of failures as a colour, from none to full red.
 function failedShare(failed, all, ...more) {
   return el("span", { class: `cell ${failed ? "" : "none"}`, "--share": `${Math.round(100 * failed / all)}%` }, percent(failed / all), more);
 }
@@ -81,7 +81,7 @@ function rateCell(agent, key, cell, query) {
   return el("td", { title: told }, agent ? el("a", { href: resultsOf(key, "1", of) }, share) : share, also);
 }
 
-// What runs and verdicts cost within the window, by agent, user, session or day.
+// Cost of runs and verdicts within the window, by agent, user, session or day.
 async function costs(query) {
   const by = ["user", "session", "day"].includes(query.get("by")) ? query.get("by") : "agent";
   const asked = asking(query);

@@ -1,4 +1,4 @@
-// The page of a collector that has seen nothing yet: what to run, with the address that this page came from.
+// The page of a collector without data: commands to run, with the address of this collector.
 
 const PYTHON = (imports, line) => `from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -9,7 +9,7 @@ provider.add_span_processor(PandaEvalSpanProcessor())
 trace.set_tracer_provider(provider)
 ${line}`.trim();
 const GENAI = ["OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY"];
-// By name: settings that capture content, and what imports and switches on the instrumentation.
+// By name: variables that capture content, and code that starts the instrumentation.
 const FRAMEWORKS = {
   "Any OpenTelemetry SDK": [GENAI],
   LangGraph: [[...GENAI, "LANGSMITH_TRACING=false"], "from opentelemetry.instrumentation.genai.langchain import LangChainInstrumentor", "LangChainInstrumentor().instrument()"],

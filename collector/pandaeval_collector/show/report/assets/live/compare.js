@@ -1,9 +1,9 @@
-// Two traces beside each other, their steps aligned: ticked in any list, at most two at a time.
+// Two ticked traces next to each other, with aligned steps.
 
 const TICKED = new Set();
 const MOST_STEPS = 400;
 
-// A row of a list with the means to tick its trace. `more`: what stands beside it.
+// A list row with a box to tick its trace. `more`: other elements of the row.
 function tickable(row, id, more) {
   if (!id) return row;
   return el("div", { class: "tickable" }, el("input", { type: "checkbox", "aria-label": "Tick this trace to compare it", checked: TICKED.has(id), "data-trace": id, onchange: ({ target }) => {
@@ -44,14 +44,14 @@ async function comparePage(query) {
   ];
 }
 
-// What is to be known of one of the two before its steps.
+// Facts about a trace above its steps.
 function sideOf({ trace, name, found }) {
   const facts = [trace.agent, found && found.models.join(", "), duration(trace.us), sum(trace.tokens) && `${number(sum(trace.tokens))} tokens`, trace.usd && dollars(trace.usd), many(trace.tools, "tool call"), many(trace.llm, "model call")];
   return el("section", { class: "card side" }, el("h2", {}, el("span", { class: "letter" }, name), el("a", { href: traceHref(trace.id), dir: "auto" }, trace.in || trace.agent || trace.id)),
     el("p", { class: "muted" }, facts.filter(Boolean).join(" · "), " · ", when(trace.at)), el("p", {}, crashed(trace), chips(trace.results)), found ? null : el("p", { class: "muted" }, missingSpans()));
 }
 
-// The metrics by which the two differ.
+// The metrics in which the traces differ.
 function scoresApart(a, b) {
   const of = (trace) => new Map(trace.results.map((result) => [result.metric, result]));
   const [one, other] = [of(a), of(b)];
@@ -61,7 +61,7 @@ function scoresApart(a, b) {
     el("tbody", {}, keys.map((key) => el("tr", {}, el("th", { scope: "row" }, metricName(key)), cell(one.get(key)), cell(other.get(key)))))))] : null;
 }
 
-// The steps of a trace: questions, what models said and called, tools with what they were given and gave back, answers.
+// The steps of a trace: questions, words and calls of models, tools with arguments and results, answers.
 function stepsOf(found) {
   const text = (at) => (at === undefined || at === null ? "" : typeof found.texts[at] === "string" ? found.texts[at] : `${found.texts[at].h} … ${found.texts[at].t}`);
   const outer = outermost(found.spans), steps = [];
@@ -85,7 +85,7 @@ function wordsOf([one, other]) {
   return (one || other).name + (one && other ? "" : one ? ", only in a" : ", only in b");
 }
 
-// Pairs of steps by the longest sequence that both have in common; a step without a like has none beside it.
+// Pairs of steps from the longest common sequence. A step without a partner is alone in its row.
 function aligned(a, b) {
   const best = Array.from({ length: a.length + 1 }, () => new Float64Array(b.length + 1));
   const worth = (one, other) => (one.key !== other.key ? 0 : 1 + 0.5 * (one.given === other.given) + 0.25 * (one.came === other.came));
@@ -115,7 +115,7 @@ function pairRow(pair, sides, isFirst) {
   }));
 }
 
-// A text with the part marked in which it differs from another, as far as it is worth the words.
+// A shortened text, in which the part that differs from the other text is marked.
 function differing(text, other) {
   const cut = (from, to) => text.slice(from, to).replace(/\s+/g, " ");
   if (!other || other === text) return cut(0, 400);

@@ -7,7 +7,7 @@ const CLEAN = "runs without findings";
 const LISTABLE = ["agent", "service", "environment", "user", "attribute", "min_seconds", "min_usd", "since", "until"]; // by these a list can be filtered, too
 const MEASURED = { us: ["Latency (median)", duration], us95: ["Latency (95 %)", duration], tokens: ["Tokens (median)", compact], usd: ["Cost (median)", dollars] };
 
-// The filters of a side as the API takes them; a span ends now, to the minute.
+// The filters of a side for the API. A time span ends now, to the minute.
 function groupOf(query, side) {
   const group = new URLSearchParams();
   for (const [name, value] of query) if (name.startsWith(`${side}.`) && name !== `${side}.window`) group.append(name.slice(2), value);
@@ -20,7 +20,7 @@ function groupOf(query, side) {
   return group;
 }
 
-// The view of a list that shows the runs of a group; null where a list has no such filter.
+// The list view with the runs of a group; null if the list lacks a filter.
 function viewOf(group) {
   if ([...group.keys()].some((name) => !LISTABLE.includes(name))) return null;
   const view = new URLSearchParams({ window: "all" });
@@ -32,7 +32,7 @@ function valuesOf(key) {
   return ask(`/attributes?key=${encodeURIComponent(key)}`).then(({ body }) => body.values);
 }
 
-// The way to compare the runs of a view with those before it.
+// A link that compares the runs of a view with earlier runs.
 function comparisonHref(query) {
   const to = new URLSearchParams(), span = { "7d": "7d", all: "7d" }[query.get("window")] || "24h";
   for (const side of ["a", "b"]) {
@@ -61,7 +61,7 @@ async function comparisonPage(query) {
   }
 }
 
-// Without a choice: the newest version and the version before it, else this week and the week before.
+// Default: the newest version and the version before it, else this week and the week before.
 function begun(query, versions) {
   if (versions.length > 1) for (const [at, side] of [[1, "a"], [0, "b"]]) query.set(`${side}.attribute`, `${KINDS.version}=${versions[at]}`);
   else for (const [side, span] of [["a", "7d.before"], ["b", "7d"]]) query.set(`${side}.window`, span);
@@ -92,7 +92,7 @@ function groupForm(side, query, values) {
   rest.length ? el("p", { class: "muted" }, "And ", rest.map(([name, value]) => `${name.slice(2)} ${value}`).join(", ")) : null);
 }
 
-// A number that leads to its rows, where a list can show them.
+// A number, with a link to its rows if a list can show them.
 function counting(count, text, group, of, chosen) {
   const view = viewOf(group);
   if (!count || !view) return text;

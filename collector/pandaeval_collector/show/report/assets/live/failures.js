@@ -1,5 +1,4 @@
-// Incidents: what failed within the window by cause, how grave, since when and how often; one of them with its runs, and
-// what people say of it.
+// Incidents of the window: cause, severity, start and frequency. The page of an incident shows its runs and its triage.
 
 const FIRST = 8;
 const STATES = ["open", "new", "known", "resolved", "muted", "all"];
@@ -25,7 +24,7 @@ function severityOf({ severity }) {
   return el("span", { class: `severity ${severity}` }, el("i", { "aria-hidden": "true" }), severity);
 }
 
-// What people say of an incident, and where it goes: nothing for one that is simply new.
+// State and trend of an incident; empty for a new incident without a trend.
 function tagsOf({ triage, trend }) {
   const back = triage.back_at === null ? "" : `came back ${ago(triage.back_at)}`;
   return [trend !== "begun" ? trend : back ? "" : "just begun", triage.state === "new" ? back : triage.state].filter(Boolean).map((text) => el("span", { class: "state" }, text));
@@ -58,7 +57,7 @@ function incidentList(found, query, most) {
       settled.map((state, at) => [more > 0 || at ? " · " : "", el("a", { href: `#/failures${all}${all ? "&" : "?"}state=${state}` }, `${number(found.states[state])} ${state}`)])) : null];
 }
 
-// The page of all incidents of the window, or of the one that the address names.
+// The page of all incidents of the window, or of the incident in the address.
 async function failuresPage(query) {
   watched = null;
   said("");
@@ -72,7 +71,7 @@ async function failuresPage(query) {
   return [el("div", { class: "top" }, el("h1", {}, TITLES.failures), el("span", { class: "muted", role: "status" }, summary(found) || "no incidents"), windows(query)), zoomable(found, query), await filters("failures", query), states, found.total ? rows : el("p", { class: "notice" }, "No incident is listed here."), more];
 }
 
-// The list of an incident's traces in an address. `more`: what else they have to be.
+// The address of a list of an incident's traces. `more`: further filters.
 function tracesOf(incident, query, more = {}) {
   const view = new URLSearchParams([...query].filter(([name]) => VIEW.includes(name) && name !== "state"));
   const which = incident.grouped ? { incident: incident.ids.join(",") } : { metric: incident.metric };
@@ -121,7 +120,7 @@ async function incidentPage(id, query) {
     el("h2", {}, "Examples ", el("small", {}, `${found.runs > found.examples.length ? `newest ${number(found.examples.length)} of ${number(found.runs)}` : "newest first"}, equal runs grouped`), found.metric ? el("a", { href: tracesOf(found, view) }, "all runs") : null), rows, more];
 }
 
-// What people say of it, and the means to say something else: a click on a state keeps it with the note beside.
+// The triage form: a click on a state saves it with the note.
 function triageOf(incident) {
   const { triage } = incident;
   const isBack = triage.back_at !== null; // the name and the note are those of the resolution
@@ -150,13 +149,13 @@ function triageOf(incident) {
   return el("form", { class: "triage", onsubmit: (event) => { event.preventDefault(); mark(triage.state); } }, states, el("label", {}, "Note ", note), el("label", {}, "By ", by), el("button", { class: "link" }, "Save note"), status);
 }
 
-// What people said of it before.
+// Earlier states and notes.
 function historyOf({ history }) {
   return history.length ? el("details", {}, el("summary", {}, `History (${number(history.length)})`), el("ul", { class: "plain" }, history.map((each) =>
     el("li", {}, when(each.at), ` ${humane(each.state)}${each.by ? ` by ${each.by}` : ""}${each.note ? `: ${each.note}` : ""}`)))) : null;
 }
 
-// How many of the runs of each agent, version or model are of the incident.
+// The incident's share of the runs of each agent, version or model.
 function partsOf(incident, kind, query) {
   const parts = incident.parts.filter((part) => part.kind === kind);
   const keys = { version: "service.version", model: "gen_ai.request.model" };
@@ -166,13 +165,13 @@ function partsOf(incident, kind, query) {
       el("span", { class: "times" }, failedShare(part.failed, part.runs), el("small", {}, `${number(part.failed)} of ${number(part.runs)}`))))) : null;
 }
 
-// Why a run is an example: the reason of the incident's own result, else how it ended.
+// The reason shown for an example: that of the incident's result, else how the run ended.
 function reasonOf(example, key) {
   const result = example.results.find(({ level, metric: name, success }) => `${level}.${name}` === key && success === false);
   return result ? result.reason : example.error || "";
 }
 
-// Examples with the same reason, question and answer but for numbers as one, with how many they are.
+// Groups examples whose reason, question and answer differ only in numbers, with their count.
 function alike({ examples, metric: of }) {
   const held = new Map();
   for (const example of examples) {

@@ -1,4 +1,4 @@
-// What this browser keeps for whoever looks: saved views, columns of lists, and their name.
+// Data that this browser keeps for its user: saved views, columns of lists, and the user's name.
 
 function kept(name, otherwise) {
   try {
@@ -12,6 +12,6 @@ function keep(name, value) {
   try {
     localStorage.setItem(`pandaeval.${name}`, JSON.stringify(value));
   } catch {
-    // it is asked again
+    // the page asks again
   }
 }

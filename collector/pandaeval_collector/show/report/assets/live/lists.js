@@ -1,4 +1,4 @@
-// Lists of a window: sessions or traces, filtered by the collector, with the filters in the address, which is the view.
+// Lists of sessions or traces in a time window. The address contains the filters, and the collector applies them.
 
 const WINDOWS = [["1h", "last hour", "1 h"], ["6h", "last 6 hours", "6 h"], ["24h", "last 24 hours", "24 h"], ["7d", "last 7 days", "7 d"], ["all", "", "all"]];
 const STEP = 10;
@@ -14,13 +14,13 @@ function isZoomed(query) {
   return query.get("since") !== null || query.get("until") !== null;
 }
 
-// The view in an address of another page.
+// The address of another page with the same view.
 function carried(query) {
   const kept = new URLSearchParams([...query].filter(([name]) => VIEW.includes(name)));
   return kept.size ? `?${kept}` : "";
 }
 
-// What the view asks the collector for.
+// The view's query for the collector.
 function asking(query) {
   const asked = new URLSearchParams({ window: isZoomed(query) ? "all" : (WINDOWS.find(([key]) => key === query.get("window")) || WINDOWS[2])[0] });
   for (const name of ["since", "until"]) if (query.get(name)) asked.set(name, new Date(Number(query.get(name))).toISOString());
@@ -56,7 +56,7 @@ function windows(query) {
     `${ends.map((ms) => dated(ms, ends[1] - ends[0])).join(" – ")} ✕`), WINDOWS.map(([key, name, short]) => el("a", { class: "pill", href: to(key), title: name || "all stored runs", "aria-current": key === now ? "true" : null }, short)));
 }
 
-// The chart, in which a part of the window can be chosen.
+// The chart, in which people can select a part of the window.
 function zoomable(found, query) {
   const marks = [], chart = overTime({ ...found, marks }, (since, until) => {
     const view = new URLSearchParams(query);
@@ -112,7 +112,7 @@ async function listing(of, query) {
   return { body, rows: [rows, foot] };
 }
 
-// The fields of the filters. `fault`: what the collector says of a value, `{name, text}`: it is shown at its field.
+// The fields of the filters. `fault`: the collector's error about a value, `{name, text}`, shown at its field.
 async function filters(of, query, fault = null) {
   const [path] = addressed().split("?"), [users, versions, models] = await Promise.all(["user", KINDS.version, KINDS.model].map(valuesOf));
   const change = (name) => (event) => {
@@ -144,7 +144,7 @@ async function filters(of, query, fault = null) {
     made.append(el("small", { class: "bad fault", id: "fault", role: "alert" }, fault.text));
     return made;
   };
-  // One of the pairs `key=value`: that of an attribute with a field of its own, else the first of all others.
+  // A pair `key=value`: of an attribute with its own field, else the first other pair.
   const pairs = query.getAll("attribute"), keys = Object.values(KINDS), [other = ""] = pairs.filter((pair) => !keys.includes(pair.split("=")[0]));
   const pairChanged = (held, made) => (event) => {
     if (!event.target.reportValidity()) return;
@@ -172,10 +172,10 @@ async function filters(of, query, fault = null) {
     field("Verdict", "failed", verdicts),
     el("details", { class: "more-filters", open: more.some((name) => query.get(name)) }, el("summary", {}, "More"), el("span", {},
       typed("User", "user", { placeholder: "ID", size: 16, list: "users" }), el("datalist", { id: "users" }, users.map((value) => el("option", { value }))), typed("Label", "label", { placeholder: "loop, false_success", size: 16 }), typed("Incident", "incident", { placeholder: "ID", size: 16 }), typed("Attribute", "attribute", { value: other, placeholder: "tenant=acme", pattern: "[^=\\s]+=.*", title: "key=value", onchange: pairChanged(other, (picked) => picked) }),
-      typed("Took at least (s)", "min_seconds", { type: "number", min: 0, step: "any" }), typed("Cost at least ($)", "min_usd", { type: "number", min: 0, step: "any" }))), COLUMNS[of] && columns(of), views(), exporting(of, query), el("a", { class: "ahead", href: comparisonHref(query) }, "Compare")));
+      typed("Minimum duration (s)", "min_seconds", { type: "number", min: 0, step: "any" }), typed("Minimum cost ($)", "min_usd", { type: "number", min: 0, step: "any" }))), COLUMNS[of] && columns(of), views(), exporting(of, query), el("a", { class: "ahead", href: comparisonHref(query) }, "Compare")));
 }
 
-// Which columns a list has: this browser keeps what differs from what is shown else.
+// The columns of a list. This browser keeps only the differences from the default.
 function isColumn(list, name) {
   return kept("columns", {})[`${list}.${name}`] ?? COLUMNS[list][name][1];
 }
@@ -190,7 +190,7 @@ function columns(list) {
     } }), ` ${text}`))));
 }
 
-// Ways to export the rows of the view, as files or by a command.
+// Exports of the view's rows, as files or with a command.
 function exporting(of, query) {
   const rows = { sessions: "sessions", traces: "traces", failures: "incidents" }[of], asked = asking(query);
   if (!rows) return null;
@@ -204,7 +204,7 @@ function exporting(of, query) {
     rows === "incidents" ? null : el("p", { class: "muted" }, "As a case file, for your test suite:"), rows === "incidents" ? null : copied(`pandaeval export --url ${location.origin} --of ${rows}${where ? ` --where ${shellWord(where)}` : ""} --format case --output cases.yaml`, true));
 }
 
-// Views that this browser keeps, by name; a click shows one, and the address is what is kept.
+// Saved views of this browser by name. A view is an address.
 function views() {
   const held = kept("views", []), bar = el("span", { class: "views-kept" });
   const drawn = (list) => {
@@ -231,7 +231,7 @@ async function sessionsPage(query) {
   return [el("div", { class: "top" }, el("h1", {}, "Sessions"), el("span", { class: "muted", role: "status" }, counted(body, query)), windows(query)), await filters("sessions", query), body.index.order.length ? rows : nothing(query)];
 }
 
-// How many match what is looked for, of how many: a text or a result is not counted by the list itself.
+// Number of matches among all rows. The list itself cannot count matches of a text or a result.
 async function matches(of, query) {
   const read = CHOSEN.slice(4);
   if (!read.some((name) => query.get(name) && !(name === "failed" && ["0", "1"].includes(query.get(name))))) return "";
@@ -243,7 +243,7 @@ async function matches(of, query) {
   return `${name} of ${whole_.traces === null ? "" : number(whole_.traces)} ${noun()}${whole_.traces === 1 ? "" : "s"} ${here === 1 && found.next === null ? "matches" : "match"}`.replace("of  ", "");
 }
 
-// What the page calls a run that it lists.
+// The page's word for a listed run.
 function noun() {
   return addressed().startsWith("#/traces") ? "trace" : "run";
 }

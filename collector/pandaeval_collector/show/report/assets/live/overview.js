@@ -1,4 +1,4 @@
-// The first page: what failed by cause, over time; then sessions, agents, and how far all that can be trusted.
+// The first page: incidents over time, then sessions, agents, and the reliability of the scores.
 
 let rated = { rates: [], unscored: [], corrected: [] }; // of the window
 
@@ -28,14 +28,14 @@ function summary(found, first) {
   return [first, found.total && many(found.total, "incident"), fresh && `${number(fresh)} just begun`, rising && `${number(rising)} rising`].filter(Boolean).join(", ");
 }
 
-// What components of the collector raised: results, readings or deliveries are missing for it.
+// Errors of the collector's components. Each error means a missing result, reading or delivery.
 function raised() {
   const errors = whole.component_errors;
   return errors.length ? el("div", { class: "notice raised", role: "alert" }, el("b", {}, "Components raised errors, so their results are missing. "),
     errors.map(({ kind, name, count }) => `${kind} ${name} × ${number(count)}`).join(", "), el("span", { class: "muted" }, " since the collector started. The log has the first traceback of each.")) : null;
 }
 
-// What is down, on every page: the judge, or a sink.
+// Outages of the judge or a sink, shown on every page.
 function warned() {
   const { judge_paused: paused, judge_error: error, sinks_down: down } = whole, waiting = questionsWaiting();
   const lines = [...paused.map((name) => [el("b", {}, `The judge ${name} is paused. `), "It gave no valid reply for three traces in a row. One call every 10 minutes tries it again. Choose another judge.model."]),
@@ -51,26 +51,26 @@ function questionsWaiting() {
   return (whole.jobs.due || 0) + (whole.jobs.leased || 0);
 }
 
-// One line, and the rest on demand: what is worst is to be seen on a phone, too.
+// One line, with the rest on demand, so that a phone also shows the worst rows.
 function caveat(text) {
   const end = text.indexOf(". ") + 1 || text.length;
   return el("details", { class: "lead unasked" }, el("summary", {}, text.slice(0, end)), text.slice(end));
 }
 
-// Whether nothing in the window has a score. What has none stands last, so the first row tells.
+// Whether no row in the window has a score. Rows without a score come last, so the first row decides.
 function isBlind({ index }) {
   const [first] = index.order;
   return first !== undefined && unitState(unitOf(index, first)) === "none";
 }
 
-// The rates of the window and of its runs, whatever their results are.
+// The rates of the window and of all its runs.
 async function ratesOf(query) {
   const asked = asking(query);
   for (const name of ["metric", "label", "incident", "outcome", "success", "failed", "text"]) asked.delete(name);
   return (await ask(`/rates?${asked}`)).body;
 }
 
-// Of conversations that a judge has read: how many were handled correctly, else of runs. `agent`: of this agent alone.
+// The share of judged conversations (else runs) that were handled correctly. `agent`: only of this agent.
 function judged(agent = null) {
   const held = rated.rates.filter((rate) => rate.metric === "correctness" && rate.scored && rate.agent === agent);
   const level = held.some((rate) => rate.level === "session") ? "session" : "trace";
@@ -78,7 +78,7 @@ function judged(agent = null) {
   return { level, passed, failed, unclear, disputed, all: passed + failed, open: unclear + disputed, what: level === "session" ? "session" : "run" };
 }
 
-// The rate of all judged runs as people's labels correct it, if there are enough labels, one agent and no other filter.
+// The pass rate of all judged runs, corrected by labels. Needs enough labels, a single agent and no other filter.
 function corrected(agent, query) {
   if (["service", "environment", "user", "attribute", "min_seconds", "min_usd"].some((name) => query.get(name))) return null;
   const { level } = judged(agent), held = rated.corrected.filter((each) => each.metric === `${level}.correctness` && (!agent || each.agent === agent));
@@ -93,7 +93,7 @@ function between(right, all) {
   return `${percent(Math.max(0, (middle - half) / (all + square)))} to ${percent(Math.min(1, (middle + half) / (all + square)))}`;
 }
 
-// How many runs have findings; that a run has none is no praise.
+// The number of runs with findings. A run without findings is not shown as good.
 function findings(body, query) {
   const runs = many(body.traces, ["agent", "service", "environment", "user", "metric"].some((each) => query.get(each)) ? "matching run" : "run");
   return body.failed ? `${number(body.failed)} of ${runs} ${body.failed === 1 ? "has" : "have"} findings` : `no findings in ${runs}`;
@@ -117,7 +117,7 @@ function headline(body, query, matching) {
   return [`Not judged${whole.judge ? " yet" : ""}: `, body.failed ? el("em", {}, number(body.failed)) : "", findings(body, query).replace(/^\d[\d,]*/, "")];
 }
 
-// How much of what a judge read was handled correctly; what people's labels make of it comes first.
+// The share of judged runs that were handled correctly, corrected by labels if possible.
 function verdictsOf(query, agent) {
   const counts = judged(agent), fixed = corrected(agent, query), to = new URLSearchParams(query);
   if (agent) to.set("agent", agent);
@@ -125,17 +125,17 @@ function verdictsOf(query, agent) {
   return fixed ? [fixed, el("small", {}, " "), judge] : judge;
 }
 
-// The share of decided runs, and the ways to those that are unclear or disputed.
+// The share of decided runs, and links to unclear and disputed runs.
 function withOpen(counts, query) {
   return [decided({ ...counts, unclear: 0, disputed: 0 }), ", ", openLinks(counts, `${counts.level}.correctness`, query)];
 }
 
 function openLinks(counts, key, query) {
   return OPEN.filter((label) => counts[label]).map((label, at) => [at ? ", " : "",
-    el("a", { href: resultsOf(key, label, query), title: `Show what is ${label}` }, `${number(counts[label])} ${label}`)]);
+    el("a", { href: resultsOf(key, label, query), title: `Show ${label} verdicts` }, `${number(counts[label])} ${label}`)]);
 }
 
-// The list of what has such a result of a metric, among the runs of the view.
+// The list of the view's runs that have this verdict of a metric.
 function resultsOf(key, verdict, query) {
   const to = new URLSearchParams([...query].filter(([name]) => VIEW.includes(name) && !["metric", "failed", "label", "incident", "q", "state"].includes(name)));
   for (const [name, value] of [["metric", key], ["failed", verdict]]) to.set(name, value);

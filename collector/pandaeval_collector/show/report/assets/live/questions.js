@@ -1,5 +1,5 @@
-// The judge's questions to an agent's owner, and rulings, which answer them. Texts of questions come from a judge that read
-// spans: they are shown, and never sent back as a ruling.
+// The judge's questions to an agent's owner, and rulings, which answer the questions. A judge that read spans worded the
+// questions, so the page only shows them, and never sends them as a ruling.
 
 async function questionsPage() {
   watched = null;
@@ -19,7 +19,7 @@ function questionCard(question) {
     el("p", {}, "For example ", question.examples.flatMap((each, n) => [n ? ", " : "", example(each)])), can("POST /rulings") ? answerForm(question) : null);
 }
 
-// Cost, then effect, then the ruling itself: each takes a click.
+// Three clicks: estimate the cost, try the ruling, keep the ruling.
 function answerForm(question) {
   const text = el("textarea", { rows: 2, maxlength: 600, "aria-label": "Your ruling", placeholder: "One sentence that holds for every run" });
   const agent = el("select", { "aria-label": "For" }, el("option", { value: "" }, "all agents"), question.agents.filter(Boolean).map((name) => el("option", { value: name }, name)));

@@ -1,4 +1,4 @@
-// Verdicts for a person to check, one by one, without those that have a label: unclear and disputed runs first, or a random draw.
+// Unlabelled verdicts for a person to check one by one: unclear and disputed runs first, or a random draw.
 
 const REVIEWED = 50;
 const QUEUES = [["Unclear first", unclearRuns, false], ["Random draw", drawnRuns, true]]; // the last: whether the judge's verdict is hidden
@@ -35,7 +35,7 @@ async function unclearRuns(key) {
   return [...new Map(lists.flatMap(({ body }) => body.items).map((item) => [idOf(item, key), item])).values()].filter((item) => idOf(item, key) !== null && !done.has(idOf(item, key)));
 }
 
-// Their labels enter the corrected rate. Each run is read when its turn comes.
+// Labels of drawn runs count for the corrected rate. Each run is read only when it is shown.
 async function drawnRuns(key) {
   return (await tell("/labels/draw", { metric: key, count: REVIEWED })).items;
 }

@@ -1,5 +1,5 @@
-// The data of the live page: what the collector that served it answers. Addresses: those of PAGES with the filters,
-// #/session/<id>?step=call%20<n>, #/trace/<id>?span=<id>…, #/compare?a=<id>&b=<id> for any that the collector knows.
+// The data of the live page, from its collector. Addresses: PAGES with the filters, #/session/<id>?step=call%20<n>,
+// #/trace/<id>?span=<id>…, and #/compare?a=<id>&b=<id>.
 
 const PAGES = { "": overview, failures: failuresPage, sessions: sessionsPage, traces: tracesPage, agents: agentsPage, comparison: comparisonPage, runs: runsPage, questions: questionsPage, trust: trustPage };
 const NAVIGATION = Object.keys(PAGES);
@@ -13,10 +13,10 @@ const MOST_ANSWERS = 30;
 let whole = null; // rates, names and settings
 let lastList = "#/";
 
-// What the API answers; `changed` is false where it is what was known before.
+// An answer of the API; `changed` is false if the answer is the same as before.
 async function ask(path) {
   const known = answers.get(path);
-  // Not from the document's own address: with a name and a password in it, it cannot be asked.
+  // Not the document's own address: fetch rejects an address with a name and a password.
   const answer = await fetch(`${location.origin}${location.pathname}api/v1${path}`, { headers: known && known.tag ? { "if-none-match": known.tag } : {} });
   if (answer.status === 304 && known) return { body: known.body, changed: false };
   if (!answer.ok) throw await refusal(answer);
@@ -27,7 +27,7 @@ async function ask(path) {
 }
 
 async function refusal(answer) {
-  let said = `the collector answered with ${answer.status}`;
+  let said = `the collector answered with status ${answer.status}`;
   try {
     said = (await answer.json()).detail || said;
   } catch {
@@ -44,7 +44,7 @@ async function open() {
   try {
     whole = (await ask("/overview")).body;
   } catch (error) {
-    throw new Error(`The collector does not answer: ${error.message}.`);
+    throw new Error(`the collector does not answer: ${error.message}; check that it is running`);
   }
   watch();
 }
@@ -81,7 +81,7 @@ async function traceOf(id, query) {
   return tracePage(trace, { spans: query.getAll("span"), metric: query.get("finding"), step: query.get("step") });
 }
 
-// `step` of the query: a call as a verdict names it, whose trace is opened in place of the session.
+// `step` of the query: a call that a verdict names. The page opens the trace of this call instead of the session.
 async function sessionOf(id, query) {
   const { body } = await ask(`/page/session?id=${encodeURIComponent(decodeURIComponent(id))}`);
   const [session] = linked(body.index).sessions, step = query.get("step");
@@ -91,7 +91,7 @@ async function sessionOf(id, query) {
   return sessionPage(session);
 }
 
-// What was said in at most 30 traces of a session, from a position on.
+// Messages of at most 30 traces of a session, from a position on.
 async function spokenIn(session, start) {
   return (await ask(`/page/conversation?id=${session.href}&start=${start}`)).body;
 }
@@ -116,7 +116,7 @@ function missingSpans() {
   return "The spans of this trace are no longer stored, but its scores are. The settings store.retention, store.keep_content and store.max_bytes decide this.";
 }
 
-// Ways to other programs, as ui.links has them.
+// Links to other programs (ui.links).
 function beyond(trace) {
   return away({ trace_id: trace.id, session_id: trace.of ? trace.of.id : "", agent: trace.agent || "", service: trace.service || "",
     start_ms: String(trace.at), end_ms: String(trace.at + Math.ceil(trace.us / 1000)) });

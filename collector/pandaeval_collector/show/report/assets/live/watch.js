@@ -1,4 +1,4 @@
-// Looks for what is new while somebody looks at a list: shown at once where that disturbs nobody, else offered.
+// Polls for new results while a list is visible. Shows them at once, or offers them if the user is busy.
 
 const LOOK_MS = 10_000;
 let watched = null; // the list that is shown: {path, newest, grown}
@@ -43,7 +43,7 @@ async function offer(list, body) {
   if (known) known.replaceWith(button); else document.getElementById("main").prepend(button);
 }
 
-// Whether nobody is reading further down, typing, or holding on to something.
+// Whether the user is neither reading further down, nor typing, nor selecting text.
 function undisturbed(list) {
   const held = document.activeElement;
   const free = !held || held === document.body || held.id === "main";
