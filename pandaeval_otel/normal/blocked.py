@@ -20,7 +20,7 @@ _GUARD = re.compile(r"guard[_ -]?rail|guardian|tripwire", re.IGNORECASE)
 _STOPPED = re.compile(r"trip(?:ped|wire)|trigger|interven|violat|block|den(?:y|ied)|reject|refus|raised", re.IGNORECASE)
 _FILTERED = re.compile(
     r"BlockedPiiEntity|[Cc]ontent[_ -]?[Ff]ilter|content management policy|ContentPolicyViolation|content_policy|"
-    r"ResponsibleAIPolicy|violat\w+ (?:our|the) usage polic|"
+    r"ResponsibleAIPolicy|violat(?:e|es|ing) (?:our|the) usage polic|"
     r"\b(?:PROHIBITED_CONTENT|RECITATION|BLOCKLIST|SPII|SAFETY)\b|ModelRefusal"
 )
 _CRASHED = re.compile(r"time[ds]? ?out|failed to|unavailable|connection|execution", re.IGNORECASE)

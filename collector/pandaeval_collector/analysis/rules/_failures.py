@@ -204,6 +204,13 @@ def error_of(call: ToolCall) -> str:
     return call.error or _told(call.result, _DEPTH)
 
 
+def failure_of(call: ToolCall) -> str | None:
+    """Return the error of a call, also if only its result reports the failure."""
+    if call.error is not None or not failed(call):
+        return call.error
+    return error_of(call) or "failed"
+
+
 def is_absence(call: ToolCall) -> bool:
     """Return whether a failed lookup reports a missing object."""
     return _ABSENT.search(error_of(call)[:LOOKED_AT]) is not None

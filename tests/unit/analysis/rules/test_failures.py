@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.rules._failures import FailureSign, error_of, failed, is_absence, tells
+from pandaeval_collector.analysis.rules._failures import FailureSign, error_of, failed, failure_of, is_absence, tells
 from pandaeval_otel.model import ToolCall
 from support.told_failures import DECLINED, FAILED, FINE, UNSURE
 
@@ -67,6 +67,11 @@ def test_the_output_of_a_command_that_ended_well_is_no_error() -> None:
 )
 def test_what_went_wrong(call: ToolCall, told: str) -> None:
     assert error_of(call) == told
+    assert failure_of(call) == (told or "failed")
+
+
+def test_a_call_that_worked_has_no_error() -> None:
+    assert failure_of(called({"rows": []})) is None
 
 
 def test_what_is_not_there() -> None:
