@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pandaeval_otel.base.names import bounded
 
 Attributes = tuple[tuple[str, str], ...]
-"""Attributes of one series, without those that have no value."""
+"""Attributes of a series, without empty attributes."""
 
 MAX_SERIES = 10_000
 """Most series in all, unless configured otherwise: labels within their caps can still be combined in too many ways."""

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 _KEEP_ALIVE_S = 30
 _HEAD_S = 10.0
 _UNREAD_S = 10.0
-"""Seconds that a client may read nothing."""
+"""Maximum seconds without a read by the client."""
 _UNREAD_AT_END_S = 1.0
 """The same once the collector stops."""
 _MAX_HEAD_BYTES = 32 * 1024

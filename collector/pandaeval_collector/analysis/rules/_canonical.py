@@ -40,7 +40,7 @@ _CHANGING_TEXT = re.compile(
 )
 _LONG_NUMBER = re.compile(r"[0-9a-f]{16,}|\d{10,}", re.IGNORECASE)
 _WORDS_LEFT = 12
-"""A text's ids and times are ignored if at least so many other letters and digits are left."""
+"""Minimum other letters and digits of a text whose ids and times are ignored."""
 # What a result says, piece by piece: the order of its parts, ids, times, counters and costs make no difference.
 _CONTENT_DEPTH = 30
 _MOST = 2000

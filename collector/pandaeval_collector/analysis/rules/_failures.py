@@ -71,7 +71,7 @@ _FIELDS = (
     *("exit", "returncode", "return_code", "returnCode", "tatus_code", "tatusCode", "http_", "httpS", "httpC"),
     *("'success", "'succeeded", "'ok'", '"outcome', "'outcome"),
 )
-"""Parts of the names of fields that may tell of a failure."""
+"""Parts of the names of fields that can report a failure."""
 _ABSENT = re.compile(
     r"not[ _]?found|no (?:such|matching|results?|match|records?)\b|does(?: not|n't) exist|no longer exists|unknown \w+",
     re.IGNORECASE,

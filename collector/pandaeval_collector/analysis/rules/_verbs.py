@@ -27,7 +27,7 @@ WRITE = frozenset(
     upsert void withdraw write
     """.split()  # noqa: SIM905 - a list of words to be read
 )
-"""Verbs that change something wherever they stand in a name."""
+"""Verbs that mean a change at any place in a name."""
 AMBIGUOUS = frozenset(
     """
     book change charge comment copy credit export fork import issue log mail message order patch post process record
@@ -47,7 +47,7 @@ FACTS = frozenset(
     policy price prices quote rate rates report reports review reviews schema status summary time times total totals
     """.split()  # noqa: SIM905 - a list of words to be read
 )
-"""A name that ends in one of these asks for facts."""
+"""Last words of names that request facts."""
 STEPWISE = frozenset(
     """
     next previous prev scroll press click tap swipe drag move step type key hotkey turn rotate increment decrement

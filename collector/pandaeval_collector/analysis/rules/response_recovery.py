@@ -77,7 +77,7 @@ _GO_ON = lazily(
     r"\b(?:proceed|go ahead|go on|continue|move forward|try again|still (?:like|want|wish|prefer)|"
     r"instead|alternative\w*|another (?:way|method|card|date|option)|different)\b"
 )
-"""What a question about work that was not done yet asks."""
+"""Words of a question about work that is not done yet."""
 _HANDS_OVER = lazily(
     r"\b(?:transfer(?:red|ring)?|connect(?:ed|ing)?|escalat\w+|forward(?:ed|ing)?|hand(?:ed|ing)?)\b.{0,40}"
     r"\b(?:human|agent|colleague|specialist|representative|support|team|supervisor)\b"
@@ -87,7 +87,7 @@ _BY_THE_WAY = lazily(
     r"(?:help|assistance|questions?|requests?|information|details)\b|\bneed (?:further|more|any|help)\b"
     r"|\bhave (?:any|other)\b|\bfeel free\b"
 )
-"""How answers end politely, whatever was done: that asks nothing about what failed."""
+"""Polite ends of answers, which are not questions about a failure."""
 _DONE = (
     r"(?:set|done|booked|updated|changed|cancell?ed|sent|opened|closed|added|removed|applied|placed|ordered|moved|"
     r"completed?|processed|created|deleted|modified|exchanged|returned|refunded|confirmed|reserved|scheduled|submitted)"
@@ -117,7 +117,7 @@ _POLICY = lazily(
     r"\b(?:can't|cant|cannot|can not|isn't|aren't|is not|are not|invalid|errors?|restrict\w+|prevent\w+|"
     r"unavailable|not (?:possible|available|allowed|permitted))\b"
 )
-"""Rules and warnings ("it cannot be changed later"), which are no admission beside a claim of success."""
+"""Rules and warnings ("it cannot be changed later"). Next to a claim of success, they do not admit a failure."""
 _LONGEST = 20_000
 """Characters of an answer that are read."""
 

@@ -29,8 +29,8 @@ _LIMITS = (0.9, 0.7, 0.5, 0.3)
 _RELIABILITY = ("highly_reliable", "generally_reliable", "moderate_risk", "elevated_risk", "high_risk")
 _CONSISTENCY = ("highly_consistent", "generally_consistent", "moderate_instability", "high_instability", "unstable")
 PROFILE_CUT = 0.7
-"""From here on the source calls a session reliable or consistent; below, it speaks of risk and instability. The pass
-mark of 0.5 would call a session "safe" whose band says "some traces show concerning behaviour"."""
+"""The source calls a session reliable or consistent from this score on. With the threshold 0.5, a session with the band
+"some traces show concerning behaviour" would be "safe"."""
 TOP_SHARE_PERCENT = 15
 MAX_RISK_SHARE = 0.1
 FLAG_ABOVE = 0.5

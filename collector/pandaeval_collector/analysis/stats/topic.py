@@ -40,9 +40,9 @@ _CJK_CHARACTER = re.compile(rf"[{_CJK}]")
 FEWEST = 2
 """So many words of a message at least name a subject; one is enough for a question, and for an answer."""
 ENOUGH = 6
-"""So many words of a message and of its answer, besides talk, could tell that they have different subjects."""
+"""Minimum content words of a message and of its answer to recognise different subjects."""
 ENOUGH_ASKED = 3
-"""So many of the message are enough where the two are as unlike as can be."""
+"""Minimum content words of the message if message and answer are completely different."""
 PLAINLY = 200
 """A text of more characters has a subject."""
 LONGEST = 1200
@@ -67,7 +67,7 @@ _TALK_WORDS = frozenset(
     """.split()  # noqa: SIM905 - a list of words to be read
 )
 _CODE = lazily(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?", 0)
-"""Addresses, numbers, ids: what they name is not told by their letters."""
+"""Addresses, numbers and ids, whose letters have no meaning."""
 _CLAUSE_END = lazily(r"[.!?\n,;:。！？，、；—–]+| - | (?:and|but|so) ", 0)
 _SENTENCE = lazily(r"[^.!?\n。！？]+[.!?\n。！？]*", 0)
 _OF_BOTH = (

@@ -23,7 +23,7 @@ _LOOKED_AT = 20_000
 
 _SECRET_VARIABLE = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)S?(?:_|$)|APIKEY", re.IGNORECASE)
 _SHORTEST, _SHORTEST_NAMED = 8, 4
-"""Characters of a variable's value: shorter ones would be found in innocent words. Less where it is known as a key."""
+"""Minimum characters of a variable's value, because shorter values appear in ordinary words. For known keys, less."""
 
 # Stricter than for traces: here it harms nobody to hide a word too many. What a pattern's group holds stays.
 _PATTERNS = tuple(

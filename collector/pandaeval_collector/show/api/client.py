@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _TIMEOUT_S, _LONG_S = 20.0, 600.0
-"""Time limits of requests that read, and of others: a dry run of many traces takes minutes on a busy machine."""
+"""Time limits in seconds of reads, and of other requests, because a dry run of many traces can take minutes."""
 _MOST_TOLD = 500
 TOKEN_ENV = "PANDAEVAL_TOKEN"  # noqa: S105 - a variable's name
-"""Name of the variable that holds the token."""
+"""Name of the variable with the token."""
 
 
 class AskError(UserError):

@@ -1,4 +1,4 @@
-"""Compares the runs that two filters find: rates, incidents, latency and cost. Page, API, MCP and commands show it."""
+"""Compares the runs of two filters, for page, API, MCP and commands: rates, incidents, latency and cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MEASURES = ("us", "us95", "tokens", "usd")
 
 class GroupShare(BaseModel):
     """Results of a group that passed and failed. ``share``: passed of both, with its 95 % interval ``low`` to ``high``
-    (Wilson); ``undecided``: verdicts that decide nothing."""
+    (Wilson); ``undecided``: undecided verdicts."""
 
     passed: int
     failed: int
@@ -97,7 +97,7 @@ class ComparedMeasure(BaseModel):
 
 
 class ComparedGroup(BaseModel):
-    """The runs that a filter finds, those with findings, and the sessions with results."""
+    """The runs of a filter, the runs with findings among them, and the sessions with results."""
 
     runs: int
     failed: int

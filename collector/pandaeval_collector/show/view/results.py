@@ -20,11 +20,11 @@ _CHECKS = re.compile(
     r"(?:no findings|only a made-up value was found|\d+ findings?) by rules \([^()]*\); "
     "task success: not judged"
 )
-"""How the reason of ``agent_reliability`` begins where no judge had a part."""
+"""Beginning of the reason of ``agent_reliability`` without a judge."""
 
 
 _ORDINARY = ("pass", "fail", "assumed")
-"""Labels that add nothing to whether a result passed."""
+"""Labels that only repeat whether a result passed."""
 _HIGH, _ZERO = 0.5, 0.005
 _SHORT_REASON, _MAX_SIGNALS = 240, 2000
 _SHORT = ("metric", "outcome", "score", "signal", "success", "why")

@@ -14,7 +14,7 @@ BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 NONE = "-"
 """Stands for a value that there is not."""
 MARGIN = 6000
-"""So many more characters of a text are looked through for secrets than are shown: half a key looks like none."""
+"""Extra characters searched for secrets after the shown text, because a part of a key is not recognised."""
 
 
 def said(text: Any, most: int = 300) -> str:
