@@ -106,7 +106,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
 
         async def send(message: Message) -> None:
             held.append(message)
-            if message["type"] == "http.response.body":  # with the head, so that there is none without a body
+            if message["type"] == "http.response.body":  # sent with the head, so that every head has a body
                 messages = held.copy()
                 held.clear()
                 await piece(messages)

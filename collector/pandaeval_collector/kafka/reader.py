@@ -324,7 +324,7 @@ class Reader:
             _log.info("reads partitions %s of %s", self._partitions.owned, self._settings.topic)
 
     def _revoked(self, consumer: Consumer, taken: list[TopicPartition], lost: bool = False) -> None:
-        if not self._leaving:  # then what is open stays
+        if not self._leaving:  # while leaving, open traces stay
             if lost:
                 _log.warning("the group took partitions away: this collector gave no sign of life")
             else:

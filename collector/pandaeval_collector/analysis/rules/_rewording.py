@@ -50,7 +50,7 @@ _FILLERS = frozenset(
     """.split()  # noqa: SIM905 - a list of words to be read
 )
 _Fixed = tuple[tuple[str, str, object], ...]
-# When two pieces of code that a model wrote ask for the same, but for cosmetics, and when they broke alike.
+# Whether two pieces of a model's code differ only in cosmetics, and whether they failed in the same way.
 _LONGEST_CODE = 20_000
 """Characters; longer code is not compared."""
 _SAME = 0.7
@@ -211,7 +211,7 @@ def _compare(step: Step, signature: str, subject: _Subject, said: Sequence[str])
         subject.varied = subject.varied or signature != subject.signature
         step.stale = subject.varied
         step.signature = subject.signature
-    else:  # it went on from there: what follows is compared with all that is known now
+    else:  # progress: later requests are compared with everything known now
         subject.signature, subject.varied = signature, False
 
 

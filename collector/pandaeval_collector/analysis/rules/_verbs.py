@@ -7,7 +7,7 @@ from enum import Enum, auto
 from functools import lru_cache
 from itertools import pairwise
 
-# The words of tool names that tell what a tool does. All lower case, and in English, as nearly all names are.
+# Words of tool names that show what a tool does: lower case, and in English, like nearly all names.
 READ = frozenset(
     """
     get list search find read fetch query check look lookup view show describe count inspect browse retrieve

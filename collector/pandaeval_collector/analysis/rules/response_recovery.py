@@ -21,7 +21,7 @@ _MOST_CALLS = 1_000
 _NOT_DONE = (FailureSign.FAILED, FailureSign.DECLINED)
 _STEPS = (Kind.LLM, Kind.TOOL, Kind.RETRIEVAL)
 
-# Remembers what was found of the trace that several metrics ask about, one after another.
+# Caches the findings of a trace, because several metrics read them in turn.
 _Found = TypeVar("_Found")
 _CODE_KEYS = ("command", "cmd", "commands", "code", "script", "source", "sql", "query", "input", "args", "keystrokes")
 _WRITING = lazily(
@@ -41,7 +41,7 @@ _WRITING = lazily(
     r"|\b(?:os\.(?:remove|rename|makedirs|mkdir|rmdir)|shutil\.\w+|requests\.(?:post|put|patch|delete))\("
 )
 """Commands, SQL and code that change something, as far as the text shows."""
-# What an answer says of work that failed: that it failed, that it was done, or how the user wants to go on.
+# The answer's statement about failed work: it failed, it was done, or a question how to continue.
 _QUESTION = lazily(r"[?？][\s\"')*_]*$", 0)
 _SENTENCE = lazily(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])", 0)
 _FAILED = lazily(
@@ -139,7 +139,7 @@ def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
     return found
 
 
-# What several rules ask about the tool calls of one trace, in their order. Nobody may change it.
+# Data about the tool calls of a trace in order, shared by several rules. Do not change it.
 @once_a_trace
 def signs_of(trace: Trace) -> list[FailureSign]:
     return [*map(tells, trace.tool_calls)]

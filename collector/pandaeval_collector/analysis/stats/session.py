@@ -20,10 +20,9 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
 }
 EXTRA_SIGNALS = ("response", "grounding", "tool_loop", "correctness")
 _LARGEST_WEIGHT = 1e100  # far beyond any use; above it the squares of the consistency score would overflow
-# How people read the two session scores: a band for each, and one word for the pair; and a pair of pass@k and pass^k.
-#
-# The bands are those of PandaProbe's session metrics, half-open: 0.9 and above, [0.7, 0.9), [0.5, 0.7), [0.3, 0.5),
-# below 0.3. A score within 1e-9 of a limit counts as having reached it, as it does for thresholds.
+# Words for session scores: a band for each score, and a word for both scores, or for pass@k and pass^k.  The bands are
+# those of PandaProbe's session metrics, half-open: 0.9 and above, [0.7, 0.9), [0.5, 0.7), [0.3, 0.5), below 0.3. A
+# score within 1e-9 of a limit counts as having reached it, as it does for thresholds.
 _TOLERANCE = 1e-9
 _LIMITS = (0.9, 0.7, 0.5, 0.3)
 _RELIABILITY = ("highly_reliable", "generally_reliable", "moderate_risk", "elevated_risk", "high_risk")
@@ -87,7 +86,7 @@ def mean(values: list[float]) -> float:
 
 
 def _number(value: object) -> float:
-    if type(value) is float:  # as nearly all are; to ask for a protocol takes microseconds
+    if type(value) is float:  # the usual type; a check of the protocol takes microseconds
         return value
     return float(value) if isinstance(value, SupportsFloat) else math.nan
 

@@ -97,7 +97,7 @@ _SAID = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"([ \t]{{0,4}}:[ \t]{{0,40}}){_NOTHING}[^\s\"'\\]{{1,400}}+{_END}",
-        # In the middle of a line: what holds a digit or a sign that words do not have.
+        # Within a line: a value with a digit, or with a sign that words lack.
         rf"([ \t]{{0,4}}:[ \t]{{0,40}}(?:{_QUOTE})?){_NOTHING}"
         r"(?=[^\s\"'\\,;]{0,60}(?:[0-9!@#$%^&*+=~|?]|(?-i:[a-z][A-Z])))"
         r"(?!\d{1,3}(?![\dA-Za-z]))[^\s\"'\\,;]{4,400}",

@@ -200,7 +200,7 @@ def _incident(
     a, b = (len(incident.at.keys() & nos) for nos in inside)
     is_of_session = incident.newest.no < 0
     all_ = (group.sessions if is_of_session else group.runs for group in groups)
-    sizes = [max(found) for found in zip((a, b), all_, strict=True)]  # a run may have come between two reads
+    sizes = [max(found) for found in zip((a, b), all_, strict=True)]  # a run may have arrived between two reads
     apart = share_difference(a, sizes[0], b, sizes[1])
     return ComparedIncident(
         id=incident.id,

@@ -41,7 +41,7 @@ def moment(milliseconds: float) -> str:
     """Return a Unix time as RFC 3339, in whole seconds."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):  # spans may say any time
+    except (ValueError, OverflowError, OSError):  # spans can contain any time
         return "an invalid time"
 
 
