@@ -20,9 +20,10 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
 }
 EXTRA_SIGNALS = ("response", "grounding", "tool_loop", "correctness")
 _LARGEST_WEIGHT = 1e100  # far beyond any use; above it the squares of the consistency score would overflow
-# Words for session scores: a band for each score, and a word for both scores, or for pass@k and pass^k.  The bands are
-# those of PandaProbe's session metrics, half-open: 0.9 and above, [0.7, 0.9), [0.5, 0.7), [0.3, 0.5), below 0.3. A
-# score within 1e-9 of a limit counts as having reached it, as it does for thresholds.
+# Words for session scores: a band for each score, and a word for both scores, or for pass@k and pass^k.
+#
+# The bands are those of PandaProbe's session metrics, half-open: 0.9 and above, [0.7, 0.9), [0.5, 0.7), [0.3, 0.5),
+# below 0.3. A score within 1e-9 of a limit counts as having reached it, as it does for thresholds.
 _TOLERANCE = 1e-9
 _LIMITS = (0.9, 0.7, 0.5, 0.3)
 _RELIABILITY = ("highly_reliable", "generally_reliable", "moderate_risk", "elevated_risk", "high_risk")

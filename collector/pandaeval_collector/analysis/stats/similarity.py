@@ -10,9 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-# Does an output repeat a recent output?  The hybrid measure of PandaProbe's loop_detection: alike in meaning (cosine of
-# embeddings) *and* in wording (Jaccard index of content words). Enumerating related things is alike in meaning only,
-# and is no loop. Pure functions; safe on any thread.
+# Does an output repeat a recent output?
+#
+# The hybrid measure of PandaProbe's loop_detection: alike in meaning (cosine of embeddings) *and* in wording (Jaccard
+# index of content words). Enumerating related things is alike in meaning only, and is no loop. Pure functions; safe on
+# any thread.
 DEFAULT_WINDOW = 3
 
 
