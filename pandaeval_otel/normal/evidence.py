@@ -1,6 +1,6 @@
 """The evidence of a trace: distinct spans and log records, and their digest.
 
-Equal spans give equal evidence in any order, batching or duplication. Log records of one time keep their order of
+Equal spans give equal evidence in any order, batching or duplication. Log records of the same time keep their order of
 arrival: many clocks count milliseconds, and a conversation is logged in less.
 """
 

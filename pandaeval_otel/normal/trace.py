@@ -201,7 +201,8 @@ def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
 def is_genai(trace: Trace) -> bool:
     """Return whether the trace contains agent work.
 
-    Excluded: only framework steps without content, and only tool calls of an MCP server, MCP client or Gemini CLI.
+    False if it contains only framework steps without content, or only tool calls of an MCP server, MCP client or Gemini
+    CLI.
     """
     return any(
         (span.kind in _GENAI and not (span.kind is _TOOL and not _CALLS_APART.isdisjoint(span.dialects)))

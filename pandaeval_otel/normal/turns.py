@@ -24,7 +24,7 @@ _BEGAN = attrgetter("start_ns", "end_ns", "span_id")
 
 @dataclass(slots=True)  # never changed
 class Turns:
-    """The turns in order, whether the last ends in a pending tool call, and notes on inferred parts."""
+    """Turns in order, whether the last turn ends in a pending tool call, and notes about inferred parts."""
 
     turns: tuple[Turn, ...] = ()
     pending: bool = False

@@ -1,8 +1,8 @@
 """Detects utility calls of editors and frameworks: titles, summaries, tags, follow-up questions and message
 classification.
 
-Evidence is the instructions and missing tools. Summaries and classifications also need a session, and classifications
-an editor or a matching name.
+Evidence is the instructions and the absence of tools. Summaries and classifications also need a session.
+Classifications also need an editor or a matching name.
 """
 
 from __future__ import annotations

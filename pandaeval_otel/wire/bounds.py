@@ -18,9 +18,10 @@ from pandaeval_otel.wire.weight import TRACES, upper_items
 #
 # An event of two bytes becomes some hundred bytes in memory: a few megabytes of them would exhaust a process.
 MAX_ATTRIBUTES = 1024
-"""Most distinct keys of a span, event, link, log record or resource; the first ones are kept with their last values."""
+"""Most distinct keys of a span, event, link, log record or resource. The first keys are kept, with their last
+values."""
 MAX_EVENTS, MAX_LINKS = 4096, 1024
-"""Most events and links of a span; the first ones are kept."""
+"""Most events and links of a span; the first are kept."""
 MAX_NESTED = 1 << 15
 """Maximum fields in an attribute value or body. A remark replaces larger values."""
 MAX_EVENT_ATTRIBUTES = 1 << 16

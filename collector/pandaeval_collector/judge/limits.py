@@ -197,7 +197,7 @@ class LimitedCaller:
 
 
 class Bill:
-    """Reserves an amount per try, and replaces all by the real cost."""
+    """Reserves money for each try, and later replaces the reservations by the real cost."""
 
     def __init__(self, purse: Purse | None, timeout: float) -> None:
         self._purse, self._timeout = purse, timeout

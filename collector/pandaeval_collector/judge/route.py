@@ -87,7 +87,7 @@ class Route:
         self._accepted[wanted] = form
 
     def adapt(self, refusal: str) -> bool:
-        """Adapt permanently to a refusal. Returns whether it changed."""
+        """Adapt the route permanently to a refusal. Returns whether the route changed."""
         said = refusal.lower()
         if not self._merged and _TEMPLATE.search(said):
             self._merged = True
@@ -198,5 +198,5 @@ class Breaker:
         self._probing = False
 
     def left(self) -> None:
-        """Report a call without evidence: cancelled, or not allowed."""
+        """Report a call that was cancelled or not allowed, so it shows nothing about the provider."""
         self._probing = False

@@ -102,7 +102,7 @@ class Intake:
         self._keeper.require_memory()
 
     async def let_go(self, trace_ids: Iterable[bytes]) -> None:
-        """Forget open traces that another collector continues, with their spans."""
+        """Forget open traces and their spans, because another collector continues them."""
         ids = [trace_id for trace_id in trace_ids if trace_id in self._traces]
         decided = self._store.decided(ids)
         useless: set[int] = set()
@@ -214,7 +214,7 @@ class _TakenApart:
 
 
 def _take_apart(submitted: CompletedTrace) -> _TakenApart:
-    """Split a submission by trace; accept each whole or not at all. Thread-safe; never raises."""
+    """Split a submission by trace. Accepts each trace completely or not at all. Thread-safe; never raises."""
     try:
         spans = split_traces(submitted.spans) if submitted.spans else Split([])
         logs = split_logs(submitted.logs) if submitted.logs else Split([])

@@ -45,7 +45,7 @@ class LineProcesses:
     ) -> None:
         """``number``: processes, at least 1.
 
-        ``timeout``: seconds per request, plus :data:`SECONDS_PER_BYTE`, before a kill.
+        ``timeout``: seconds for a request until its process is killed, plus :data:`SECONDS_PER_BYTE`.
         """
         handlers = {"measured": partial(telemetry.take_in, "line")}
         count = partial(telemetry.add, "pandaeval.workers")

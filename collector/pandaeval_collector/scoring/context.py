@@ -40,7 +40,7 @@ class Texts:
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def direction(self, text: str) -> Direction:
-        """Return the vector's direction, false for zeros.
+        """Return the direction of the text's vector; false if the vector is zero.
 
         Raises ``lost``, or ``KeyError`` for a text that no metric requested.
         """

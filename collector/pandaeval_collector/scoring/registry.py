@@ -16,7 +16,7 @@ from pandaeval_otel.base.plugins import NotUsableError, Plugin, Plugins, find, i
 
 _OURS = "pandaeval_collector.scoring.metrics"
 GRADERS = "pandaeval_lab.graders"
-"""Among ``modules``: with our metrics of trials."""
+"""The entry of ``modules`` that adds our trial metrics."""
 
 
 @cache

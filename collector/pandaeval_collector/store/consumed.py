@@ -105,7 +105,7 @@ class ConsumedTables(StoreTable):
 
 
 class ConsumedMembers(ConsumedTables):
-    """The same for members, by session id in UTF-8."""
+    """The same tables for the topic of members. Session ids (UTF-8) replace trace ids."""
 
     _log = MEMBERS
 

@@ -53,7 +53,7 @@ class LiveGroups:
             self._groups[row.id] = _Live(row, vector, {row.cause or plain(row.text)})
 
     def candidates(self, failure: Failure) -> list[tuple[float, FailureGroupRow]]:
-        """Return groups with cosines, most similar first; only one if sure."""
+        """Return similar groups with their cosines, most similar first. A certain group is returned alone."""
         with self._lock:
             near = self._near(failure)
         return near[:1] if near and near[0][0] >= SURE else near[:_MOST_CANDIDATES]

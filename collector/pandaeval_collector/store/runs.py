@@ -276,7 +276,7 @@ class RunTable(StoreTable):
 
 
 def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
-    """Store batches: item states, and results that replace earlier results."""
+    """Store batches: the states of items, and results, which replace earlier results."""
     for batch in batches:
         connection.executemany(
             """INSERT OR REPLACE INTO run_results (run, about, metric, outcome, score, success, cost_usd, by, body)

@@ -80,7 +80,7 @@ class DueReading:
 
 
 class _Rule:
-    """How a metric reads other traces. ``tells_session``: feeds session metrics."""
+    """How a metric reads other traces. ``tells_session``: session metrics read its results."""
 
     end: tuple[str, ...] = ()
     tells_session = True
@@ -271,7 +271,7 @@ def _kept_again(store: StoreReader, unit: Unit, trace_id: bytes) -> tuple[Unit |
 
 
 class Dependencies:
-    """Evaluates metrics that read other session traces. Only reads the store; single-threaded."""
+    """Evaluates metrics that read other traces of the session. Only reads the store; single-threaded."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator) -> None:
         self._store, self._evaluator = store, evaluator
@@ -295,7 +295,7 @@ class Dependencies:
         return before > 0
 
     def score(self, stretches: Sequence[Stretch], batch: Mapping[str, FiledRun]) -> list[Result]:
-        """Evaluate due metrics and mark changed members. Adds results to traces in the batch; returns the others."""
+        """Evaluate due metrics and mark changed members. Adds results to traces of the batch; returns the others."""
         again: dict[str, tuple[DueReading, list[Result]]] = {}
         more: list[Result] = []
         for stretch in stretches:

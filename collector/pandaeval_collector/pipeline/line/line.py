@@ -132,7 +132,7 @@ class Line:
         return decision
 
     def close_sessions(self, over: Mapping[str, Trigger]) -> Conclusion:
-        """Finally score sessions. ``over``: reason by id."""
+        """Close sessions and give them final scores. ``over``: reason by id."""
         decision = Conclusion()
         results: list[Result] = []
         with self._store.snapshot():
@@ -145,7 +145,7 @@ class Line:
         return decision
 
     def score_so_far(self, session_ids: Iterable[str]) -> Conclusion:
-        """Provisionally score open sessions (``final`` is false), without judge calls or results without a score."""
+        """Give open sessions provisional scores (``final`` is false). Calls no judge; omits unscored results."""
         decision = Conclusion()
         with self._store.snapshot():
             measured: list[Result] = []

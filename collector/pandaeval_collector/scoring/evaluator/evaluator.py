@@ -107,7 +107,7 @@ class Evaluator:
     def turns(self, trace: Trace, is_judged: bool) -> list[Result]:
         """Return the results of all turns that need no judge; none for a step.
 
-        Adds judged metrics with ``by_code``; if ``is_judged``, only metrics that wait for a verdict.
+        Includes code scores of judged metrics (``by_code``); if ``is_judged``, only of metrics that wait for a verdict.
         """
         coded = [] if trace.fragment or len(trace.tool_calls) < 2 else self.plan.coded
         if is_judged:

@@ -32,7 +32,7 @@ _FRAGMENT = Unscored(Why.INCOMPLETE_TRACE, "only a part of a trace over several 
 def ask(metric: Metric, subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
     """Return a metric's finding, or ``refusal`` if given; ``None`` if not applicable.
 
-    Exceptions become ``metric_error``; no time left is ``timeout``.
+    Exceptions become ``metric_error``. If no time is left, the result is ``timeout``.
     """
     if metric.key in _OF_CALLS and is_untraced(getattr(subject, "trace", subject)):
         return _UNTRACED

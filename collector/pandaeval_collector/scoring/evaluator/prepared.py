@@ -26,7 +26,7 @@ class Preparation:
         self._prepared: dict[str, Prepared] = {}
 
     def of(self, metric: Metric) -> Prepared:
-        """Prepare session metrics each time because rulings can change."""
+        """Return a metric's preparation. Session metrics are prepared each time, because rulings can change."""
         prepared = self._prepared.get(metric.key)
         if prepared is None or isinstance(metric, SessionMetric):
             prepared = self._prepared[metric.key] = self._prepare(metric)

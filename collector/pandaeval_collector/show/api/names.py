@@ -101,5 +101,7 @@ def one_of(text: str, ids: Iterable[str]) -> str | None:
     if text in ids:
         return text
     if len(ids) > 1:
-        raise ProblemError(409, f"{text} is the beginning of several ids ({', '.join(ids[:_SHOWN])}): write more of it")
+        raise ProblemError(
+            409, f"{text} is the prefix of several IDs ({', '.join(ids[:_SHOWN])}): write a longer prefix"
+        )
     return next(iter(ids), None)

@@ -21,14 +21,14 @@ from pandaeval_collector.show.view.rows import Cursor, Order
 
 _MOST_TRACES = 300
 _PART = 30
-Of = Annotated[Literal["sessions", "traces"], Query(description="What a row of the list is.")]
+Of = Annotated[Literal["sessions", "traces"], Query(description="Kind of the rows.")]
 SessionId = Annotated[str, Query(max_length=10_000, description="Id of the session.")]
 Start = Annotated[int, Query(ge=0, le=2000, description="Position of the first trace, from 0.")]
 PageContent = Annotated[
     dict[str, Any],
     Field(
-        description="What the page is drawn from: `metrics`, `sessions` and `traces` with their results, which refer "
-        "to each other by position, and their `order`. It may change from release to release."
+        description="Data of the page: `metrics`, `sessions` and `traces` with their results, which refer "
+        "to each other by position, and their `order`. It can change with each release."
     ),
 ]
 
@@ -109,7 +109,7 @@ def page_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         index.unit(*found)
         return PageSession(index=made(index))
 
-    @reads.operation(app, "/page/conversation", "What a session's users and agents said", large=True)
+    @reads.operation(app, "/page/conversation", "Messages of a session's users and agents", large=True)
     def conversation(id: SessionId, start: Start = 0) -> PageConversation:
         members = finder.members(names.session(id))
         end = start + _PART

@@ -15,7 +15,7 @@ Result = Annotated[
     dict[str, Any],
     Field(description="A result as `pandaeval evaluate --format json` writes it: id, metric, score, reason, …"),
 ]
-Cursor = Annotated[str | None, Field(description="Give it back as `cursor` for the next page; null after the last.")]
+Cursor = Annotated[str | None, Field(description="Send it as `cursor` to get the next page; null on the last page.")]
 
 
 Item = TypeVar("Item")
@@ -232,18 +232,18 @@ class Overview(BaseModel):
     services: list[str]
     environments: list[str]
     judge: str | None
-    judge_paused: Annotated[list[str], Field(description="Judge models that are paused: no reply of them is valid.")]
-    judge_error: Annotated[str | None, Field(description="Error of the last calls, if questions wait for another try.")]
-    sinks_down: Annotated[list[str], Field(description="Exporters that cannot deliver now; their results wait.")]
+    judge_paused: Annotated[list[str], Field(description="Paused judge models, whose replies were invalid.")]
+    judge_error: Annotated[str | None, Field(description="Last error of the judge, if questions wait for another try.")]
+    sinks_down: Annotated[list[str], Field(description="Exporters that cannot deliver now. Their results wait.")]
     jobs: dict[str, int]
     spent_usd: float
     daily_usd: float | None
     component_errors: list[ComponentErrors]
-    can: Annotated[list[str], Field(description="What may be changed here, such as POST /annotations.")]
+    can: Annotated[list[str], Field(description="Allowed changes, such as POST /annotations.")]
     links: dict[str, str]
     page: bool
-    data: str | None = Field(description="The data directory of the collector; null where none runs.")
-    grpc_port: int | None = Field(description="Where OTLP/gRPC is listened to; null where it is not by TCP.")
+    data: str | None = Field(description="Data directory of the collector; null if no collector runs.")
+    grpc_port: int | None = Field(description="Address of OTLP/gRPC; null if it is not a TCP address.")
 
 
 class MetricShape(BaseModel):

@@ -130,7 +130,7 @@ def test_a_beginning_of_several_sessions_names_them(client: TestClient) -> None:
     answer = asked(client, "/sessions/chat")
     assert (answer.status_code, answer.json()["detail"]) == (
         409,
-        "chat is the beginning of several ids (chat-1, chat-10): write more of it",
+        "chat is the prefix of several IDs (chat-1, chat-10): write a longer prefix",
     )
     assert asked(client, "/sessions/nobody").status_code == 404
 
