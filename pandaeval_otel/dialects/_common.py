@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -41,6 +42,7 @@ CUT = ("messages were cut short by a length limit",)
 SESSION_WORDS = ("session_id", "conversation_id", "thread_id", "sessionId", "conversationId", "threadId", "chat_id")
 """Names under which applications put the id of a conversation into free metadata, best first."""
 USER_WORDS = ("user_id", "userId")
+_LANGCHAIN_AGENT = re.compile(r'"lc_agent_name":\s*"([^"\\]+)"')
 _GENERIC_NAMES = frozenset(
     {
         *("agent", "agents", "agent_executor", "agentexecutor", "langgraph", "runnablesequence", "runnableagent"),
@@ -236,6 +238,14 @@ def metadata_sessions(metadata: Any) -> SessionIds:
     if not isinstance(found, Mapping):
         return ()
     return next((session for word in SESSION_WORDS if (session := one_session(found.get(word)))), ())
+
+
+def agent_in_metadata(metadata: Any) -> str:
+    """Return the agent's name in LangChain's metadata of a run."""
+    match = _LANGCHAIN_AGENT.search(metadata) if type(metadata) is str else None
+    if match:
+        return identifier(match[1])
+    return ""
 
 
 def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:

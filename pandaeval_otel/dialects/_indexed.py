@@ -52,6 +52,8 @@ def indexed_messages(items: Sequence[Fields] | None, role: str, finish_reason: s
     """
     if not items:
         return None
+    if len(items) > 1 and items[-1].keys() == {"finish_reason"}:
+        items, finish_reason = items[:-1], finish_reason or identifier(items[-1]["finish_reason"])
     messages = [_message(fields, items, role) for fields in items]
     if all(message.parts == _HIDDEN for message in messages):
         return None
@@ -116,6 +118,9 @@ def _with_content(parts: list[Part], plain: Fields, role: str) -> list[Part]:
     if role == "tool":
         call_id, name = identifier(plain.get("tool_call_id")), identifier(plain.get("name"))
         return [*parts, ToolResponse(result_value(content), call_id, name)]
+    call = as_dict(parsed(content)) if role == "assistant" and "tool_call_id" in plain else {}
+    if call.keys() == {"name", "arguments"}:  # Netra: a message per call
+        return [*parts, request_of({**call, "id": plain["tool_call_id"]})]
     if type(content) is str and content.startswith('[{"type"'):
         content = blocks_of(content)
     return [*parts, *parts_of(content)]

@@ -7,6 +7,7 @@ from pandaeval_otel.dialects._by_kind import ByKind, fill, keys
 from pandaeval_otel.dialects._common import (
     CUT,
     KINDS,
+    agent_in_metadata,
     agent_named,
     captured,
     crew_question,

@@ -174,7 +174,8 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Attributes) -> N
             # Agent Framework writes a response id in place of the conversation's.
             name = identifier(conversation)
             reading.previous_response_id = name if name.startswith("resp_") else ""
-    if reading.kind is _AGENT and not reading.agent_name:
+    # OpenLIT calls spans of a framework's methods like agents.
+    if reading.kind is _AGENT and not reading.agent_name and not span.scope.name.startswith("openlit."):
         name = kind_by_name(span.name)[1]  # agents without a name are called by their model (Vercel AI SDK)
         reading.agent_name = "" if name == reading.request_model else name
         reading.agent_name = reading.agent_name or identifier(get(semconv.WORKFLOW_NAME))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pandaeval_otel.dialects._kit import (
     KINDS,
     ByKind,
+    agent_in_metadata,
     agent_named,
     as_dict,
     identifier,
     keys,
     kinds,
+    metadata_sessions,
     one_session,
     prompted_tools,
     read_sides,
@@ -39,7 +41,9 @@ class MLflow(ByKind):
         return (_KINDS.get(stated.lower()) if type(stated) is str else None) or run_kind(not self.span.parent_id)
 
     def read_any(self) -> None:
-        self.session_ids = one_session(self.parsed("mlflow.trace.session"))
+        metadata = self.get("metadata")
+        self.session_ids = one_session(self.parsed("mlflow.trace.session")) or metadata_sessions(metadata)
+        self.agent_name = agent_in_metadata(metadata)
         self.user_id = identifier(self.parsed("mlflow.trace.user"))
 
     def read_tool(self) -> None:
@@ -61,7 +65,7 @@ class MLflow(ByKind):
         read_sides(self, self.get(_INPUTS), self.get(_OUTPUTS))
         self.usage = self._usage()
         if self.kind is Kind.AGENT:
-            self.agent_name = agent_named(self.span.name)
+            self.agent_name = self.agent_name or agent_named(self.span.name)
 
     read_workflow = read_agent
 

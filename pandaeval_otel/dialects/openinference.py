@@ -21,6 +21,7 @@ from pandaeval_otel.dialects._kit import (
     Messages,
     Reading,
     Switch,
+    agent_in_metadata,
     agent_named,
     answered,
     as_dict,
@@ -78,7 +79,6 @@ _NAMED = re.compile(
     r"(?:agent_run|invoke_agent) \[?(?P<first>.+?)\]?$|(?P<crew>.+?)\._execute_core$|(?P<run>[^.]+)\.a?run(?:_stream)?$"
 )
 _SUFFIX = re.compile(r"\.(?:__call__|a?run|a?call|invoke|forward)$")
-_LANGCHAIN_AGENT = re.compile(r'"lc_agent_name":\s*"([^"\\]+)"')
 _PRIVATE = re.compile(r"\._(?!_)\w+$")
 _GIVEN, _ANSWERS, _TOOLS = "llm.input_messages", "llm.output_messages", "llm.tools"
 _PROMPTS, _CHOICES, _DOCUMENTS = "llm.prompts", "llm.choices", "retrieval.documents"
@@ -311,21 +311,23 @@ class OpenInference(ByKind):
         return self.span.scope.name == "openinference.instrumentation.langchain"
 
     def _agent_of(self) -> str:
-        named = self.name_in(_AGENT_NAME) or _agent_in_metadata(self.get(_METADATA))
+        named = self.name_in(_AGENT_NAME) or agent_in_metadata(self.get(_METADATA))
         if self.kind not in (Kind.AGENT, Kind.WORKFLOW) or (named and named == self.span.name):
             return named
         if semconv.AGENT_NAME in self.attributes:
             return ""
         if self.kind is Kind.AGENT:
             match = _NAMED.match(self.span.name)
-            in_name = next(filter(None, match.groups())) if match else self.span.name * self._is_langchain()
+            # Frameworks call spans by classes and methods, applications by their agents.
+            is_own = "openinference" not in self.span.scope.name and "." not in self.span.name
+            in_name = next(filter(None, match.groups())) if match else self.span.name * (is_own or self._is_langchain())
             return named or self.name_in(_NODE) or agent_named(in_name)
         if self._is_langchain() and not self.span.parent_id:
             return agent_named(self.span.name)
         return ""
 
     def _is_named_graph(self) -> bool:
-        return bool(self.span.name) and _agent_in_metadata(self.get(_METADATA)) == self.span.name
+        return bool(self.span.name) and agent_in_metadata(self.get(_METADATA)) == self.span.name
 
 
 DIALECT = OpenInference
@@ -336,7 +338,7 @@ def _is_end(output: Messages, whole: Messages) -> bool:
 
 
 def _defined(fields: Fields) -> tuple[ToolDefinition, ...]:
-    schema, name = fields.get("tool.json_schema"), fields.get("tool.name")
+    schema, name = fields.get("tool.json_schema", fields.get("definition")), fields.get("tool.name")
     if type(schema) is str and len(schema) <= _MAX_CACHED and (name is None or type(name) is str):
         description = fields.get("tool.description")
         return _definition(schema, name or "", description if type(description) is str else "")
@@ -420,10 +422,3 @@ def _of_server(part: Part) -> Part:
     if isinstance(part, ToolRequest):
         return replace(part, name=tool_of_server(part.name))
     return part
-
-
-def _agent_in_metadata(metadata: Any) -> str:
-    match = _LANGCHAIN_AGENT.search(metadata) if type(metadata) is str else None
-    if match:
-        return identifier(match[1])
-    return ""

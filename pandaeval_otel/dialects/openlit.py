@@ -37,6 +37,8 @@ class OpenLIT(ByKind):
     def kind_of(self) -> Kind | None:
         if self.get(semconv.OPERATION) == "execute_tool":
             return Kind.TOOL
+        if self.get(semconv.OPERATION) == "invoke_agent" and semconv.AGENT_NAME not in self.attributes:
+            return Kind.STEP  # a method of a framework
         return None
 
     def read_tool(self) -> None:

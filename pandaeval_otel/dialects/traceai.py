@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 from pandaeval_otel.dialects._kit import Logs, RawSpan, Reading
 from pandaeval_otel.dialects.openinference import OpenInference
@@ -38,10 +40,18 @@ class TraceAI(OpenInference):
     marks = frozenset({_KIND, "fi.span.kind"})
     scopes = ("traceai_",)
     shared_roots = frozenset[str]()
+    renamed: ClassVar[Mapping[str, str]] = _NAMES
+    prefixes: ClassVar[Mapping[str, str]] = _PREFIXES
 
     def __init__(self, span: RawSpan, logs: Logs) -> None:
-        translated = {_translated(key): value for key, value in span.attributes.items()}
+        translated = {self._translated(key): value for key, value in span.attributes.items()}
         super().__init__(replace(span, attributes=translated), logs)
+
+    @classmethod
+    def _translated(cls, key: str) -> str:
+        if key in cls.renamed:
+            return cls.renamed[key]
+        return next((key.replace(old, new, 1) for old, new in cls.prefixes.items() if key.startswith(old)), key)
 
     @classmethod
     def read(cls, span: RawSpan, logs: Logs) -> Reading | None:
@@ -56,9 +66,3 @@ class TraceAI(OpenInference):
 
 
 DIALECT = TraceAI
-
-
-def _translated(key: str) -> str:
-    if key in _NAMES:
-        return _NAMES[key]
-    return next((key.replace(old, new, 1) for old, new in _PREFIXES.items() if key.startswith(old)), key)

@@ -106,7 +106,9 @@ def _speaks(span: Span) -> bool:
 
 
 def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span]) -> None:
-    for spans, note in ((calls, _FROM_HISTORY), (runs, "input taken from an inner agent")):
+    around = [run for run in runs if calls and run.start_ns <= calls[0].start_ns and run.output is not None]
+    inner = "input taken from an inner agent"
+    for spans, note in ((around, inner), (calls, _FROM_HISTORY), (runs, inner)):
         question = next((said for span in spans if (said := asked(span)) != NOTHING), None)
         if question is not None:
             exchange.question = question

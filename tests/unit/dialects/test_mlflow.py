@@ -11,6 +11,7 @@ from pandaeval_otel.dialects import Reading
 from pandaeval_otel.dialects.mlflow import DIALECT
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text, ToolDefinition, ToolRequest, Usage
 from pandaeval_otel.model.raw import RawSpan
+from tests.unit.dialects.composed import seen
 
 ASK = Message("user", (Text("Weather in Oslo?"),))
 ANSWER = Message("assistant", (Text("4 degrees."),))
@@ -96,3 +97,9 @@ def test_a_tool_keeps_its_name_when_spans_are_numbered() -> None:
 def test_translated_spans_are_left_to_the_conventions() -> None:
     translated = {"gen_ai.operation.name": "chat", "mlflow.traceRequestId": '"tr-1"'}
     assert DIALECT.read(RawSpan("t" * 32, "s" * 16, attributes=translated), ()) is None
+
+
+def test_langchains_metadata_names_agent_and_session() -> None:
+    metadata = '{"lc_agent_name": "desk", "thread_id": "talk-1"}'
+    found = seen({"mlflow.spanType": '"CHAIN"', "metadata": metadata})
+    assert (found.agent_name, found.session_ids) == ("desk", ((4, "talk-1"),))

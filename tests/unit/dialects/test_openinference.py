@@ -276,6 +276,7 @@ def test_langchain_names_its_agent_in_the_metadata() -> None:
         ("desk.run", {}, "desk"),
         ("Agent.run", {}, ""),
         ("ClaudeAgentSDK.query", {}, ""),
+        ("desk_clerk", {}, "desk_clerk"),
     ],
 )
 def test_agents_are_named_by_whoever_named_them(name: str, attributes: dict[str, Any], agent: str) -> None:

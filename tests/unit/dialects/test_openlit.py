@@ -8,6 +8,7 @@ from pandaeval_otel.dialects.openlit import DIALECT
 from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, ToolRequest
 from pandaeval_otel.model.raw import RawSpan, Scope
 from pandaeval_otel.normal.spans import normalize
+from tests.unit.dialects.composed import seen
 
 CHAT = {
     "gen_ai.operation.name": "chat",
@@ -65,3 +66,9 @@ def test_a_tool_span_with_words_of_its_own() -> None:
 def test_other_operations_are_left_to_the_conventions() -> None:
     assert DIALECT.read(span({"gen_ai.operation.name": "embeddings"}), ()) is None
     assert DIALECT.read(span({"gen_ai.operation.name": ["chat"]}), ()) is None
+
+
+def test_a_frameworks_method_is_no_agent() -> None:
+    attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.request.model": "m"}
+    found = seen(attributes, "openlit.instrumentation.crewai", name="invoke_agent continue_iteration")
+    assert (found.kind, found.agent_name) == (Kind.STEP, "")

@@ -146,6 +146,12 @@ class TestRuns:
         assert shown(spans) == [("hi", "hello")]
         assert read(spans).notes == ("input taken from an inner agent", "final answer taken from an inner agent")
 
+    def test_an_agent_around_the_first_model_call_knows_the_question_without_a_prompt(self) -> None:
+        spans = Spans()
+        agent = spans.agent(spans.add(Kind.WORKFLOW), input=(HI,), output=(says("hello"),))
+        spans.llm(agent, [user("Current task: hi. Answer in full.")], "hello")
+        assert shown(spans) == [("hi", "hello")]
+
     def test_an_agent_used_as_a_tool_does_not_speak_to_the_user(self) -> None:
         spans = Spans()
         agent = spans.agent()
