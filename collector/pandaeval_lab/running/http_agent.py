@@ -23,7 +23,6 @@ from pandaeval_lab.running.tool_loop import Message, ToolRounds
 _COMPLETIONS = "/chat/completions"
 MOST_BYTES = 4 << 20
 """The longest response."""
-_DONE = b"data: [DONE]"
 _ABOUT = ("session", "case", "trial", "turn", "inputs")
 
 
@@ -31,8 +30,8 @@ def http_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) ->
     """Return an agent that gets a POST per turn, with ``traceparent`` and ``baggage``, while ``held`` is open.
 
     Without ``body``, an address ending in ``/chat/completions`` gets OpenAI's request; others get ``{"message",
-    "messages", "session", "case", "trial", "turn", "inputs"}``. The reply is ``{"answer": text}`` or OpenAI's, as JSON
-    or as server-sent events, or asks for tools (``tool_calls``). A model at ``entry.openai`` gets the case's tools.
+    "messages", "session", "case", "trial", "turn", "inputs"}``. The reply is ``{"answer": text}`` or OpenAI's, or
+    asks for tools (``tool_calls``). A model at ``entry.openai`` gets the case's tools.
     """
     url = entry.url or (entry.openai or "").rstrip("/").removesuffix(_COMPLETIONS) + _COMPLETIONS
     # A proxy for the internet knows no agent on this machine. The caller has a time limit.
@@ -89,6 +88,4 @@ async def _body(response: httpx.Response, place: httpx.URL) -> str:
         body += piece
         if len(body) > MOST_BYTES:
             raise AgentError(f"{place} sent more than {MOST_BYTES >> 20} MiB")
-        if _DONE in body[-len(piece) - len(_DONE) :]:
-            break  # some servers leave the stream open
     return body.decode(errors="replace")
