@@ -65,7 +65,7 @@ class MLflow(ByKind):
         read_sides(self, self.get(_INPUTS), self.get(_OUTPUTS))
         self.usage = self._usage()
         if self.kind is Kind.AGENT:
-            self.agent_name = self.agent_name or agent_named(self.span.name)
+            self.agent_name = self.agent_name or agent_named(self.span.name) * ("." not in self.span.name)
 
     read_workflow = read_agent
 

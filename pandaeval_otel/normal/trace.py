@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from pandaeval_otel.base.names import all_bounded, bounded
 from pandaeval_otel.dialects._common import agent_named
+from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS
 from pandaeval_otel.model import (
     Kind,
     Message,
@@ -311,6 +312,8 @@ def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
     for span in tree.spans:
         agent = tree.agent(span) if span.tools else ""
         for tool in span.tools or ():
+            if tool.name in FINAL_ANSWERS:
+                continue
             key = (tool.name, agent)
             if key not in tools:
                 key = (tool.name, "")

@@ -103,3 +103,7 @@ def test_langchains_metadata_names_agent_and_session() -> None:
     metadata = '{"lc_agent_name": "desk", "thread_id": "talk-1"}'
     found = seen({"mlflow.spanType": '"CHAIN"', "metadata": metadata})
     assert (found.agent_name, found.session_ids) == ("desk", ((4, "talk-1"),))
+
+
+def test_a_method_is_no_agents_name() -> None:
+    assert seen({"mlflow.spanType": '"AGENT"'}, name="AgentRunner.run").agent_name == ""
