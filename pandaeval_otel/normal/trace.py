@@ -311,9 +311,7 @@ def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
     had: dict[tuple[str, str], dict[str, None]] = {}
     for span in tree.spans:
         agent = tree.agent(span) if span.tools else ""
-        for tool in span.tools or ():
-            if tool.name in FINAL_ANSWERS:
-                continue
+        for tool in [tool for tool in span.tools or () if tool.name not in FINAL_ANSWERS]:
             key = (tool.name, agent)
             if key not in tools:
                 key = (tool.name, "")
