@@ -48,7 +48,7 @@ def _modules(package: str, walk: Walk = pkgutil.walk_packages) -> tuple[ModuleTy
             continue
         try:
             found.append(importlib.import_module(info.name))
-        except Exception as error:  # whatever a module raises: the error has to name the module
+        except Exception as error:  # any exception, because the error must name the module
             raise ImportError(f"{info.name} could not be imported: {error}") from error
     return tuple(found)
 

@@ -18,7 +18,7 @@ def instrument() -> None:
     if not os.environ.get("PANDAEVAL_ENDPOINT", "").strip() or not enabled():
         return
     try:
-        # Not at the top: without an endpoint neither gRPC nor the SDK may be loaded.
+        # Not at the top of the file: without an endpoint, neither gRPC nor the SDK is imported.
         from pandaeval_otel.processor.log_events import PandaEvalLogProcessor
         from pandaeval_otel.processor.processors import PandaEvalSpanProcessor
 

@@ -24,7 +24,7 @@ from pandaeval_otel.wire.fragments import Item
 
 MAX_TRACES = 10_000
 _REMEMBERED = 20_000
-_PART_BYTES = 8 << 20  # with the span that makes it too much, still a request that every collector takes
+_PART_BYTES = 8 << 20  # even with a last span above this size, every collector accepts the request
 _TRACE_BYTES, _SPAN_BYTES = 1_700, 400
 """Bytes of overhead per trace, and per span or record: ids and table entries."""
 _TOGETHER = 64

@@ -26,7 +26,7 @@ _LATE_S = 0.5
 _PAUSE_S = 0.5
 """Maximum seconds that a fork waits for active workers."""
 
-_lock = threading.RLock()  # garbage collection may return a processor's lease at any point
+_lock = threading.RLock()  # garbage collection can return a processor's lease at any time
 _by_settings: dict[Settings, Forwarder] = {}
 _leases: dict[Forwarder, WeakSet[Lease]] = {}
 _everyone: WeakSet[Forwarder] = WeakSet()

@@ -14,9 +14,9 @@ from pandaeval_otel.wire.fields import entry, fields, number_in, pair, varint
 from pandaeval_otel.wire.skeleton import Request
 from pandaeval_otel.wire.weight import TRACES, upper_items
 
-# The caps on the objects that decoding one trace makes, and the count of those made so far.
+# Limits on the objects made by decoding a trace, and their present count.
 #
-# An event of two bytes becomes some hundred bytes in memory: a few megabytes of them would exhaust a process.
+# An event of two bytes takes hundreds of bytes in memory, so a few megabytes of events could exhaust a process.
 MAX_ATTRIBUTES = 1024
 """Most distinct keys of a span, event, link, log record or resource. The first keys are kept, with their last
 values."""

@@ -154,7 +154,7 @@ def record(message: Any) -> Reader:
     name = message.full_name
     if name in _RECORDS:
         return _RECORDS[name]
-    _RECORDS[name] = lambda value: _RECORDS[name](value)  # values nest: the reader of one is part of itself
+    _RECORDS[name] = lambda value: _RECORDS[name](value)  # values are nested, so their reader is recursive
     required = {}
     if message.name == "Span":
         required = {name: message.fields_by_name[name].camelcase_name for name in ("trace_id", "span_id")}

@@ -55,7 +55,7 @@ class Way:
         try:
             made = list(self.make(settings, around))
             each: Any
-            for each in made:  # what could not be run, or would take another exporter's place in the store
+            for each in made:  # cannot run, or would use another exporter's rows in the store
                 if not isinstance(each, Exporter | Repeating):
                     kind = type(each).__name__
                     raise NotUsableError(f"it gave a value of type {kind}: neither an Exporter nor a Repeating")

@@ -56,8 +56,8 @@ _WAITED = Unscored(
 
 
 Filing = Callable[..., Awaitable[None]]
-"""Has the line file what judges say, and returns after the commit. Takes the name of the line's method, ``judged``, and
-its arguments."""
+"""Files the judge's answers, and returns after the commit. Takes the name of the line's method, ``judged``, and its
+arguments."""
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from pandaeval_collector.store.live_groups import SURE, LiveGroups
 _log = logging.getLogger(__name__)
 _MOST_CHARS = 400
 Ask = Callable[[Pack, Mapping[str, Any]], Awaitable["SameCause"]]
-"""Puts the question to a judge; raises what keeps it from answering."""
+"""Sends the question to the judge. Raises an exception if there is no answer."""
 
 
 class SameCause(Verdict):

@@ -58,7 +58,7 @@ class TooLarge(Refusal):
 class TooMany(Refusal):
     """The request has too many objects; do not retry."""
 
-    # Unlike RESOURCE_EXHAUSTED, which some senders try again whatever it says.
+    # Not RESOURCE_EXHAUSTED, which some senders always retry.
     outcome, grpc, http = "too_large", "INVALID_ARGUMENT", 413
 
 

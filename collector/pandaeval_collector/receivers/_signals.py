@@ -102,7 +102,7 @@ async def store(
         try:
             return await signal.store(ingest, request, False)
         except Dense:
-            pass  # seldom, and raised before anything is stored: ordinary requests pay nothing for it
+            pass  # rare, and raised before any data is stored, so ordinary requests have no cost
     await _weigh(signal.kind, request, reservation, settings, weight.resources_and_items)
     return await signal.store(ingest, request, True)
 

@@ -47,7 +47,7 @@ class Streaming:
                                 return
                             await send({"type": "http.response.body", "body": piece, "more_body": True})
                     await send({"type": "http.response.body", "body": b"", "more_body": False})
-            except TimeoutError:  # uvicorn hangs up on a client whose answer was not finished, and says so
+            except TimeoutError:  # uvicorn logs and closes connections with unfinished answers
                 return
             finally:
                 self.under_way -= 1

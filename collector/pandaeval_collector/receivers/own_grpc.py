@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_WATCHERS = 256
 _PAGE = 100
-"""Most results held for a watcher that does not read: with all watchers and 2 KB each, some 50 MB."""
+"""Maximum results held for a watcher that does not read: about 50 MB for all watchers, with 2 KB each."""
 
 
 def submit_handler(ingest: Ingest, settings: DoorSettings) -> grpc.GenericRpcHandler[Any, Any]:

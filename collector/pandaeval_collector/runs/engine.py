@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 FOLDER = "run-work"
 BATCH, BATCH_UNASKED, BATCH_IN_BUDGET = 64, 256, 8
-"""Traces that are scored and committed together: if a judge is asked, if none is, and if a budget is to be kept."""
+"""Traces scored and committed together: with a judge, without a judge, and with a budget."""
 START_SECONDS = 60.0
 _ENDED = "worker_ended"
 _REFUSED = (UserError, CallFailedError)

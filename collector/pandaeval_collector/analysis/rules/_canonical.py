@@ -40,8 +40,8 @@ _CHANGING_TEXT = re.compile(
 )
 _LONG_NUMBER = re.compile(r"[0-9a-f]{16,}|\d{10,}", re.IGNORECASE)
 _WORDS_LEFT = 12
-"""A text's ids and times are ignored if at least so many other letters and digits are left."""
-# What a result says, piece by piece: the order of its parts, ids, times, counters and costs make no difference.
+"""Minimum other letters and digits of a text whose ids and times are ignored."""
+# The pieces of a result, without the order of parts, ids, times, counters and costs.
 _CONTENT_DEPTH = 30
 _MOST = 2000
 """Pieces of a result; larger results are not compared."""
@@ -195,7 +195,7 @@ def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
     try:
         if one.result == other.result:
             return True
-    except RecursionError:  # nested deeper than the interpreter compares: cannot be told, so not a repetition
+    except RecursionError:  # too deeply nested to compare, so not a repetition
         return False
     said = pieces(one.result)
     return said is not None and said == pieces(other.result)

@@ -16,7 +16,7 @@ BEFORE = lazily(
     r"[\s\"'`(\[*#>❌✗✘🚫⛔⚠️]*(?:\d{4}-\d\d-\d\d[T ][\d:.,]\S*+\s++)?(?:call id: \S++\s++)?(?:(?:oops"
     r"|uh-oh)[,!.:]?\s+)?\[?"
 )
-"""What may stand before a message: quotes, marks, a time, a call's id."""
+"""Text that can precede a message: quotes, marks, a time, a call's id."""
 
 _SENTENCE = 160
 """Characters of a message of one sentence; longer texts that begin so are prose."""
@@ -99,7 +99,7 @@ _STEMS = frozenset(
 )
 _WORD = re.compile(r"([a-z][a-z']{1,3})[a-z']*")
 _INSIDE = ("error", "exception", "failed", "fault")
-"""Words that tell of a failure inside names, too (``RuntimeError``)."""
+"""Words that mean a failure even inside names (``RuntimeError``)."""
 _CODE = re.compile(r"[45]\d\d")
 _NEAR = 120
 """Failure texts contain one of these stems in the first characters; other texts are not read further."""

@@ -17,7 +17,7 @@ from pandaeval_collector.analysis.rules._failure_text import (
 )
 from pandaeval_otel.model import ToolCall
 
-# Whether an object that a tool gave back tells of a failure, by its fields.
+# Whether the fields of a returned object report a failure.
 _FALSE_IF_FAILED = ("success", "ok", "succeeded", "successful")
 _TRUE_IF_FAILED = ("isError", "is_error", "iserror", "hasError", "has_error", "timed_out", "timedOut")
 _ERRORS = tuple(
@@ -71,7 +71,7 @@ _FIELDS = (
     *("exit", "returncode", "return_code", "returnCode", "tatus_code", "tatusCode", "http_", "httpS", "httpC"),
     *("'success", "'succeeded", "'ok'", '"outcome', "'outcome"),
 )
-"""Parts of the names of fields that may tell of a failure."""
+"""Parts of the names of fields that can report a failure."""
 _ABSENT = re.compile(
     r"not[ _]?found|no (?:such|matching|results?|match|records?)\b|does(?: not|n't) exist|no longer exists|unknown \w+",
     re.IGNORECASE,
@@ -136,7 +136,7 @@ def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
         yield _of_exit(found, ended)
     errors = found.get("errors")
     if isinstance(errors, list) and any(isinstance(error, str | dict) and error for error in errors):
-        # A query that failed has no data; other lists of errors may be what was looked for.
+        # A failed query has no data. With data, a list of errors can be the result of a search.
         yield FailureSign.FAILED if "data" in found and found["data"] is None else FailureSign.UNSURE
     if _names_error(found, explained):
         yield _in_a_record(found)
@@ -227,7 +227,7 @@ def _json_tells(text: str, depth: int) -> FailureSign:
     if not start.startswith(("{", "[{", '["')):
         return text_tells(text)
     if not start.startswith('["') and not _may_fail(text):
-        return FailureSign.NOTHING  # as nearly always, in a fraction of the time that parsing takes
+        return FailureSign.NOTHING  # the usual case, without parsing
     parsed = _parsed(text)
     return text_tells(text) if parsed is None else _result_tells(parsed, depth)
 

@@ -7,7 +7,7 @@ from enum import Enum, auto
 from functools import lru_cache
 from itertools import pairwise
 
-# The words of tool names that tell what a tool does. All lower case, and in English, as nearly all names are.
+# Words of tool names that show what a tool does: lower case, and in English, like nearly all names.
 READ = frozenset(
     """
     get list search find read fetch query check look lookup view show describe count inspect browse retrieve
@@ -27,7 +27,7 @@ WRITE = frozenset(
     upsert void withdraw write
     """.split()  # noqa: SIM905 - a list of words to be read
 )
-"""Verbs that change something wherever they stand in a name."""
+"""Verbs that mean a change at any place in a name."""
 AMBIGUOUS = frozenset(
     """
     book change charge comment copy credit export fork import issue log mail message order patch post process record
@@ -47,7 +47,7 @@ FACTS = frozenset(
     policy price prices quote rate rates report reports review reviews schema status summary time times total totals
     """.split()  # noqa: SIM905 - a list of words to be read
 )
-"""A name that ends in one of these asks for facts."""
+"""Last words of names that request facts."""
 STEPWISE = frozenset(
     """
     next previous prev scroll press click tap swipe drag move step type key hotkey turn rotate increment decrement
