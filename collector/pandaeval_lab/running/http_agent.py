@@ -33,7 +33,7 @@ def http_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) ->
     text}`` or OpenAI's, or asks for tools (``tool_calls``).
     """
     url = entry.url or ""
-    # A proxy for the internet knows no agent on this machine. The caller has a time limit.
+    # A proxy for the internet cannot reach an agent on this machine. The caller has a time limit.
     trusts = urlsplit(url).hostname not in ("localhost", "127.0.0.1")
     client = httpx.AsyncClient(timeout=None, trust_env=trusts)  # noqa: S113
     held.push_async_callback(client.aclose)
@@ -62,7 +62,7 @@ async def _posted(client: httpx.AsyncClient, url: str, body: Any, entry: AgentEn
         async with client.stream("POST", url, json=body, headers={**headers, **entry.headers}) as response:
             context.log.status = response.status_code
             said = await _body(response, place)
-    except httpx.LocalProtocolError:  # the text of the error has the value
+    except httpx.LocalProtocolError:  # the text of the error contains the value
         raise AgentError(f"{place}: a header has a character that HTTP does not allow") from None
     except httpx.HTTPError as error:
         raise AgentError(f"{place} cannot be reached: {type(error).__name__}: {error}") from error
