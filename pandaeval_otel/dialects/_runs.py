@@ -106,14 +106,19 @@ def read_sides(reading: Reading, given: Any, made: Any) -> None:
 
 
 def _to_or_from_model(value: Any, side: _Side) -> MaybeCut:
-    value = parsed(value)
+    value = _structure(value)
     if type(value) is str and starts_like_json(value):
         return read_messages(value, side[0])
     return _said(value, side)
 
 
-def _said(value: Any, side: _Side) -> MaybeCut:
+def _structure(value: Any) -> Any:
     value = parsed(value)
+    return (type(value) is str and value.startswith("[") and from_repr(value)) or value
+
+
+def _said(value: Any, side: _Side) -> MaybeCut:
+    value = _structure(value)
     if hidden(value):
         return None, False
     if value == "":

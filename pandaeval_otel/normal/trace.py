@@ -24,7 +24,7 @@ from pandaeval_otel.model import (
 from pandaeval_otel.model.raw import RawLog
 from pandaeval_otel.normal.blocked import blocked_by
 from pandaeval_otel.normal.duplicates import merge_duplicates
-from pandaeval_otel.normal.endings import BLOCKED, STOPPED, TRUNCATED, blocked_for, ending, side_by_side
+from pandaeval_otel.normal.endings import BLOCKED, STOPPED, TRUNCATED, UNUSABLE, blocked_for, ending, side_by_side
 from pandaeval_otel.normal.evaluations import evaluations
 from pandaeval_otel.normal.evidence import Evidence
 from pandaeval_otel.normal.parsed import with_parsed_answers
@@ -90,6 +90,8 @@ def _add_ending(trace: Trace, evidence: Evidence, spans: Sequence[Span]) -> None
         trace.stopped = detail
     elif how == TRUNCATED:
         trace.truncated = detail
+    elif how == UNUSABLE and trace.error is None and not trace.output:
+        trace.error = f"the model's answer was unusable: {detail}"
 
 
 def _run_of(trace: Trace, evidence: Evidence, ids: Set[str]) -> Trace:

@@ -27,7 +27,7 @@ _HEAD = "## Failures of an agent, each with its number, its label and what was s
 
 
 class GroupedErrors(Answer):
-    """One root cause. ``failures``: numbers of those that come of it."""
+    """A root cause. ``failures``: numbers of its failures."""
 
     title: Annotated[str, Field(min_length=1, max_length=120)]
     """The root cause, as a short title."""

@@ -76,7 +76,9 @@ def replay(
 
     for batch in source.due():
         for decision in _decisions([*zip(batch, line.understanding.of(batch), strict=True)], file, set_aside):
-            decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
+            decision.changes.jobs = [
+                replace(job, delay=0.0) for job in decision.changes.jobs
+            ]  # files have no late spans
             source.store.commit(decision.changes).result()
             touched |= decision.changes.touched
             on_decided(decision)

@@ -160,7 +160,7 @@ class TraceFiles:
             total += len(data)
             try:
                 known.update(item.id for item in read_chunk(data, logs) if not item.is_log)
-            except MalformedOtlpError:  # there is no end to what it holds: whoever decodes it will say so
+            except MalformedOtlpError:  # malformed; the decoder reports it
                 return chunks[: index + 1], Trigger.MEMORY
             if len(known) >= self.rules.max_spans:
                 return chunks[: index + 1], Trigger.SPAN_LIMIT

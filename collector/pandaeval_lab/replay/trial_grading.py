@@ -35,7 +35,7 @@ from pandaeval_otel.normal.trace import Closing
 
 _TRIES, _WAIT_S = 3, 1.0
 _AT_A_TIME = 64
-"""Trials that a judge is asked about at the same time, as far as its limits allow."""
+"""Maximum trials judged at the same time, within the judge's limits."""
 
 
 class TrialJudge:

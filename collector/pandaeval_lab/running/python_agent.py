@@ -76,7 +76,7 @@ async def _call(
     try:
         answer = work() if inspect.iscoroutinefunction(called) else await _in_thread(work)
         answer = await answer if inspect.isawaitable(answer) else answer
-    except (Exception, SystemExit) as error:  # the agent is the user's code, which may raise whatever it likes
+    except (Exception, SystemExit) as error:  # the agent is the user's code, which can raise any exception
         raise AgentError(f"{type(error).__name__}: {error}") from error
     if isinstance(answer, Mapping) and answer.get("tool_calls"):
         return reply_of(answer, "content")
@@ -88,7 +88,7 @@ async def _call(
 async def _in_thread(work: Callable[[], Any]) -> Any:
     """Run blocking work on a thread that is abandoned at timeout or exit."""
     context, done = contextvars.copy_context(), Future[Any]()
-    done.set_running_or_notify_cancel()  # from now on nobody takes it back
+    done.set_running_or_notify_cancel()  # from now on, it cannot be cancelled
 
     def run() -> None:
         try:

@@ -39,7 +39,7 @@ _DONE = (
 )
 _MATTER = (
     r"(?:request|operation|action|transaction|payment|order|booking|reservation|connection|access|permission|"
-    r"authenti\w+|authori[sz]ation|login|call|execution|command|query|job|task|upload|download|transfer|update|"
+    r"authenti\w+|authori[sz]ation|login|call|exec(?:ution)?|command|query|job|task|upload|download|transfer|update|"
     r"insert|delet\w+|creation|validation|verification|submission|delivery|build|compilation|deployment|import|export|"
     r"read|write|search|lookup|charge|refund|card|script|process|account|credentials?|lock|cancell?ation|assertion|"
     r"message|server|tool|function|api)"
@@ -79,7 +79,7 @@ EXCEPTION = lazily(
     r"(?:uncaught )?(?:[\w$]+(?:\.|::|\\))*(?:[A-Z][\w$]*(?:Error|Exception|Fault|Warning: Error)|Error|Exception)"
     r"(?:\s*:\s*(?![-+±]?[\d.,]++\s*+%?+\s*+\Z|none\b|null\b)\S|\s*\(.|\s*$)"
     r"|(?:\w+\.)+(?:errors|exceptions)\.\w+\s*:\s*\w"
-    r"|[a-z]+_(?:error|exception|failure):\s+(?![-+±]?[\d.]+)\S",
+    r"|(?:[a-z]+_(?:error|exception|failure)|[A-Z]+_(?:ERROR|EXCEPTION|FAILURE)):\s+(?![-+±]?[\d.]+)\S",
     0,
 )
 """An exception's name as programs write it, followed by its message."""

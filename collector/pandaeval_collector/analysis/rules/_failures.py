@@ -187,14 +187,28 @@ def failed(call: ToolCall) -> bool:
 def tells(call: ToolCall) -> FailureSign:
     """Return the call's failure sign. A person's refusal is never a failure."""
     sign = _result_tells(call.result, _DEPTH)
-    if call.error is not None and sign is not FailureSign.DECLINED:
+    if call.error is not None and sign is not FailureSign.DECLINED and not _is_output(call.error, call.result):
         sign = text_tells(call.error)
         return sign if sign is FailureSign.DECLINED else FailureSign.FAILED
     return sign
 
 
+def _is_output(error: str, result: Any) -> bool:
+    """Return whether the error of a command that ended with exit code 0 is only its output."""
+    found = as_object(result) or {}
+    ended = [found[key] for key in _EXITS if key in found]
+    return bool(ended) and all(code == 0 and code is not False for code in ended) and error.strip() in found.values()
+
+
 def error_of(call: ToolCall) -> str:
     return call.error or _told(call.result, _DEPTH)
+
+
+def failure_of(call: ToolCall) -> str | None:
+    """Return the error of a call, also if only its result reports the failure."""
+    if call.error is not None or not failed(call):
+        return call.error
+    return error_of(call) or "failed"
 
 
 def is_absence(call: ToolCall) -> bool:

@@ -21,7 +21,7 @@ _LEAST_NS = 1_000_000
 _OURS = frozenset({"jaeger", "jaeger-all-in-one", "pandaeval-collector"})
 """Services that trace themselves, in Jaeger as it comes and in the collector's output."""
 _MOST_HELD = 128 << 20
-"""Most bytes of traces of several services that are held at a time."""
+"""Maximum bytes of traces of several services in memory."""
 _MOST_SERVICES = 10_000
 Found = dict[str, OneTrace]
 
