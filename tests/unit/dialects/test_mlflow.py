@@ -119,7 +119,7 @@ def test_spans_of_other_instrumentations_keep_the_conventions_names() -> None:
 def test_pydantic_ais_run_and_tools() -> None:
     asked = {"user_prompt": "And in Bergen?", "message_history": [{"parts": [{"content": "Oslo?"}], "state": "done"}]}
     run = {"mlflow.spanType": '"AGENT"', "name": '"desk"', "mlflow.spanInputs": json.dumps(asked)}
-    found = seen({**run, "mlflow.spanOutputs": '{"output": "Rain.\\\\n"}'}, name="Agent.run")
+    found = seen({**run, "mlflow.spanOutputs": '{"output": "Rain.\\n"}'}, name="Agent.run")
     assert found.agent_name == "desk"
     assert [message.text for message in (*(found.input or ()), *(found.output or ()))] == ["And in Bergen?", "Rain."]
     request = {"model_request_parameters": {"function_tools": [{"name": "look", "parameters_json_schema": {}}]}}
