@@ -28,7 +28,7 @@ _PART_BYTES = 8 << 20  # even with a last span above this size, every collector 
 _TRACE_BYTES, _SPAN_BYTES = 1_700, 400
 """Bytes of overhead per trace, and per span or record: ids and table entries."""
 _TOGETHER = 64
-"""Most traces encoded together, to bound memory."""
+"""Maximum traces encoded together, to limit memory."""
 _BESIDE_BYTES = 300
 """Bytes of overhead per part."""
 _CAPPED = (Trigger.SPAN_LIMIT, Trigger.MEMORY)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 BATCH = 128
-"""So many traces, or sessions, are committed together."""
+"""Number of traces or sessions committed together."""
 T = TypeVar("T")
 
 

@@ -38,7 +38,7 @@ _PLAIN_WORD = re.compile(r"[a-z0-9]{2,}")
 """What _TOKEN finds in ASCII, in a fraction of the time; the words in ASCII without an apostrophe."""
 _CJK_CHARACTER = re.compile(rf"[{_CJK}]")
 FEWEST = 2
-"""So many words of a message at least name a subject; one is enough for a question, and for an answer."""
+"""Minimum content words of a message with a subject. For a question or an answer, a single word is enough."""
 ENOUGH = 6
 """Minimum content words of a message and of its answer to recognise different subjects."""
 ENOUGH_ASKED = 3
