@@ -189,7 +189,7 @@ class Collecting:
         trace.log_count += len(records)
         try:
             size = self._hold(trace, encoded[_bytes(trace_id)] if spans else [], records)
-        except Exception:  # noqa: BLE001 - its spans or records cannot be encoded: then nothing is sent
+        except Exception:  # noqa: BLE001 - spans or records that cannot be encoded are not sent
             self.drop(trace_id, "encode_failed" if self._redact is None else "redact_failed")
             return
         size += (0 if trace.size else _TRACE_BYTES) + _SPAN_BYTES * (len(spans) + len(records))

@@ -22,7 +22,7 @@ STOPWORDS = frozenset(
     of at by for with from to in on into onto upon about via
     what which who whom whose when where why how
     there here very just also too such some any each all other
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 
 
@@ -64,7 +64,7 @@ _TALK_WORDS = frozenset(
     sí si por favor gracias vale bueno claro adelante hola
     sim não obrigado obrigada favor certo grazie prego bene va
     好 的 是 请 謝 谢 对 はい お願いします 네
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 _CODE = lazily(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?", 0)
 """Addresses, numbers and ids, whose letters have no meaning."""
