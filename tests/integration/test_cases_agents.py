@@ -254,9 +254,14 @@ KINDS = (
         0,
         1.0,
         {
-            "openai": "${AGENT}/v1",
-            "model": "m",
-            "body": {"temperature": 0, "messages": [{"role": "system", "content": "A shop."}, "{messages}"]},
+            "url": "${AGENT}/v1/chat/completions",
+            "spans": False,
+            "body": {
+                "model": "m",
+                "temperature": 0,
+                "messages": [{"role": "system", "content": "A shop."}, "{messages}"],
+                "tools": [{"type": "function", "function": {"name": "refund_order"}}],
+            },
         },
         respond=_model,
     ),

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic_core import to_jsonable_python
 
 from pandaeval_lab.cases.arguments import same
-from pandaeval_lab.cases.model import Case, ExpectedCall, Mock, RecordedTool
+from pandaeval_lab.cases.model import Case, ExpectedCall, Mock
 from pandaeval_lab.cases.trial import function
 
 _MOST_TOLD = 2000
@@ -127,17 +127,6 @@ def _called(mock: Callable[..., Any], given: Mapping[str, Any], context: MockCon
 
     with ThreadPoolExecutor(1) as thread:  # this thread can have a running event loop
         return thread.submit(copy_context().run, asyncio.run, wait()).result()
-
-
-def offered(case: Case) -> list[RecordedTool]:
-    """Return the mocked tools of a case, with descriptions and schemas of arguments, if known."""
-    known = {tool.name: tool for tool in (case.recorded.tools if case.recorded else ())}
-    tools = []
-    for name in Mocks(case).by_tool:
-        tool = known.get(name) or RecordedTool(name=name)
-        schema = case.tool_schemas.get(name) or tool.parameters or {"type": "object"}
-        tools.append(tool.model_copy(update={"parameters": schema}))
-    return tools
 
 
 def _fits(mock: Mock, is_recorded: bool, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:

@@ -126,7 +126,7 @@ class CaseRun:
         names = {case.id: _agent(name, suite, case) for case in suite.cases}
         self.entries = {each: entry_of(each, suite) for each in names.values()}
         for each, entry in self.entries.items():
-            if (address := entry.url or entry.openai) and (why := unreachable(address)):
+            if entry.url and (why := unreachable(entry.url)):
                 raise UserError(f"--agent {each} cannot be reached ({why}): start it first")
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -52,7 +52,7 @@ class Arrivals:
 
     def _is_known(self, attempt: Attempted) -> bool:
         """Return whether the runner makes all calls of the agent."""
-        return attempt.agent in self._asked_us or self._agents[attempt.agent].openai is not None
+        return attempt.agent in self._asked_us
 
     async def _send(self, attempts: Sequence[Attempted], traced: Collection[str] = ()) -> None:
         for attempt in attempts:

@@ -26,9 +26,6 @@ class MockReplies:
         self._attempts: dict[tuple[str, str], Mocks] = {}
         self._lock = threading.Lock()
 
-    def case(self, id_: str) -> Case:
-        return self._cases[bounded(id_)]
-
     async def answer(self, tool: str, given: Mapping[str, Any]) -> MockAnswer:
         """Answer a call of a tool that is only mocked, after its delay."""
         reply = await asyncio.to_thread(self.reply, tool, given)
