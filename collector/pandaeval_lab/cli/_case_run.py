@@ -157,7 +157,7 @@ class CaseRun:
     def start(self, name: str, held: AsyncExitStack, replies: MockReplies) -> Agent:
         """Return an agent, which lives while ``held`` is open. Raises ``UserError``."""
         if name == _OBJECT:
-            return object_agent(self._target, _OBJECT, held, replies)
+            return object_agent(self._target, _OBJECT, replies)
         return start(self.entries[name], held, replies)
 
     def attempt(self) -> bool:

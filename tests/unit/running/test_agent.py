@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -305,16 +304,3 @@ def test_a_model_gets_the_fields_of_the_body(server: _Server) -> None:
     assert (sent["model"], sent["temperature"], sent["messages"]) == ("m", 0, list(SAID))
     assert sent["tools"] == tools
     assert server.got[1][1]["messages"][-1] == {"role": "tool", "tool_call_id": "c1", "content": "pending"}
-
-
-def test_an_agent_that_leaves_the_process_ends_its_attempt_alone(folder: Path) -> None:
-    (folder / "leaver.py").write_text("import os\ndef leaves(message):\n    os._exit(0)\n")
-    leave = os._exit
-
-    async def talk() -> None:
-        async with AsyncExitStack() as held:
-            with pytest.raises(AgentError, match="SystemExit: 0"):
-                await _said(_started("./leaver.py:leaves", held)())
-
-    asyncio.run(talk())
-    assert os._exit is leave
