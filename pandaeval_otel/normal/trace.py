@@ -350,7 +350,7 @@ def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
         for message in messages:
             for part in message.parts:
                 if type(part) is Reasoning:
-                    thoughts.append(part.text)  # noqa: PERF401 - mostly there is none
+                    thoughts.append(part.text)  # noqa: PERF401 - usually empty
     return _distinct(thoughts)
 
 
