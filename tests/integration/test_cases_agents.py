@@ -72,9 +72,6 @@ def hangs(message):
 def exits(message):
     sys.exit(0)
 
-def exits_hard(message):
-    os._exit(0)
-
 def shouts(message):
     return "x" * 50_000_000
 
@@ -254,16 +251,20 @@ KINDS = (
         0,
         1.0,
         {
-            "openai": "${AGENT}/v1",
-            "model": "m",
-            "body": {"temperature": 0, "messages": [{"role": "system", "content": "A shop."}, "{messages}"]},
+            "url": "${AGENT}/v1/chat/completions",
+            "spans": False,
+            "body": {
+                "model": "m",
+                "temperature": 0,
+                "messages": [{"role": "system", "content": "A shop."}, "{messages}"],
+                "tools": [{"type": "function", "function": {"name": "refund_order"}}],
+            },
         },
         respond=_model,
     ),
     Kind("raises", 1, 0.0, "shop:raises", "ValueError: no such order"),
     Kind("hangs", 1, 0.0, "shop:hangs", "the turn took longer than 2 s", options=("--turn-timeout", "2s")),
     Kind("exits", 1, 0.0, "shop:exits", "SystemExit: 0"),
-    Kind("exits hard", 1, 0.0, "shop:exits_hard", "SystemExit: 0"),
     Kind("50 MB answer", 1, 0.0, "shop:shouts", "the answer has 50,000,000 characters; the limit is 4,194,304"),
     Kind("50 MB over HTTP", 1, 0.0, QUIET, "sent more than 4 MiB", _shouts),
     Kind("50 MB printed", 0, 1.0, "shop:prints"),

@@ -25,7 +25,7 @@ _CURE = (
 )
 MOST = 10
 _MOST_STEPS = 100_000
-"""Keywords that are tried on one value: a second's work. References to references to references would take years."""
+"""Maximum keywords applied to a value, about a second of work. Nested references could take years."""
 _left = threading.local()
 
 

@@ -126,7 +126,7 @@ class CaseRun:
         names = {case.id: _agent(name, suite, case) for case in suite.cases}
         self.entries = {each: entry_of(each, suite) for each in names.values()}
         for each, entry in self.entries.items():
-            if (address := entry.url or entry.openai) and (why := unreachable(address)):
+            if entry.url and (why := unreachable(entry.url)):
                 raise UserError(f"--agent {each} cannot be reached ({why}): start it first")
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -157,7 +157,7 @@ class CaseRun:
     def start(self, name: str, held: AsyncExitStack, replies: MockReplies) -> Agent:
         """Return an agent, which lives while ``held`` is open. Raises ``UserError``."""
         if name == _OBJECT:
-            return object_agent(self._target, _OBJECT, held, replies)
+            return object_agent(self._target, _OBJECT, replies)
         return start(self.entries[name], held, replies)
 
     def attempt(self) -> bool:

@@ -13,7 +13,7 @@ _COMPLETION = "choices.0.message.content"
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall:
-    """A tool call that the agent asks for. ``arguments``: a map, else the text that is none."""
+    """A tool call that the agent requests. ``arguments``: a map, or a text that is not a map."""
 
     id: str
     name: str
