@@ -93,7 +93,7 @@ def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Pl
                 raise NotUsableError(f"its module {point.module} holds no {attribute}")
             plugin = Plugin(point.name, origin, module, getattr(module, attribute))
             check(plugin)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - other people's code costs itself, and nothing of ours
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - an error of foreign code affects only that code
             lost.append(point.name)
             package = origin.partition(" ")[0]
             cure = f"update the package, or remove it (pip uninstall {package})"

@@ -24,7 +24,17 @@ _Side = tuple[str, tuple[str, ...]]
 _QUESTION = (
     "user",
     (
-        *("messages", "input_messages", "user_input", "user_message", "user_msg", "user_query", "query", "question"),
+        *(
+            "messages",
+            "input_messages",
+            "user_input",
+            "user_message",
+            "user_prompt",
+            "user_msg",
+            "user_query",
+            "query",
+            "question",
+        ),
         *("new_message", "message", "task", "prompt", "request", "instruction", "input", "inputs", "input_args"),
         *("text", "content", "contents", "goal", "topic", "description", "state", "data"),
     ),
@@ -151,7 +161,7 @@ class _Finder:
         return None
 
     def _message(self, text: str) -> Messages:
-        return (Message(self._role, (Text(text),)),)
+        return (Message(self._role, (Text(text.removesuffix("\n")),)),)
 
     def _text(self, text: str, loose: bool, nesting: int) -> Messages | None:
         if hidden(text) or text in _NOTHING:

@@ -23,7 +23,7 @@ _REASONS = {
         """
         length maxtokens maxtoken maxoutputtokens maxlength modellength maxcompletiontokens incomplete tokenlimit
         maxtokensreached tokenlimitreached modelcontextwindowexceeded contextlength errorlimit
-        """.split(),  # noqa: SIM905 - a list of words to be read
+        """.split(),  # noqa: SIM905 - a readable list of words
         TRUNCATED,
     ),
     **dict.fromkeys(
@@ -31,7 +31,7 @@ _REASONS = {
         contentfilter contentfiltered guardrailintervened safety prohibitedcontent recitation blocklist spii
         imagesafety imageprohibitedcontent imagerecitation refusal refused errortoxic contentblocked blocked moderation
         modelarmor contentpolicyviolation policyviolation flagged
-        """.split(),  # noqa: SIM905 - a list of words to be read
+        """.split(),  # noqa: SIM905 - a readable list of words
         BLOCKED,
     ),
     **dict.fromkeys(("malformedfunctioncall", "unexpectedtoolcall", "toomanytoolcalls", "malformedresponse"), UNUSABLE),

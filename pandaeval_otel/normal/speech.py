@@ -139,7 +139,7 @@ def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
     for message in messages:
         for part in message.parts:
             if type(part) is ToolRequest and asks_for_tool(part):
-                found.append(part)  # noqa: PERF401 - there are few, and a comprehension has a frame of its own
+                found.append(part)  # noqa: PERF401 - few items; a comprehension would add a frame
     return found
 
 

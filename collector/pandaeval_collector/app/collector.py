@@ -59,7 +59,7 @@ _JUDGE = "pandaeval_collector.app.judge_main"
 _FENCE_SECRET = "judge.secret"  # noqa: S105 - the name of a fact
 """The key under which the store keeps the secret that fences in prompts are made with."""
 _ROOM_S = 1.0
-"""How often a start looks whether a full disk has room."""
+"""Seconds between two checks of a full disk at the start."""
 
 
 @dataclass(frozen=True, slots=True)

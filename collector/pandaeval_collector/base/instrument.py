@@ -12,7 +12,7 @@ Attributes = tuple[tuple[str, str], ...]
 """Attributes of a series, without empty attributes."""
 
 MAX_SERIES = 10_000
-"""Most series in all, unless configured otherwise: labels within their caps can still be combined in too many ways."""
+"""Default maximum of all series, because labels within their limits can still have too many combinations."""
 
 
 @dataclass(frozen=True, slots=True)

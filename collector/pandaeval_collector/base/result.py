@@ -32,13 +32,13 @@ bytes every longer text."""
 _DEEPEST = 100
 """Half of the depth that the JSON writer supports. Senders can send a deeper end state."""
 _MOST_DETAILS, _CHARS = 4000, 64
-"""Most details that are kept, and characters of a text that count as one: a quarter of a megabyte in all."""
+"""Maximum details kept, and characters of a text that count as a detail: together a quarter of a megabyte."""
 _SMALL = frozenset({int, float, bool, type(None)})
 _WIRE_NAMES = {("turn", "coherence"): "turn_coherence"}
 """The metrics that have another name in OpenTelemetry, because their names exist on two levels with two meanings."""
 _METRICS = {("turn", wire): name for (_, name), wire in _WIRE_NAMES.items()}
 _TIMES = 512
-"""How many formatted times are cached: more than a batch has."""
+"""Number of cached formatted times, more than a batch contains."""
 
 
 def wire_name(level: str, metric: str) -> str:

@@ -153,7 +153,7 @@ def _outlines(module: str) -> list[TyperCommand]:
     try:
         spec = find_spec(module)
         body = ast.parse(Path(str(spec and spec.origin)).read_bytes()).body
-    except Exception:  # noqa: BLE001 - of another package; whoever asks for the command hears of it
+    except Exception:  # noqa: BLE001 - a package's error; a call of the command reports it
         body = []
     for node in body:
         match node:

@@ -66,7 +66,7 @@ class Way:
                     raise NotUsableError(f"its source is {each.source}, and none of {', '.join(_SOURCES)}")
         except UserError:
             raise
-        except Exception as error:  # noqa: BLE001 - other people's code costs itself, and nothing of ours
+        except Exception as error:  # noqa: BLE001 - an error of foreign code affects only that code
             _log.error("exporters.%s is left out: %s does not open: %s", self.name, self.origin, told(error))
             ERRORS.note(EXPORTER, self.name, error)
         else:

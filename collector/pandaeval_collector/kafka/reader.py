@@ -121,7 +121,7 @@ class Reader:
             except LeftBehindError as error:
                 again = "joining the group anew. No two collectors may have one group.instance.id"
                 _log.error("reading %s ended (%s); %s", self._settings.topic, error, again)
-            except Exception:  # noqa: BLE001 - whatever a broker or a message does, the next attempt may succeed
+            except Exception:  # noqa: BLE001 - the next attempt can succeed
                 _log.exception("reading %s broke off; trying again", self._settings.topic)
             else:
                 continue
@@ -299,7 +299,7 @@ class Reader:
         def told(consumer: Consumer, partitions: list[TopicPartition]) -> None:
             try:
                 listener(consumer, partitions)
-            except BaseException as error:  # noqa: BLE001 - raised by whoever polls
+            except BaseException as error:  # noqa: BLE001 - the polling thread raises it
                 self._failure = self._failure or error
 
         return told

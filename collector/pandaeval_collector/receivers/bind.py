@@ -21,7 +21,7 @@ class BindError(Exception):
     """A listener cannot or must not start. The message has the fix."""
 
 
-class PortInUse(BindError):  # noqa: N818 - says what is wrong in two words
+class PortInUse(BindError):  # noqa: N818 - the name is the error
     """Another socket listens on the address."""
 
 

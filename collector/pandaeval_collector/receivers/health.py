@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pandaeval_collector.base.untrusted.foreign_pages import HOSTS_TOLD, is_known_host
 
 _LONGEST_S = 120.0
-"""How long an answer may take, longer than any scrape waits: then a slow client's connection is closed."""
+"""Maximum seconds for an answer, longer than any scrape waits. After it, the connection is closed."""
 
 Answer = Callable[[str], tuple[str, AsyncGenerator[bytes, None]]]
 

@@ -60,7 +60,7 @@ class GrpcDoor:
                 finally:
                     # Its error knows this frame: together they would keep the request until the next collection.
                     del task
-            except Exception as error:  # noqa: BLE001 - whatever a request does, it is answered and the server lives on
+            except Exception as error:  # noqa: BLE001 - every request gets an answer, and the server continues
                 return refuse(context, self.outcomes.refused(error))
             self.outcomes.accepted(accepted)
             return response.SerializeToString()

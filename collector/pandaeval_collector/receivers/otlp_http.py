@@ -113,7 +113,7 @@ class _Exports:
             self._check_origin(request)
             media = _media_of(request)
             accepted = await self._store(signal, request, media)
-        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and counted
+        except Exception as error:  # noqa: BLE001 - every request gets an answer and is counted
             return _refusal(self.outcomes.refused(error), request.headers.get("content-type", ""))
         self.outcomes.accepted(accepted)
         return _response(200, signal.respond(accepted), media)

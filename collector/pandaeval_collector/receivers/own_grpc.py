@@ -81,7 +81,7 @@ class ResultsHandler:
             async for found in self._wanted(wanted):
                 yield found.SerializeToString()
             raise Draining("the collector is shutting down")
-        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
+        except Exception as error:  # noqa: BLE001 - every request gets an answer, and the server continues
             refuse(context, self._door.outcomes.refused(error))
         finally:
             self._watchers -= 1

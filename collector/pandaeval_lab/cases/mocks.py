@@ -97,7 +97,7 @@ class Mocks:
             try:
                 context = replace(place or MockContext(self._case.id), call=call)
                 result = _called(function(mock.function), given, context)
-            except Exception as error:  # noqa: BLE001 - the user's code; what it raises is what the agent is told
+            except Exception as error:  # noqa: BLE001 - the agent receives the error of the user's code
                 return MockAnswer("error", error=f"{type(error).__name__}: {error}", delay_s=mock.delay)
         return MockAnswer("result", deepcopy(result), delay_s=mock.delay)  # a copy, because the agent can change it
 

@@ -328,7 +328,7 @@ class TrialMatcher:
         self._sessions: dict[str, tuple[Case, str]] = {}
         self._gathered: dict[tuple[str, str], list[TrialTrace]] = {}
         self.unknown: dict[str, int] = {}
-        """How many traces name a case that there is not, by its id; of the first 100 such ids."""
+        """Number of traces that name a nonexistent case, by case id, for the first 100 ids."""
         self.ambiguous = 0
         """Traces without a case whose input is the task of several cases."""
         self.unmatched = 0

@@ -85,7 +85,7 @@ def counter(model: str) -> Callable[[str], int]:
     older = bare.startswith(("gpt-4-", "gpt-3")) or bare == "gpt-4"
     try:
         encoding = tiktoken.get_encoding("cl100k_base" if older else "o200k_base")
-    except Exception:  # noqa: BLE001 - a table that is not there would be fetched; without a net that fails in many ways
+    except Exception:  # noqa: BLE001 - a missing table is downloaded, which can fail in many ways
         return tokens
     return lambda text: len(encoding.encode(text, disallowed_special=()))
 

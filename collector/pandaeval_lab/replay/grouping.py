@@ -140,7 +140,7 @@ async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...
     shown = [failure for failure in failures if id(failure) in first][:MOST]
     try:
         verdict = await ask(shown)
-    except Exception as error:  # noqa: BLE001 - whatever keeps the judge from answering, the failures are told
+    except Exception as error:  # noqa: BLE001 - the failures are listed even without the judge
         _log.warning("no judge could group the failures: they are grouped by tool, error and label: %s", error)
         return by_code(failures, HIGH)
     return assigned(failures, shown, verdict)

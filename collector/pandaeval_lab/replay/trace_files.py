@@ -134,7 +134,7 @@ class TraceFiles:
                 trace = LIMIT.run(seconds, stored, self.store.reads, each.chunks, closing_of(each)).trace
             except sqlite3.Error:
                 raise
-            except (Exception, OverTimeError) as error:  # noqa: BLE001 - whatever one trace raises, the others are read
+            except (Exception, OverTimeError) as error:  # noqa: BLE001 - an error affects only this trace
                 on_problem(f"trace {each.trace_id.hex()}: {error}")
                 continue
             if trace is not None:

@@ -78,7 +78,7 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
     def run() -> None:
         try:
             done.set_result(context.run(work))
-        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - raised by who waits
+        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - the waiting thread raises it
             done.set_exception(error)
 
     threading.Thread(target=run, name="pandaeval-agent", daemon=True).start()

@@ -27,7 +27,7 @@ _IN_WORD = bytes(ord(chr(code).lower() if chr(code).isalnum() else " ") for code
 # has pieces does not make it known. Of English prose nine words of ten are common as a whole, and every second is a
 # function word; of other languages a fifth are common, and hardly one is a function word of English.
 COMMON = 8000
-"""So many pieces at the head of the vocabulary count as common words."""
+"""Number of pieces at the start of the vocabulary that count as common words."""
 LEAST = 0.6
 """Points per word that make a text English: 2 per function word, 1 per common word, -1 per foreign function word."""
 READ = 400

@@ -19,7 +19,7 @@ ARGUMENT_KEYS = frozenset(
     requestid reqid clientrequestid requesttoken clienttoken correlationid idempotencykey idempotencytoken nonce
     timestamp ts requesttime requesttimestamp requestedat sentat servertime generatedat toolcallid callid
     fetchedat retrievedat queriedat elapsed elapsedms duration durationms latency latencyms tookms
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 """Volatile keys of arguments (lower case, letters and digits only)."""
 RESULT_KEYS = ARGUMENT_KEYS | frozenset(
@@ -29,7 +29,7 @@ RESULT_KEYS = ARGUMENT_KEYS | frozenset(
     sequence sequencenumber iteration remainingrequests ratelimitremaining quotaremaining
     cost costusd totalcost credits creditsused usage tokens inputtokens outputtokens totaltokens tokencount
     took runtime processingtime responsetime executiontime elapsedseconds elapsedtime durationseconds latencyseconds
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 """Volatile keys of results."""
 _ID_OR_TIME = re.compile(r"(?:[_-](?:id|uuid|guid|at|ts|timestamp|ms)|[a-z](?:Id|ID|UUID|At|Timestamp|Ms))$")

@@ -34,7 +34,7 @@ _TELLS_NOTHING = frozenset(
     """
     error errors exception failed failure fails exit exited code status command tool call function execution non zero
     returned with the while executing running result output stdout stderr none null message process
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 # Agents that hand a run to and fro between them without getting anywhere.
 _SPOKEN_FOR = Text | Reasoning | ToolRequest | ToolResponse

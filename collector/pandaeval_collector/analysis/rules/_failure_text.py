@@ -95,7 +95,7 @@ _STEMS = frozenset(
     sorr sqls ssl stat succ such time toke too trac unab unau unav unca unex unfo unha unkn unre unsu user valu
     tool roll conf veri viol wron abge chyb desa enco erre erro falh fall fehl feil fejl fel fout fue gefu hata
     intr konn lame leid malh misl nich podi poss powi pudo tiem trov verw virh zugr
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 _WORD = re.compile(r"([a-z][a-z']{1,3})[a-z']*")
 _INSIDE = ("error", "exception", "failed", "fault")

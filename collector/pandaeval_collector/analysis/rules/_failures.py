@@ -24,14 +24,14 @@ _ERRORS = tuple(
     """
     error error_message errorMessage error_msg errorType error_type error.type error_code Error ERROR Exception
     errorMessages error_messages errorCode exception fault faultstring error_description traceback errno
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 _STATES = ("status", "outcome", "state")
 _BAD = frozenset(
     """
     error fail failed failure rejected denied declined refused forbidden unauthorized timeout timed_out aborted invalid
     exception
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 _HTTP = ("status_code", "statusCode", "http_status", "httpStatus", "http_code", "httpCode", "status")
 _EXITS = ("exit_code", "exitCode", "exit_status", "returncode", "return_code", "returnCode")
@@ -40,7 +40,7 @@ _SAYS_WHY = {*_ERRORS, *_STATES, *_HTTP, *_TRUE_IF_FAILED, *_FALSE_IF_FAILED}.un
     message msg detail details reason errors title description hint help instance code type __type Message name stack
     trace cause retryable retry_after retryAfter timestamp path method request_id requestId trace_id traceId id jsonrpc
     result data body
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 """Fields of error objects; other fields belong to records."""
 _OF_ERRORS = frozenset({*_ERRORS, "message", "msg", "detail", "details", "reason", "errors", "error_codes"})

@@ -47,7 +47,7 @@ _FILLERS = frozenset(
     a about all an and any are as at be by can do does find for from get give go have how i in info information is it
     latest list look me my of on or please search show some tell that the there this to was what when where which who
     why will with you
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 _Fixed = tuple[tuple[str, str, object], ...]
 # Whether two pieces of a model's code differ only in cosmetics, and whether they failed in the same way.

@@ -13,7 +13,7 @@ LEVEL = 0.95
 _MOST_STEPS, _MOST_TERMS, _TINY = 200, 10_000, 1e-300
 RESAMPLES = 2000
 _AT_ONCE = 4_000_000
-"""So many draws at a time: 32 MB."""
+"""Number of draws at a time, which take 32 MB."""
 
 
 def normal_quantile(level: float = LEVEL) -> float:

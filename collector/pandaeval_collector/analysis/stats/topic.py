@@ -22,7 +22,7 @@ STOPWORDS = frozenset(
     of at by for with from to in on into onto upon about via
     what which who whom whose when where why how
     there here very just also too such some any each all other
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 
 
@@ -38,7 +38,7 @@ _PLAIN_WORD = re.compile(r"[a-z0-9]{2,}")
 """What _TOKEN finds in ASCII, in a fraction of the time; the words in ASCII without an apostrophe."""
 _CJK_CHARACTER = re.compile(rf"[{_CJK}]")
 FEWEST = 2
-"""So many words of a message at least name a subject; one is enough for a question, and for an answer."""
+"""Minimum content words of a message with a subject. For a question or an answer, a single word is enough."""
 ENOUGH = 6
 """Minimum content words of a message and of its answer to recognise different subjects."""
 ENOUGH_ASKED = 3
@@ -64,7 +64,7 @@ _TALK_WORDS = frozenset(
     sí si por favor gracias vale bueno claro adelante hola
     sim não obrigado obrigada favor certo grazie prego bene va
     好 的 是 请 謝 谢 对 はい お願いします 네
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 _CODE = lazily(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?", 0)
 """Addresses, numbers and ids, whose letters have no meaning."""

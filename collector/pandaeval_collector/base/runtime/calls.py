@@ -76,7 +76,7 @@ class Codec:
         try:
             if type(self.unpack(self.pack(error))) is type(error):
                 return error
-        except Exception:  # noqa: BLE001, S110 - whatever its class does
+        except Exception:  # noqa: BLE001, S110 - its class can raise any exception
             pass
         return f"{type(error).__name__}: {error}"
 
@@ -208,7 +208,7 @@ class Peer:
 
         try:
             body = self._codec.pack(("done", number, await self.handlers[name](piece, *arguments)))
-        except Exception as error:  # noqa: BLE001 - the asker decides what becomes of it
+        except Exception as error:  # noqa: BLE001 - the caller handles the error
             body = self._codec.pack(("failed", number, self._codec.error(error)))
         self._relay()
         self._send(body)
@@ -376,7 +376,7 @@ class Calls:
         while (frame := await child.receive()) is not None:
             try:
                 peer.take(self._codec.unpack(frame))
-            except Exception:  # noqa: BLE001 - not the protocol: the process cannot be trusted any more
+            except Exception:  # noqa: BLE001 - a violated protocol: the process is no longer trusted
                 _log.exception("%s sent an unreadable message", self._what)
                 child.kill()
             self._backoff.succeeded()

@@ -8,7 +8,7 @@ import unicodedata
 from pandaeval_collector.base.untrusted.printable import UNSEEN
 
 _LONGEST = 200
-"""Most characters of a text made of tokens alone, blanks at the ends apart."""
+"""Maximum characters of a text that contains only control tokens, without spaces at the ends."""
 _LOOK = 400
 """Number of first characters that are read before the rest. They show the content of nearly every text."""
 _WORDS = re.compile(r"[^<#\[]{0,60}?[a-z]{3}")

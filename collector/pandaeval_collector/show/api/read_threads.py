@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _THREADS = 2
-"""How many reads run at a time: more would take the interpreter from the line."""
+"""Maximum concurrent reads. More reads would slow down scoring."""
 
 _LARGE_WAITING = 16
 

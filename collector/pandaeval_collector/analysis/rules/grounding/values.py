@@ -83,7 +83,7 @@ lira liras lirası lire liret ليرة lei leu lev leva лв лева лев kun
 baht บาท đồng dong ₫ ringgit peso pesos piso reais soles colones bolívares quetzales
 rial riyal riyals درهم ريال ريالا ریال تومان dirham dirhams shekel shekels שקל שקלים
 naira cedi shilling shillings shilingi eurá evri evra eiro eurai euras
-""".split()  # noqa: SIM905 - a list of words to be read
+""".split()  # noqa: SIM905 - a readable list of words
 """Names of currencies as they follow a number, in their usual forms, by CLDR: of about forty languages."""
 _GLUED_CURRENCIES = (
     "人民币 人民幣 欧元 歐元 美元 美金 日元 日圓 英镑 英鎊 港元 港币 港幣 加元 澳元 台币 台幣 新币 韩元 卢布 块 塊 "
