@@ -175,7 +175,7 @@ SAYS_WHY = _any(
     r"(?:tool|function|method) ['\"`]?[\w.-]+['\"`]? (?:not found|does not exist|is not (?:available|defined"
     r"|registered))",
     r"(?:tool|function|command) not found(?:: \S|\s*$)|no (?:tool|function|method|command) (?:named|called) ",
-    r"[\w.-]+ is not a valid tool\b",
+    r"[\w.-]+ is not a valid tool\b|(?:tool|function) ['\"`]?[\w.-]+['\"`]? raised:? ",
 )
 SAYS_SHELL = _any(
     r"(?:\w+: ){1,2}(?:line \d+: )?.{1,80}: (?:command )?not found|\w+: command not found: ",
