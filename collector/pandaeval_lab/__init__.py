@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     )
     from pandaeval_lab.drill.edits import (
         AnswerEdit as AnswerEdit,
-        ArgumentsEdit as ArgumentsEdit,
         CustomEdit as CustomEdit,
         ToolResultEdit as ToolResultEdit,
     )
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "cases": "Case Trial TrialContext",
     "cli._case_api": "CaseOutcome CaseRunResults load_cases run_cases",
-    "drill.edits": "AnswerEdit ArgumentsEdit CustomEdit ToolResultEdit",
+    "drill.edits": "AnswerEdit CustomEdit ToolResultEdit",
     "drill.fault": "Fault NotApplicableError Subject",
     "running.mocked": "MockedToolError mocked",
 }

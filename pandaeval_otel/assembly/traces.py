@@ -330,7 +330,7 @@ class Deadlines(Generic[K]):
         while self._heap and self._heap[0][0] <= now:
             deadline, _, key = heapq.heappop(self._heap)
             if self._scheduled.get(key) != deadline:
-                continue  # an earlier push replaced this one
+                continue  # an earlier push replaced this push
             del self._scheduled[key]
             true_deadline = self._due_at(key)
             if true_deadline is None:

@@ -29,7 +29,7 @@ def loads(text: str) -> Any:
     """Parse ``text``. Raises :class:`ValueError` or :class:`RecursionError`."""
     try:
         return _quick(text)
-    except ValueError:  # not JSON, or one of the words that only the slow way understands
+    except ValueError:  # not JSON, or a word that only the slow parser knows
         return _thorough(text)
 
 

@@ -48,7 +48,7 @@ def _modules(package: str, walk: Walk = pkgutil.walk_packages) -> tuple[ModuleTy
             continue
         try:
             found.append(importlib.import_module(info.name))
-        except Exception as error:  # whatever a module raises: the error has to name the module
+        except Exception as error:  # any exception, because the error must name the module
             raise ImportError(f"{info.name} could not be imported: {error}") from error
     return tuple(found)
 
@@ -93,7 +93,7 @@ def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Pl
                 raise NotUsableError(f"its module {point.module} holds no {attribute}")
             plugin = Plugin(point.name, origin, module, getattr(module, attribute))
             check(plugin)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - other people's code costs itself, and nothing of ours
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - an error of foreign code affects only that code
             lost.append(point.name)
             package = origin.partition(" ")[0]
             cure = f"update the package, or remove it (pip uninstall {package})"

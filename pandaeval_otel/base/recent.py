@@ -11,7 +11,7 @@ KEPT = 16
 MAX_CHARS = 128 << 10
 """Maximum length of a cached text. A reading takes several times the memory of its text."""
 LISTS_KEPT = 32
-"""How many growing conversations are remembered."""
+"""Maximum number of cached growing conversations."""
 
 
 class Recent(Generic[_Read]):

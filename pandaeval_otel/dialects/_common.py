@@ -21,7 +21,7 @@ Keys = str | tuple[str, ...]
 
 _DETAILS = (semconv.USAGE_CACHE_READ, semconv.USAGE_CACHE_WRITE, semconv.USAGE_REASONING)
 _DETAIL_KEYS = frozenset().union(*_DETAILS)
-_DECLARED = ("tools", "function_declarations", "functionDeclarations")
+_DECLARED = ("tools", "function_tools", "function_declarations", "functionDeclarations")
 _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema", "schema")
 
 KINDS = kinds(

@@ -47,7 +47,13 @@ from pandaeval_otel.dialects._messages import (
     with_thought,
 )
 from pandaeval_otel.dialects._parts import blocks_of, parts_in, request_of, result_value, text_part
-from pandaeval_otel.dialects._prompted import prompted_tools, split_prompt, without_protocol, without_task_mark
+from pandaeval_otel.dialects._prompted import (
+    prompted_tools,
+    split_prompt,
+    without_fields,
+    without_protocol,
+    without_task_mark,
+)
 from pandaeval_otel.dialects._reading import Attributes, Dialect, Logs, Reading, Switch, kinds
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._runs import (

@@ -57,6 +57,16 @@ def without_task_mark(given: Messages | None) -> Messages | None:
     return given
 
 
+def without_fields(given: Messages | None) -> Messages | None:
+    """Reduce each of a user's prompts in DSPy's fields to the first field: the question."""
+    found = []
+    for message in given or ():
+        pieces = _FIELD.split(message.text, maxsplit=2)
+        is_prompt = message.role == "user" and not pieces[0] and len(pieces) > 2
+        found.append(message.with_parts(Text(pieces[2].strip())) if is_prompt else message)
+    return given and tuple(found)
+
+
 def prompted_tools(system: str | None) -> tuple[ToolDefinition, ...] | None:
     if not system or "whose description is <desc>" not in system or len(system) > _MAX_TOOLS_TEXT:
         return None

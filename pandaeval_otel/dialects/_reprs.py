@@ -12,7 +12,7 @@ from typing import Any
 from pandaeval_otel.base._json import MAX_DEPTH
 from pandaeval_otel.dialects._values import MAX_REPR, Object
 
-_OBJECT = re.compile(r"[A-Za-z_][\w.]*\((?:\w+=|[\w.]+\()")
+_OBJECT = re.compile(r"\[?[A-Za-z_][\w.]*\((?:\w+=|[\w.]+\()")
 _FIELDS = re.compile(r"[A-Za-z_]\w*=(?:['\"\[({<]|None\b|True\b|False\b|-?\d|\w+\()")
 _TOKEN = re.compile(
     r"""[bru]?(?P<string>'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+\")"""
@@ -60,7 +60,7 @@ def is_object_text(text: str) -> bool:
     """Return whether ``text`` is a cut or uninformative repr, such as ``<Context object at 0x7f…>``."""
     if text.startswith("<"):
         return " object at 0x" in text or text.endswith(" object>")
-    return _OBJECT.match(text) is not None and (not text.endswith(")") or from_repr(text) is None)
+    return _OBJECT.match(text) is not None and (not text.endswith((")", ")]")) or from_repr(text) is None)
 
 
 def _as_python(token: re.Match[str]) -> str:

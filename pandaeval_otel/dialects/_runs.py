@@ -24,7 +24,17 @@ _Side = tuple[str, tuple[str, ...]]
 _QUESTION = (
     "user",
     (
-        *("messages", "input_messages", "user_input", "user_message", "user_msg", "user_query", "query", "question"),
+        *(
+            "messages",
+            "input_messages",
+            "user_input",
+            "user_message",
+            "user_prompt",
+            "user_msg",
+            "user_query",
+            "query",
+            "question",
+        ),
         *("new_message", "message", "task", "prompt", "request", "instruction", "input", "inputs", "input_args"),
         *("text", "content", "contents", "goal", "topic", "description", "state", "data"),
     ),
@@ -96,14 +106,19 @@ def read_sides(reading: Reading, given: Any, made: Any) -> None:
 
 
 def _to_or_from_model(value: Any, side: _Side) -> MaybeCut:
-    value = parsed(value)
+    value = _structure(value)
     if type(value) is str and starts_like_json(value):
         return read_messages(value, side[0])
     return _said(value, side)
 
 
-def _said(value: Any, side: _Side) -> MaybeCut:
+def _structure(value: Any) -> Any:
     value = parsed(value)
+    return (type(value) is str and value.startswith("[") and from_repr(value)) or value
+
+
+def _said(value: Any, side: _Side) -> MaybeCut:
+    value = _structure(value)
     if hidden(value):
         return None, False
     if value == "":
@@ -146,7 +161,7 @@ class _Finder:
         return None
 
     def _message(self, text: str) -> Messages:
-        return (Message(self._role, (Text(text),)),)
+        return (Message(self._role, (Text(text.removesuffix("\n")),)),)
 
     def _text(self, text: str, loose: bool, nesting: int) -> Messages | None:
         if hidden(text) or text in _NOTHING:

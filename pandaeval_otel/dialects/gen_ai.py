@@ -25,6 +25,7 @@ from pandaeval_otel.dialects._kit import (
     hidden,
     identifier,
     kinds,
+    prompted_tools,
     read_messages,
     result_value,
     said_by_user,
@@ -38,6 +39,8 @@ from pandaeval_otel.dialects._kit import (
     usage_of,
     was_cut,
     with_thought,
+    without_fields,
+    without_protocol,
 )
 from pandaeval_otel.dialects.plain import kind_by_name
 from pandaeval_otel.model import Captured, Kind, Message, Part, Reasoning, Text, ToolRequest, ToolResponse
@@ -91,7 +94,7 @@ _CHAT_SCOPE, _CHAT = "opentelemetry.instrumentation.ag2", "conversation "
 """Scope and name prefix of AG2 chats. Each has its own conversation id and its initiator as agent."""
 _REFERRED = ("input.messages", "output.messages", "system_instructions", "tool.definitions")
 _CONTENT_REFS = [f"gen_ai.{content}_ref" for content in _REFERRED]
-_USER_KEYS = ("gen_ai.user.id", "gen_ai.user")
+_USER_KEYS = ("gen_ai.user.id", "gen_ai.user", "gen_ai.request.user")
 _SESSION_RANKS = {
     key: semconv.SESSION_RANKS[key]
     for key in (semconv.CONVERSATION_ID, semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID)
@@ -185,9 +188,10 @@ def _read_rare(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
     reading.user_id = identifier(first(attributes, _USER_KEYS))
     refs = [ref for key in _CONTENT_REFS if key in attributes for ref in as_list(attributes[key])]
     reading.content_refs = tuple(ref for ref in refs if type(ref) is str and ref)
-    reading.tools = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS))
-    if reading.tools is None:
-        reading.tools = tool_definitions(first(attributes, _EARLIER_TOOLS))
+    offered = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS))
+    if offered is None:
+        offered = tool_definitions(first(attributes, _EARLIER_TOOLS))
+    reading.tools = reading.tools if offered is None else offered
     if attributes.get(semconv.TOOL_STATUS) == "error":
         reading.error = error_of(span) or "tool error"
 
@@ -251,11 +255,15 @@ def _read_messages(reading: Reading, attributes: Attributes, content: EventConte
         made = None  # a response that is still queued
     if made:
         made = _completed(made, attributes, reading.kind is _LLM)
-    reading.input, reading.output = given, made
+    told = without_protocol(made) if reading.kind is _LLM else made
+    if told is not made:
+        given = without_fields(given)
+    reading.input, reading.output = given, told
     if "gen_ai.system_instructions" in attributes:
         reading.system = system_text(attributes["gen_ai.system_instructions"])
     if given and not reading.system:
         reading.system = system_of(given)
+    reading.tools = None if told is made else prompted_tools(reading.system)
     if given_cut or made_cut:
         reading.notes = CUT
 

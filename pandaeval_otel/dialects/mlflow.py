@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
     KINDS,
     ByKind,
@@ -47,7 +48,8 @@ class MLflow(ByKind):
         self.user_id = identifier(self.parsed("mlflow.trace.user"))
 
     def read_tool(self) -> None:
-        self.tool_name = self._tool_name() or self.tool_name
+        # Spans that MLflow takes over from other instrumentations have the conventions' names.
+        self.tool_name = "" if semconv.TOOL_NAME in self.attributes else self._tool_name()
 
     def read_llm(self) -> None:
         given = self.parsed(_INPUTS)
@@ -56,7 +58,7 @@ class MLflow(ByKind):
         self.system = system_of(self.input)
         offered = self.get("mlflow.chat.tools")
         if offered is None:
-            offered = request.get("tools")
+            offered = request.get("tools") or request.get("model_request_parameters")  # Pydantic AI's
         self.tools = tool_definitions(offered) or prompted_tools(self.system)
         self.request_model = identifier(self.parsed("mlflow.llm.model") or request.get("model"))
         self.usage = self._usage()
@@ -64,8 +66,12 @@ class MLflow(ByKind):
     def read_agent(self) -> None:
         read_sides(self, self.get(_INPUTS), self.get(_OUTPUTS))
         self.usage = self._usage()
-        if self.kind is Kind.AGENT:
-            self.agent_name = self.agent_name or agent_named(self.span.name)
+        if self.kind is Kind.AGENT and semconv.AGENT_NAME not in self.attributes:
+            self.agent_name = (
+                self.agent_name
+                or identifier(self.parsed("name"))
+                or agent_named(self.span.name) * ("." not in self.span.name)
+            )
 
     read_workflow = read_agent
 

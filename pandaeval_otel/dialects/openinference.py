@@ -14,7 +14,6 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
     CALLS,
-    FINAL_ANSWERS,
     KINDS,
     ByKind,
     Fields,
@@ -238,8 +237,7 @@ class OpenInference(ByKind):
         known = tool_definitions(self.get(semconv.TOOL_DEFINITIONS)) or ()
         # Some emitters write null for the parameters under the conventions' own key.
         if listed and all(tool.parameters is None for tool in known):
-            tools = [tool for fields in listed for tool in _defined(fields) if tool.name not in FINAL_ANSWERS]
-            return tuple(tools) or None
+            return tuple([tool for fields in listed for tool in _defined(fields)]) or None
         if _SMOLAGENTS_TOOLS in self.attributes:
             return _named_tools(self.attributes[_SMOLAGENTS_TOOLS])
         request = self.get(_INVOCATION)
@@ -361,7 +359,7 @@ def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinitio
 
 
 def _named_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
-    names = [name for item in as_list(value) if (name := identifier(item)) and name not in FINAL_ANSWERS]
+    names = [name for item in as_list(value) if (name := identifier(item))]
     return tuple(ToolDefinition(name) for name in names) or None
 
 

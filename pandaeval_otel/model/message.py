@@ -87,7 +87,7 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The text parts, one per line, without reasoning, tool parts and media."""
+        """The text parts, each on a line, without reasoning, tool parts and media."""
         return "\n".join(part.text for part in self.parts if isinstance(part, Text) and part.text)
 
     @property

@@ -38,7 +38,7 @@ class Captured:
     __slots__ = ("_held",)
 
     def __init__(self, value: Any, read: Callable[[Any], Any] | None = None) -> None:
-        self._held = value, read  # always replaced as one
+        self._held = value, read  # always replaced together
 
     @property
     def value(self) -> Any:

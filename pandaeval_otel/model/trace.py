@@ -46,7 +46,7 @@ class ToolCall:
     def __post_init__(self) -> None:
         if type(self.result) is Captured:
             setattr(self, _UNREAD, self.result)
-            del self.result  # so that it is read when it is asked for
+            del self.result  # so that it is decoded on first access
 
 
 class Trigger(StrEnum):

@@ -22,7 +22,7 @@ def asked_calls(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[
     calls = [
         call_asked_for(request, span, tree, index)
         for span in speakers
-        for index, request in enumerate(tool_requests(span.output or ()))
+        for index, request in enumerate(_once(tool_requests(span.output or ())))
     ]
     for span in (*speakers[:1], *speakers[1:][-1:]):
         # The model requested the calls in an input before this call, or earlier in the history.
@@ -36,6 +36,14 @@ def asked_calls(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[
         if bisect_left(starts, group[0].start_ns) == bisect_left(starts, after[0].start_ns):
             calls += _told_later(group, after[0], tree, calls)
     return calls
+
+
+def _once(requests: Sequence[ToolRequest]) -> Sequence[ToolRequest]:
+    """Drop requests that a stream repeated: equal ones with the same id."""
+    if len(requests) < 2 or len({request.id for request in requests}) == len(requests):
+        return requests
+    once = {(each.id or at, each.name, arguments_key(each.arguments)): each for at, each in enumerate(requests)}
+    return [*once.values()]
 
 
 def turn_groups(speakers: Sequence[Span], tree: Tree) -> list[list[Span]]:

@@ -20,7 +20,8 @@ _GUARD = re.compile(r"guard[_ -]?rail|guardian|tripwire", re.IGNORECASE)
 _STOPPED = re.compile(r"trip(?:ped|wire)|trigger|interven|violat|block|den(?:y|ied)|reject|refus|raised", re.IGNORECASE)
 _FILTERED = re.compile(
     r"BlockedPiiEntity|[Cc]ontent[_ -]?[Ff]ilter|content management policy|ContentPolicyViolation|content_policy|"
-    r"ResponsibleAIPolicy|\b(?:PROHIBITED_CONTENT|RECITATION|BLOCKLIST|SPII|SAFETY)\b|ModelRefusal"
+    r"ResponsibleAIPolicy|violat(?:e|es|ing) (?:our|the) usage polic|"
+    r"\b(?:PROHIBITED_CONTENT|RECITATION|BLOCKLIST|SPII|SAFETY)\b|ModelRefusal"
 )
 _CRASHED = re.compile(r"time[ds]? ?out|failed to|unavailable|connection|execution", re.IGNORECASE)
 _CALLED = re.compile(r"guard[_ -]?rails?[^\w]{1,3}(?:name\W{1,3})?(?!triggered|raised|blocked)([\w.-]+)", re.IGNORECASE)

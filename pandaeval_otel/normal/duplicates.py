@@ -208,9 +208,7 @@ def _serves(outer: Span, inner: Span) -> bool:
 
 
 def _same_model_call(span: Span, other: Span) -> bool:
-    """Return whether two instrumentations recorded the same call: one span within the other's time, with equal tokens
-    and words.
-    """
+    """Return whether two instrumentations recorded the same call: nested times, equal tokens and words."""
     if span.scope == other.scope or span.parent_id != other.parent_id or (span.response_id and other.response_id):
         return False
     one, two = span.usage, other.usage

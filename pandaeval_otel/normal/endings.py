@@ -1,4 +1,4 @@
-"""Detects stopped, truncated or filtered runs from errors, finish reasons and interruption notices."""
+"""Detects stopped, truncated, filtered or unusable answers from errors, finish reasons and interruption notices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pandaeval_otel.dialects._values import as_dict, parsed
 from pandaeval_otel.model import Kind, Span, Trace
 from pandaeval_otel.model.raw import RawSpan
 
-STOPPED, TRUNCATED, BLOCKED = "stopped", "truncated", "blocked"
+STOPPED, TRUNCATED, BLOCKED, UNUSABLE = "stopped", "truncated", "blocked", "unusable"
 _REASON_KEYS = (
     *(semconv.FINISH_REASONS, "gen_ai.response.finish_reason", "ai.response.finishReason", "llm.finish_reason"),
     *("gen_ai.completion.0.finish_reason", "llm.response.finish_reason", "llm.response.stop_reason"),
@@ -23,7 +23,7 @@ _REASONS = {
         """
         length maxtokens maxtoken maxoutputtokens maxlength modellength maxcompletiontokens incomplete tokenlimit
         maxtokensreached tokenlimitreached modelcontextwindowexceeded contextlength errorlimit
-        """.split(),  # noqa: SIM905 - a list of words to be read
+        """.split(),  # noqa: SIM905 - a readable list of words
         TRUNCATED,
     ),
     **dict.fromkeys(
@@ -31,9 +31,10 @@ _REASONS = {
         contentfilter contentfiltered guardrailintervened safety prohibitedcontent recitation blocklist spii
         imagesafety imageprohibitedcontent imagerecitation refusal refused errortoxic contentblocked blocked moderation
         modelarmor contentpolicyviolation policyviolation flagged
-        """.split(),  # noqa: SIM905 - a list of words to be read
+        """.split(),  # noqa: SIM905 - a readable list of words
         BLOCKED,
     ),
+    **dict.fromkeys(("malformedfunctioncall", "unexpectedtoolcall", "toomanytoolcalls", "malformedresponse"), UNUSABLE),
 }
 """The ending for each provider's finish reason, in lower-case letters only."""
 _REFUSALS = frozenset({"refusal", "refused"})
@@ -61,7 +62,7 @@ _LONGEST, _OF_ANSWER = 200, 200
 
 
 def ending(trace: Trace, raws: Sequence[RawSpan]) -> tuple[str, str]:
-    """Return ``STOPPED``, ``TRUNCATED`` or ``BLOCKED`` with its evidence, else ``("", "")``. A timeout is an error."""
+    """Return how the run ended and its evidence, ``("", "")`` if regularly. A timeout is an error."""
     found = _by_error(trace.error, trace)
     if found[0]:
         return found

@@ -67,7 +67,7 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
     for name, read, read_rest in plan.speaking if is_quiet else plan.readers:
         try:
             reading = read(raw, logs) if read_rest is None else read_rest(raw, logs, said or _NOTHING_SAID)
-        except Exception as error:  # noqa: BLE001 - one dialect's mistake must not lose the span, nor what others read
+        except Exception as error:  # noqa: BLE001 - a dialect's error must not lose the span or other readings
             ERRORS.note(DIALECT, name, error)
             notes = (*notes, f"dialect {name} failed")
             continue

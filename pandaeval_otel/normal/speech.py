@@ -28,7 +28,7 @@ _WRAPPERS = (
     r"environment_(?:context|details|info)|additional_(?:data|context)|attachments|workspace_info|repository_?[iI]nfo|"
     r"timestamp|memor(?:y|ies)|user_info|project_layout|ide_(?:opened_file|selection)"
 )
-_WRAPPED_AT_START = re.compile(rf"<({_WRAPPERS}|session_context)(?:\s[^<>]{{0,200}})?>")
+_WRAPPED_AT_START = re.compile(rf"<({_WRAPPERS}|[a-z]{{1,20}}[-_]context)(?:\s[^<>]{{0,200}})?>")
 _WRAPPED_AT_END = re.compile(rf"</({_WRAPPERS})>\Z")
 _LONGEST_TAG, _MOST_WRAPPERS = 40, 16
 _REPLAYS = ("For context:", "Observation:\n")
@@ -61,7 +61,10 @@ _HARNESS = re.compile(
     r"|<(?:command-(?:name|message|args)|local-command-std(?:out|err)|bash-(?:input|stdout|stderr)"
     r"|user-prompt-submit-hook|user_instructions|permissions instructions|task-notification)>"
     r"|\[(?:system\s*:|(?:system (?:note|notification|reminder)|reminder)\b)"
-    r"|(?:Please )?continue the conversation from where)",
+    r"|(?:Please )?continue the conversation from where"
+    # requests of a framework to answer again
+    r"|Validation feedback:\s|\d+ validation errors?:\s|Plain text responses are not permitted, please include"
+    r"|Please (?:return text or )?include your response in a tool call\b)",
     re.IGNORECASE,
 )
 """Text that coding agents, LangChain and others write in the user's name."""
@@ -136,7 +139,7 @@ def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
     for message in messages:
         for part in message.parts:
             if type(part) is ToolRequest and asks_for_tool(part):
-                found.append(part)  # noqa: PERF401 - there are few, and a comprehension has a frame of its own
+                found.append(part)  # noqa: PERF401 - few items; a comprehension would add a frame
     return found
 
 

@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from pandaeval_otel.base.names import all_bounded, bounded
 from pandaeval_otel.dialects._common import agent_named
+from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS
 from pandaeval_otel.model import (
     Kind,
     Message,
@@ -23,7 +24,7 @@ from pandaeval_otel.model import (
 from pandaeval_otel.model.raw import RawLog
 from pandaeval_otel.normal.blocked import blocked_by
 from pandaeval_otel.normal.duplicates import merge_duplicates
-from pandaeval_otel.normal.endings import BLOCKED, STOPPED, TRUNCATED, blocked_for, ending, side_by_side
+from pandaeval_otel.normal.endings import BLOCKED, STOPPED, TRUNCATED, UNUSABLE, blocked_for, ending, side_by_side
 from pandaeval_otel.normal.evaluations import evaluations
 from pandaeval_otel.normal.evidence import Evidence
 from pandaeval_otel.normal.parsed import with_parsed_answers
@@ -89,6 +90,8 @@ def _add_ending(trace: Trace, evidence: Evidence, spans: Sequence[Span]) -> None
         trace.stopped = detail
     elif how == TRUNCATED:
         trace.truncated = detail
+    elif how == UNUSABLE and trace.error is None and not trace.output:
+        trace.error = f"the model's answer was unusable: {detail}"
 
 
 def _run_of(trace: Trace, evidence: Evidence, ids: Set[str]) -> Trace:
@@ -308,18 +311,19 @@ def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
     """Return each offered tool's fullest definition. Lists agents if they differ."""
     tools: dict[tuple[str, str], ToolDefinition] = {}
     had: dict[tuple[str, str], dict[str, None]] = {}
-    for span in tree.spans:
-        agent = tree.agent(span) if span.tools else ""
-        for tool in span.tools or ():
-            key = (tool.name, agent)
-            if key not in tools:
-                key = (tool.name, "")
-            known = tools.get(key)
-            if known is not None and agent not in had[key] and _differ(known, tool):
-                key, known = (tool.name, agent), None
-            if known is None or (known is not tool and _fullness(tool) > _fullness(known)):
-                tools[key] = tool
-            had.setdefault(key, {})[agent] = None
+    offered = [(tool, tree.agent(span)) for span in tree.spans for tool in span.tools or ()]
+    for tool, agent in offered:
+        if tool.name in FINAL_ANSWERS:
+            continue
+        key = (tool.name, agent)
+        if key not in tools:
+            key = (tool.name, "")
+        known = tools.get(key)
+        if known is not None and agent not in had[key] and _differ(known, tool):
+            key, known = (tool.name, agent), None
+        if known is None or (known is not tool and _fullness(tool) > _fullness(known)):
+            tools[key] = tool
+        had.setdefault(key, {})[agent] = None
     everybody = {agent for agents in had.values() for agent in agents}
     if all(len(agents) == len(everybody) for agents in had.values()):
         return tuple(tools.values())
@@ -346,7 +350,7 @@ def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
         for message in messages:
             for part in message.parts:
                 if type(part) is Reasoning:
-                    thoughts.append(part.text)  # noqa: PERF401 - mostly there is none
+                    thoughts.append(part.text)  # noqa: PERF401 - usually empty
     return _distinct(thoughts)
 
 

@@ -18,7 +18,7 @@ def instrument() -> None:
     if not os.environ.get("PANDAEVAL_ENDPOINT", "").strip() or not enabled():
         return
     try:
-        # Not at the top: without an endpoint neither gRPC nor the SDK may be loaded.
+        # Not at the top of the file: without an endpoint, neither gRPC nor the SDK is imported.
         from pandaeval_otel.processor.log_events import PandaEvalLogProcessor
         from pandaeval_otel.processor.processors import PandaEvalSpanProcessor
 
@@ -34,5 +34,5 @@ def instrument() -> None:
         add_log_record_processor = getattr(get_logger_provider(), "add_log_record_processor", None)
         if add_log_record_processor is not None:
             add_log_record_processor(PandaEvalLogProcessor())
-    except Exception as error:  # noqa: BLE001 - whatever is wrong here, the application is not to blame
+    except Exception as error:  # noqa: BLE001 - an error here must not affect the application
         _log.warning("PandaEval is not active: %s", error)

@@ -24,11 +24,11 @@ from pandaeval_otel.wire.fragments import Item
 
 MAX_TRACES = 10_000
 _REMEMBERED = 20_000
-_PART_BYTES = 8 << 20  # with the span that makes it too much, still a request that every collector takes
+_PART_BYTES = 8 << 20  # even with a last span above this size, every collector accepts the request
 _TRACE_BYTES, _SPAN_BYTES = 1_700, 400
 """Bytes of overhead per trace, and per span or record: ids and table entries."""
 _TOGETHER = 64
-"""Most traces encoded together, to bound memory."""
+"""Maximum traces encoded together, to limit memory."""
 _BESIDE_BYTES = 300
 """Bytes of overhead per part."""
 _CAPPED = (Trigger.SPAN_LIMIT, Trigger.MEMORY)
@@ -189,7 +189,7 @@ class Collecting:
         trace.log_count += len(records)
         try:
             size = self._hold(trace, encoded[_bytes(trace_id)] if spans else [], records)
-        except Exception:  # noqa: BLE001 - its spans or records cannot be encoded: then nothing is sent
+        except Exception:  # noqa: BLE001 - spans or records that cannot be encoded are not sent
             self.drop(trace_id, "encode_failed" if self._redact is None else "redact_failed")
             return
         size += (0 if trace.size else _TRACE_BYTES) + _SPAN_BYTES * (len(spans) + len(records))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 Value = TypeVar("Value")
 
-# Its own detach() logs an error where a generator is closed in another context than it was entered in.
+# OpenTelemetry's detach() logs an error if a generator is closed in a different context.
 _runtime: Any = getattr(context_api, "_RUNTIME_CONTEXT", context_api)
 
 

@@ -26,7 +26,7 @@ _LATE_S = 0.5
 _PAUSE_S = 0.5
 """Maximum seconds that a fork waits for active workers."""
 
-_lock = threading.RLock()  # garbage collection may return a processor's lease at any point
+_lock = threading.RLock()  # garbage collection can return a processor's lease at any time
 _by_settings: dict[Settings, Forwarder] = {}
 _leases: dict[Forwarder, WeakSet[Lease]] = {}
 _everyone: WeakSet[Forwarder] = WeakSet()
@@ -89,7 +89,7 @@ class Forwarder:
                 self.inbox.append(item)
             if len(self.inbox) >= self.settings.queue_size // _WAKE_AT and not self.worker.wake.is_set():
                 self.worker.wake.set()
-        except Exception:  # noqa: BLE001, S110 - telemetry must not break what it watches, nor fill its log
+        except Exception:  # noqa: BLE001, S110 - telemetry must not break the application, or fill its log
             pass
 
     def refuse(self, item: Any) -> None:
@@ -126,7 +126,7 @@ class Forwarder:
         try:
             if self._telemetry is not None:
                 self._telemetry.count(signal, outcome, number, reason)
-        except Exception:  # noqa: BLE001 - the user's own telemetry must not cost traces
+        except Exception:  # noqa: BLE001 - an error of the user's telemetry must not lose traces
             _log.debug("telemetry failed", exc_info=True)
 
 

@@ -29,7 +29,7 @@ class PandaEvalLogProcessor(Handover, LogRecordProcessor):
             if record.trace_id and _is_event(record):
                 inbox = self._inbox
                 (inbox.append if len(inbox) < inbox.room else inbox.full)(_let_go(log_record))
-        except Exception:  # noqa: BLE001, S110 - no content of a record may disturb the application
+        except Exception:  # noqa: BLE001, S110 - a record must not disturb the application
             pass
 
     emit = on_emit  # earlier releases of the SDK call it by this name

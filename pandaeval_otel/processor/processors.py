@@ -65,7 +65,7 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
                 inbox.append(item)
             else:
                 inbox.full(item)
-        except Exception:  # noqa: BLE001, S110 - no content of a context may keep the application's span from starting
+        except Exception:  # noqa: BLE001, S110 - a context must not prevent the application's span
             pass
 
     def on_end(self, span: ReadableSpan) -> None:

@@ -81,7 +81,7 @@ def wait_for_result(trace: str | int | Span, metric: str, timeout: float = 30.0,
                 return result
             raise AssertionError("watching ends only with an error")
 
-    # On a thread of its own: a caller with a running loop (a notebook) can have no second one on the same thread.
+    # On a separate thread, because a thread with a running loop (as in a notebook) cannot run a second loop.
     with ThreadPoolExecutor(1, thread_name_prefix="pandaeval-results") as thread:
         try:
             return thread.submit(asyncio.run, first()).result()

@@ -135,7 +135,7 @@ def _read(name: str, variable: str, text: str, read: Callable[[str], Any]) -> di
     try:
         value = {name: read(text)}
         Settings(**value)
-    except Exception as error:  # importing a redactor runs the user's code, which may raise anything
+    except Exception as error:  # importing a redactor runs the user's code, which can raise any exception
         if name == "redact":
             raise ValueError(
                 f"{variable}={text!r} cannot be used, and the processor does not send content without it"

@@ -101,7 +101,7 @@ class Submission:
 
     def resume(self) -> None:
         """Reopen the gate in the parent, on the same thread."""
-        if self._paused_by == threading.get_ident():  # another thread may hold the gate for a fork of its own
+        if self._paused_by == threading.get_ident():  # another thread can hold the gate for its own fork
             self._paused_by = 0
             self._gate.release()
             self._wake()
@@ -162,7 +162,7 @@ class Submission:
             self._not_before = time.monotonic() + delay
         self.buffer.put_back()
         if self._settings.secure and code is grpc.StatusCode.UNAVAILABLE:
-            self._close()  # certificates may have been renewed: the next attempt reads them again
+            self._close()  # the next attempt reads the certificates again, because they may be new
         if delay is None:
             self._warn(
                 "the collector at %s %s (%s: %s): %s; the processor keeps up to %d MiB of traces, then drops the "

@@ -156,7 +156,7 @@ class Worker:
             self.wake.clear()
             try:
                 self._turn()
-            except Exception:  # noqa: BLE001 - one bad item must not end the thread
+            except Exception:  # noqa: BLE001 - a bad item must not end the thread
                 _log.exception("internal error; incomplete traces are dropped")
                 self.collecting.drop_all("internal_error")
         self._take()

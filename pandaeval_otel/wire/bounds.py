@@ -14,20 +14,20 @@ from pandaeval_otel.wire.fields import entry, fields, number_in, pair, varint
 from pandaeval_otel.wire.skeleton import Request
 from pandaeval_otel.wire.weight import TRACES, upper_items
 
-# The caps on the objects that decoding one trace makes, and the count of those made so far.
+# Limits on the objects made by decoding a trace, and their present count.
 #
-# An event of two bytes becomes some hundred bytes in memory: a few megabytes of them would exhaust a process.
+# An event of two bytes takes hundreds of bytes in memory, so a few megabytes of events could exhaust a process.
 MAX_ATTRIBUTES = 1024
-"""Most distinct keys of a span, event, link, log record or resource. The first keys are kept, with their last
+"""Maximum distinct keys of a span, event, link, log record or resource. The first keys are kept, with their last
 values."""
 MAX_EVENTS, MAX_LINKS = 4096, 1024
-"""Most events and links of a span; the first are kept."""
+"""Maximum events and links of a span. The first are kept."""
 MAX_NESTED = 1 << 15
 """Maximum fields in an attribute value or body. A remark replaces larger values."""
 MAX_EVENT_ATTRIBUTES = 1 << 16
-"""Most attributes of all events of a span, and of all its links."""
+"""Maximum attributes of all events of a span, and of all its links."""
 MAX_ITEMS = 1 << 18
-"""Most resources, scopes and items of a stored request."""
+"""Maximum resources, scopes and items of a stored request."""
 MAX_FIELDS = 1 << 21
 """Maximum walked fields in a trace's large messages: about two seconds."""
 SMALL = 1 << 16

@@ -114,7 +114,7 @@ def _any_scope(encoded: bytes, room: Room) -> Scope:
     return Scope(message.name[:MAX_SPAN_NAME_CHARS], message.version[:MAX_SPAN_NAME_CHARS])
 
 
-@lru_cache(maxsize=64)  # spans of one process come with the same ones, again and again
+@lru_cache(maxsize=64)  # spans of a process repeat the same resources
 def _small_resource(encoded: bytes) -> Resource:
     return _any_resource(encoded, Room())
 

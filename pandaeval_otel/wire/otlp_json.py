@@ -28,7 +28,7 @@ Reader = Callable[[Any], Any]
 """Converts a JSON value to an argument of the protobuf constructor. Raises :class:`BadOtlp`."""
 
 
-class BadOtlp(ValueError):  # noqa: N818 - reads as what it is, like the receivers' refusals
+class BadOtlp(ValueError):  # noqa: N818 - named like the receivers' refusals
     """Invalid OTLP/JSON. The text names the path, such as ``resourceSpans[0].scopeSpans[0].spans[3].traceId``."""
 
     def __init__(self, problem: str, path: str = "") -> None:
@@ -141,7 +141,7 @@ def many(reader: Reader) -> Reader:
         result: list[Any] = []
         try:
             for item in value:
-                result.append(reader(item))  # noqa: PERF401 - its length says which item was bad
+                result.append(reader(item))  # noqa: PERF401 - its length is the index of the bad item
         except BadOtlp as error:
             raise error.under(f"[{len(result)}]") from None
         return result
@@ -154,7 +154,7 @@ def record(message: Any) -> Reader:
     name = message.full_name
     if name in _RECORDS:
         return _RECORDS[name]
-    _RECORDS[name] = lambda value: _RECORDS[name](value)  # values nest: the reader of one is part of itself
+    _RECORDS[name] = lambda value: _RECORDS[name](value)  # values are nested, so their reader is recursive
     required = {}
     if message.name == "Span":
         required = {name: message.fields_by_name[name].camelcase_name for name in ("trace_id", "span_id")}

@@ -32,7 +32,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "SpansScoped": {"scope": (1, "bytes"), "spans": (2, "+Fields")},
     "SpansResourced": {"resource": (1, "bytes"), "scoped": (2, "+SpansScoped")},
     "Spans": {"resourced": (1, "+SpansResourced")},
-    # The fields that assembly needs. Repeated fields are declared as single ones, of which the last is kept.
+    # The fields that assembly needs. Repeated fields are declared as single fields, so protobuf keeps the last value.
     "Head": {
         "span_id": (2, "bytes"),
         "parent_span_id": (4, "bytes"),

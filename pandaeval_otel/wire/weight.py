@@ -93,7 +93,7 @@ def _walked(data: bytes, at: int, end: int, parts: dict[int, Outline], limit: in
         inner = parts.get(tag >> 3, _PLAIN) if kind == 2 else _PLAIN
         total += copies * inner.units
         if kind == _GROUP:
-            total += stop - start  # an overestimate: nobody sends groups
+            total += stop - start  # an overestimate, because senders use no groups
         elif inner.parts:
             total += copies * _walked(data, start, stop, inner.parts, limit - total, depth + 1)
         if total > limit:

@@ -72,9 +72,6 @@ def hangs(message):
 def exits(message):
     sys.exit(0)
 
-def exits_hard(message):
-    os._exit(0)
-
 def shouts(message):
     return "x" * 50_000_000
 
@@ -174,11 +171,6 @@ def _goes_round(handler: _Handler, body: dict[str, Any]) -> None:
     handler.reply({"tool_calls": [{"name": "refund_order", "arguments": {"order": 17}}]})
 
 
-def _streams(handler: _Handler, body: dict[str, Any]) -> None:
-    events = "".join(f"data: {json.dumps({'answer': word + ' '})}\r\n\r\n" for word in ANSWER.split())
-    handler.reply(f": begins\n\n{events}data: [DONE]\n\n", "text/event-stream; charset=utf-8")
-
-
 def _with_headers(handler: _Handler, body: dict[str, Any]) -> None:
     assert handler.headers["authorization"] == "Bearer s3cret"
     said = {"role": "user", "content": "Refund order 17"}
@@ -187,18 +179,15 @@ def _with_headers(handler: _Handler, body: dict[str, Any]) -> None:
 
 
 def _model(handler: _Handler, body: dict[str, Any]) -> None:
-    """Stream as OpenAI does: a call of the tool in pieces, then a text."""
+    """Call the tool, then answer with a text."""
     assert handler.path == "/v1/chat/completions"
     assert (body["model"], body["temperature"], body["messages"][0]["role"]) == ("m", 0, "system")
     assert body["tools"][0]["function"]["name"] == "refund_order"
     if body["messages"][-1]["role"] == "tool":
-        deltas: list[dict[str, Any]] = [{"content": word} for word in ("Order 17 ", "is refunded.")]
+        said: dict[str, Any] = {"content": "Order 17 is refunded."}
     else:
-        first = {"index": 0, "id": "c1", "function": {"name": "refund_order", "arguments": ""}}
-        pieces = [{"index": 0, "function": {"arguments": text}} for text in ('{"ord', 'er": 17}')]
-        deltas = [{"tool_calls": [each]} for each in (first, *pieces)]
-    events = "".join(f"data: {json.dumps({'choices': [{'delta': delta}]})}\n\n" for delta in deltas)
-    handler.reply(f"{events}data: [DONE]\n\n", "text/event-stream")
+        said = {"tool_calls": [{"id": "c1", "function": {"name": "refund_order", "arguments": '{"order": 17}'}}]}
+    handler.reply({"choices": [{"message": said}]})
 
 
 def _fails(handler: _Handler, body: dict[str, Any]) -> None:
@@ -244,7 +233,6 @@ KINDS = (
     Kind("HTTP with an error status", 1, 0.0, QUIET, "answered 503: ", _fails),
     Kind("tool_calls", 0, 1.0, QUIET, respond=_asks_for_tools),
     Kind("tool_calls without an end", 1, 0.0, QUIET, "more than 20 replies of a turn called tools", _goes_round),
-    Kind("server-sent events", 0, 1.0, QUIET, respond=_streams, case={}),
     Kind(
         "headers, body and place of the answer",
         0,
@@ -263,16 +251,20 @@ KINDS = (
         0,
         1.0,
         {
-            "openai": "${AGENT}/v1",
-            "model": "m",
-            "body": {"temperature": 0, "messages": [{"role": "system", "content": "A shop."}, "{messages}"]},
+            "url": "${AGENT}/v1/chat/completions",
+            "spans": False,
+            "body": {
+                "model": "m",
+                "temperature": 0,
+                "messages": [{"role": "system", "content": "A shop."}, "{messages}"],
+                "tools": [{"type": "function", "function": {"name": "refund_order"}}],
+            },
         },
         respond=_model,
     ),
     Kind("raises", 1, 0.0, "shop:raises", "ValueError: no such order"),
     Kind("hangs", 1, 0.0, "shop:hangs", "the turn took longer than 2 s", options=("--turn-timeout", "2s")),
     Kind("exits", 1, 0.0, "shop:exits", "SystemExit: 0"),
-    Kind("exits hard", 1, 0.0, "shop:exits_hard", "SystemExit: 0"),
     Kind("50 MB answer", 1, 0.0, "shop:shouts", "the answer has 50,000,000 characters; the limit is 4,194,304"),
     Kind("50 MB over HTTP", 1, 0.0, QUIET, "sent more than 4 MiB", _shouts),
     Kind("50 MB printed", 0, 1.0, "shop:prints"),

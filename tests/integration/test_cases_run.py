@@ -264,33 +264,15 @@ def test_a_run_without_a_successful_attempt_fails_even_with_no_fail(folder: Path
     assert "failed: none of 1 attempt ran to its end: ValueError: no such order" in errors
 
 
-def test_two_agents_are_compared_in_one_run_with_their_conversations(folder: Path) -> None:
+def test_several_files_run_together_with_their_conversations(folder: Path) -> None:
     _suite(folder, REFUND, TALK)
     (folder / "suite.yaml").rename(folder / "one.yaml")
     _suite(folder, REFUND.replace("id: refund", "id: second"))
-    agents = ("--agent", "good=shop:answer", "--agent", "shop:searching")
-    options = (
-        "*.yaml",
-        *agents,
-        "-v",
-        *["--metrics", "trial_correct", "--trials", "2", "--only", "*o*", "--only", "talk"],
-    )
-    code, out, errors = _run(folder, *options)
-    assert code == 1, errors
-    assert "failed: case second: 2 of 2 trials not correct" in errors
+    metrics = ("--metrics", "trial_correct", "--trials", "2", "--only", "*o*", "--only", "talk")
+    code, out, errors = _run(folder, "*.yaml", "--agent", "shop:answer", "-v", *metrics)
+    assert code == 0, errors
     assert 'agent called refund_order: {"order": 17}\nresult: ok' in out
     assert "agent: Order 17 is refunded." in out
-    rows = json.loads((folder / "pandaeval-run/comparison.json").read_text())
-    assert [(row["metric"], row["case"]) for row in rows] == [
-        ("trial.trial_correct", None),
-        ("trial.trial_correct", "second"),
-        ("trial.trial_correct", "talk"),
-    ]
-    passed = [{name: each["passed"] for name, each in row["agents"].items()} for row in rows]
-    assert passed == [{"good": 4, "shop-searching": 0}, *[{"good": 2, "shop-searching": 0}] * 2]
-    assert "Agents, compared with good" in out
-    for agent in ("good", "shop-searching"):
-        assert (folder / "pandaeval-run" / agent / "results.jsonl").exists()
 
 
 @pytest.mark.slow

@@ -120,10 +120,23 @@ def spans_lost(subject: Subject, rng: Random) -> CustomEdit:
         raise NotApplicableError("the run has no span below another")
     lost = {*rng.sample(spans, max(1, len(spans) // 2))}
     return CustomEdit(
-        lambda raw, before: raw.drop(lost),
+        lambda raw, before: _drop(raw, lost),
         lambda before, after: not lost & {span.span_id for span in after.spans},
         f"{len(lost)} of {len(subject.trace.spans)} spans lost",
     )
+
+
+def _drop(raw: RawTrace, lost: set[str]) -> None:
+    """Remove spans with their descendants and log records; parents count as touched."""
+    gone = {*lost}
+    for span in raw.spans():  # a child may start before its parent, by a few clock ticks: those stay, parentless
+        if span.span_id.hex() in gone:
+            raw.touched.add(span.parent_span_id.hex())
+        elif span.parent_span_id.hex() in gone:
+            gone.add(span.span_id.hex())
+    for held in [*raw._holders(logs=False), *raw._holders(logs=True)]:
+        for item in [item for item in held if item.span_id.hex() in gone]:
+            held.remove(item)
 
 
 FAULTS = family("course", content_off, history_off, results_truncated, spans_lost)

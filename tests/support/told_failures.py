@@ -7,6 +7,8 @@ from typing import Any
 FAILED: tuple[Any, ...] = (
     # plain words
     "Error: timeout",
+    "exec failed: /bin/bash: line 1: python: command not found",
+    'TOOL_ERROR: {"error": "database is locked"}',
     "error",
     "ERROR",
     "Error!",
@@ -330,6 +332,7 @@ FINE: tuple[Any, ...] = (
     "Error handling in Go is done by values.",
     "Error handling in Python: use try and except, never a bare except.",
     "Errors of measurement were small.",
+    "MAX_ERROR: 3",
     "Errors: 0, warnings: 3",
     "Error rate: 0.2 %",
     "error rate: 0.2 %",

@@ -59,7 +59,7 @@ _JUDGE = "pandaeval_collector.app.judge_main"
 _FENCE_SECRET = "judge.secret"  # noqa: S105 - the name of a fact
 """The key under which the store keeps the secret that fences in prompts are made with."""
 _ROOM_S = 1.0
-"""How often a start looks whether a full disk has room."""
+"""Seconds between two checks of a full disk at the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Collector:
 
     async def stop(self) -> None:
         """Close the receivers, finish current work, and store the rest for the next start."""
-        self._admission.draining = True  # every new request is asked to come back later
+        self._admission.draining = True  # senders of new requests must retry later
         self._ready = dict.fromkeys(self._ready, False)
         await self._parts.aclose()
 
@@ -263,7 +263,7 @@ class Collector:
         config = self._config.store
         store: Store | None = None
         try:
-            # On a thread: a large file takes a while, and the health checks want an answer meanwhile.
+            # On a thread, because a large file takes long, and health checks need answers.
             store = await asyncio.to_thread(Store, Path(config.path), config.durability, config.max_bytes)
             await probe(store)
         except (OSError, sqlite3.OperationalError) as error:

@@ -33,7 +33,7 @@ class LineSetup:
         from pandaeval_otel.dialects import dialects
 
         config = self.config
-        dialects()  # what is wrong with one of another package is said now, not over the first trace
+        dialects()  # reports errors of installed dialects now, not at the first trace
         scorer, store = evaluator(config), StoreReader(Path(config.store.path))
         labels = SeriesLabels(store.tally.labels(), store.tally.names())
         telemetry.gauge("pandaeval.series", lambda: labels.series)

@@ -89,7 +89,7 @@ class Outlets:
             await self._tidying.stop()
 
     async def _upkeep(self) -> None:
-        for signal, seq in self._cursors().items():  # deletes what every exporter of the signal has passed
+        for signal, seq in self._cursors().items():  # deletes rows that all exporters of the signal have passed
             dropped = limit = 5000
             while dropped == limit and self._tidied[signal] != seq:
                 dropped = await asyncio.wrap_future(self._store.outbox.forget_sent(signal, seq, limit))

@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 _NICE = 5
 """The process runs at a lower priority than the line."""
 _RELAY_S = 2.0
-"""How often the front is told what was counted here."""
+"""Seconds between two reports of counters to the front."""
 _RATES_S = 60.0
 """Seconds between two calculations of the corrected pass rates."""
 _POST_S = 60.0
@@ -106,14 +106,14 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
 
         async def send(message: Message) -> None:
             held.append(message)
-            if message["type"] == "http.response.body":  # with the head, so that there is none without a body
+            if message["type"] == "http.response.body":  # sent with the head, so that every head has a body
                 messages = held.copy()
                 held.clear()
                 await piece(messages)
 
         try:
             await app(scope, _whole(body), send)
-        except Exception:  # noqa: BLE001 - Starlette has answered 500, and whoever raised is in the log
+        except Exception:  # noqa: BLE001 - Starlette has answered 500 and logged the error
             _log.exception("%s %s could not be answered", scope["method"], scope["path"])
 
     _kept.extend((runs, rounds))

@@ -44,7 +44,7 @@ class ReaderProcess:
         decide: Mapping[str, Callable[..., Any]],
         judge: Calls | None = None,
     ) -> None:
-        """``decide``: decisions that the process may ask for, by name."""
+        """``decide``: decisions that the process may request, by name."""
         self._store, self._posts = store, config.exporters.webhook.url_env is not None
 
         async def component_errors(_: Any) -> Mapping[tuple[str, str], int]:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 MOST_TEXT = 500
-"""Most characters of a filter."""
+"""Maximum characters of a filter."""
 MOST_PAIRS = 10
 PAIR = r"^[^=\s][^=]*=(.|\n)*$"
 """Pattern of ``key=value``."""
 STATUSES = ("error", "ok")
 SEVERITIES = ("low", "medium", "high", "critical")
-"""The least severe first."""
+"""Least severe first."""
 OUTCOMES = ("scored", "assumed", "unscored")
 TIMES = ("since", "until")
 OF_RESULTS = ("failed", "metric", "outcome", "label", "success", "incident")

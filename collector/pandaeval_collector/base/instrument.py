@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pandaeval_otel.base.names import bounded
 
 Attributes = tuple[tuple[str, str], ...]
-"""Attributes of one series, without those that have no value."""
+"""Attributes of a series, without empty attributes."""
 
 MAX_SERIES = 10_000
-"""Most series in all, unless configured otherwise: labels within their caps can still be combined in too many ways."""
+"""Default maximum of all series, because labels within their limits can still have too many combinations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def instruments(table: str, bounds: Mapping[str, tuple[float, ...]] | None = Non
     return {name: Instrument(name, kind, unit, text, given.get(name, ())) for name, kind, unit, text in lines}
 
 
-@functools.lru_cache(maxsize=1024)  # a few combinations are asked for again and again, several times a request
+@functools.lru_cache(maxsize=1024)  # each request needs a few frequent combinations several times
 def attributes(**values: str) -> Attributes:
     """Return sorted ``pandaeval.*`` attributes by their last words, without empty values."""
     return tuple((f"pandaeval.{key}", bounded(value)) for key, value in sorted(values.items()) if value)

@@ -18,8 +18,7 @@ from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
 TOLERANCE = 1e-9
 EXCUSED, SUSPECT, UNCLEAR, DISPUTED = "excused", "suspect", "unclear", "disputed"
 OPEN = frozenset({UNCLEAR, DISPUTED})
-"""Labels of a judge's verdict that decides nothing: the judge is unsure, or code found a failure in a run that the
-judge finds correct."""
+"""Labels of undecided verdicts: the judge is unsure, or code found a failure in a run that the judge finds correct."""
 DISMISSED = "dismissed"
 """The label of a finding that a person calls false: it counts nowhere."""
 NOTED = OPEN | {EXCUSED, SUSPECT, DISMISSED}
@@ -31,15 +30,15 @@ _MAX_SPANS = 200
 """Limits of a result, which is kept, sent and read many times: longer reasons are cut, and in a JSON object of more
 bytes every longer text."""
 _DEEPEST = 100
-"""Half of what the writer of JSON bears: an end state that a stranger states may be as deep as it likes."""
+"""Half of the depth that the JSON writer supports. Senders can send a deeper end state."""
 _MOST_DETAILS, _CHARS = 4000, 64
-"""Most details that are kept, and characters of a text that count as one: a quarter of a megabyte in all."""
+"""Maximum details kept, and characters of a text that count as a detail: together a quarter of a megabyte."""
 _SMALL = frozenset({int, float, bool, type(None)})
 _WIRE_NAMES = {("turn", "coherence"): "turn_coherence"}
 """The metrics that have another name in OpenTelemetry, because their names exist on two levels with two meanings."""
 _METRICS = {("turn", wire): name for (_, name), wire in _WIRE_NAMES.items()}
 _TIMES = 512
-"""How many formatted times are cached: more than a batch has."""
+"""Number of cached formatted times, more than a batch contains."""
 
 
 def wire_name(level: str, metric: str) -> str:
@@ -124,7 +123,7 @@ class Result:
     run_id: str | None = None
     """Id of the evaluation run that the result was made in."""
     failure_group: str | None = None
-    """Id of the group of failures that the result belongs to; from a judge ``""`` for no known group."""
+    """Id of the failure group of the result; ``""`` if the judge found no known group."""
     failure_severity: str | None = None
 
     outcome: str = field(init=False)
@@ -133,10 +132,10 @@ class Result:
     success: bool | None = field(init=False)
     label: str | None = field(init=False)
     is_verdict: bool = field(init=False)
-    """Whether the result says how good its unit is. A result that explains a failure has no threshold to pass, and its
-    score says how sure it is."""
+    """Whether the result rates its unit. A result that explains a failure has no threshold, and its score is a
+    certainty."""
     is_rated: bool = field(init=False)
-    """Whether it enters rates: it was not asked for because of a verdict or a finding."""
+    """Whether rates include the result. They exclude results of questions that a verdict or a finding caused."""
     key: str = field(init=False)
     """The key of the metric, ``level.name``."""
     wire_name: str = field(init=False)

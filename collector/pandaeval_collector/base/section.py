@@ -27,7 +27,7 @@ SIZE_PATTERN = rf"^({_NUMBER}) ?(B|[kK]B|MB|GB|TB|KiB|MiB|GiB|TiB)$"
 
 _SECONDS = tuple(Decimal(seconds) for seconds in ("86400", "3600", "60", "1", "0.001"))
 _LONGEST = Decimal(100 * 365 * 86400)
-# The smallest amount for which each unit is used, so that 180 s, 24 h and 7 d read as they are usually said.
+# The smallest amount for each unit, so that 180 s, 24 h and 7 d have their usual form.
 _DURATION_UNITS = (("d", 86400.0, 2), ("h", 3600.0, 1), ("m", 60.0, 5), ("s", 1.0, 1), ("ms", 0.001, 1))
 _BYTES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12} | {
     f"{letter}ib": 1 << 10 * power for power, letter in enumerate("kmgt", start=1)
@@ -87,7 +87,7 @@ def format_size(size: int) -> str:
 
 
 def _match(pattern: str, value: object) -> re.Match[str] | None:
-    # The shortest positive float needs 327 characters; what is longer is no quantity.
+    # The longest quantity is the smallest positive float, with 327 characters.
     return re.match(pattern, value.strip(), re.ASCII) if isinstance(value, str) and len(value) < 400 else None
 
 
@@ -139,7 +139,7 @@ def _url(text: str) -> str:
 
 
 def _variable(name: str) -> str:
-    # Keys often hold lower case letters or dashes; refusing those catches a secret pasted in place of its name.
+    # Secrets often contain lower-case letters or dashes. This check finds a secret in place of its variable's name.
     if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name, re.ASCII):
         raise ValueError("is not the name of an environment variable (A-Z, 0-9, _); write no secret here")
     return name

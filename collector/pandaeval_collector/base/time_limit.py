@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 SECONDS_PER_BYTE = 2e-6
-"""What a trace may take longer for each byte of its spans: fifty times what that takes on a free core."""
+"""Extra seconds per byte of a trace's spans: fifty times the usual time on a free core."""
 TRACE_SECONDS = 20.0
 """Default seconds per trace."""
 T = TypeVar("T")

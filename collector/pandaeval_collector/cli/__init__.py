@@ -60,7 +60,7 @@ def _end_as_interrupted(number: int, _: object) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    # Typer itself comes with the extra, so that the package has to be importable without it.
+    # The package must be importable without Typer, which belongs to the extra.
     if name == "app":
         from pandaeval_collector.cli._app import app
 

@@ -73,7 +73,7 @@ class Commands(TyperGroup):
             if module.startswith(_HERE):
                 raise
             raise UserError(f"{module} cannot be used: {told(error)}; update or remove its package") from error
-        if command is None:  # which is said, with the names that are close
+        if command is None:  # the error lists similar names
             self.list_commands(ctx)
             return super().resolve_command(ctx, args)
         return name, command, args[1:]
@@ -118,7 +118,7 @@ def _public(module: str) -> list[str]:
     try:
         spec = find_spec(module)
     except ImportError as error:
-        return [] if error.name == module.partition(".")[0] else [module]  # whoever asks for the command hears of it
+        return [] if error.name == module.partition(".")[0] else [module]  # a call of the command reports it
     if spec is None or spec.submodule_search_locations is None:
         return [module]
     infos = pkgutil.iter_modules(spec.submodule_search_locations)
@@ -153,7 +153,7 @@ def _outlines(module: str) -> list[TyperCommand]:
     try:
         spec = find_spec(module)
         body = ast.parse(Path(str(spec and spec.origin)).read_bytes()).body
-    except Exception:  # noqa: BLE001 - of another package; whoever asks for the command hears of it
+    except Exception:  # noqa: BLE001 - a package's error; a call of the command reports it
         body = []
     for node in body:
         match node:

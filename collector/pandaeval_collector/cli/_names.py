@@ -23,7 +23,7 @@ def problems(config: Config) -> Iterable[Problem]:
             yield Problem(f"metrics.modules[{index}]", str(error))
         else:
             usable = (*usable, module)
-    # What is unknown may be a metric of a module or a package that cannot be used, which was said.
+    # An unknown name can belong to an unusable module or package, whose error was already reported.
     if len(usable) > len(config.metrics.modules) and not of_packages().lost:
         known = registry(usable)
         scales = {key: ends(metric.scale) for key, metric in known.items() if metric.scale}

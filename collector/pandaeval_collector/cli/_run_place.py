@@ -76,7 +76,7 @@ def looking(url: str = URL, store: Path | None = None) -> Iterator[ApiClient]:
         with over_http(url) as api:
             yield api
         return
-    from pandaeval_collector.show.api.app import alone  # who asks a collector needs no API of its own
+    from pandaeval_collector.show.api.app import alone  # not needed for requests to a collector
 
     with alone(store) as app, ApiClient(Asker.within(app)) as api:
         yield api

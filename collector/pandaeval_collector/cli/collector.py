@@ -74,7 +74,7 @@ async def _serve(config: Config) -> None:
         await asyncio.wait((starting, stopped), return_when=asyncio.FIRST_COMPLETED)
         while not starting.done() and not running.waits_for:
             await asyncio.wait((starting,), timeout=0.1)
-        starting.cancel()  # which does nothing where it is done
+        starting.cancel()  # no effect if it is done
         listening = await starting
     except asyncio.CancelledError:
         log.info("stopped before it could start")

@@ -58,7 +58,7 @@ def to_problem(error: ErrorDetails, draft: Draft) -> tuple[KeyPath, Problem]:
 
 def _sentence(error: ErrorDetails, path: KeyPath, draft: Draft) -> str:
     kind, context = error["type"], error.get("ctx", {})
-    # What stands where the name of a variable belongs may be the secret itself.
+    # The value in place of a variable's name can be the secret itself.
     shown = "the value"
     if not str(path[-1]).endswith("_env"):
         shown = json.dumps(masked(draft.written(path)), default=str, ensure_ascii=False)

@@ -10,7 +10,7 @@ from pandaeval_collector.base.untrusted.printable import one_printable_line
 
 KeyPath = tuple[str | int, ...]
 _LONGEST = 2000
-"""Most characters of a problem in words: a key or a path may have a million."""
+"""Maximum characters of a problem, because a key or a path can have a million."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -11,7 +11,7 @@ import yaml
 from pandaeval_collector.config._problem import KeyPath, WrittenAt
 from pandaeval_collector.config._tree import Config
 
-# Greedy up to the last @ of a line, since an unescaped password may hold any character.
+# Greedy up to the last @ of a line, because an unescaped password can contain any character.
 _USERINFO = re.compile(r"^((?>.*?://)).*@", re.MULTILINE)
 _QUERY = re.compile(r"^((?>.*?://)[^?\n]*+)\?.+", re.MULTILINE)
 

@@ -14,7 +14,7 @@ from pandaeval_collector.config._tree import PREFIX, below, keys, variable
 # A configuration stays small: files of a few kilobytes are meant.
 MAX_BYTES = 256 * 1024
 MAX_NODES = 5_000
-"""Most values and keys."""
+"""Maximum values and keys."""
 MAX_DEPTH = 30
 
 

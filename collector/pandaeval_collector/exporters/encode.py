@@ -82,13 +82,13 @@ def encode_attributes(results: Sequence[Result], page: str = "") -> list[Encoded
         ids = (unit.trace_id, unit.span_id, unit.response_id, unit.session_id)
         kind = (unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
         finding = result.finding
-        # ``score.value`` only where something was measured.
+        # ``score.value`` only if there is a score.
         own: list[bytes] = []
         if isinstance(finding, Score):
             own.append(_BEFORE_SCORE + double(finding.value))
         own.extend(text_pair("gen_ai.evaluation.explanation", reason))
         own.extend(text_pair("pandaeval.result.id", result.id))
-        if result.evaluator.kind == "llm" and result.judge:  # a judge was asked
+        if result.evaluator.kind == "llm" and result.judge:  # a judge answered
             about, metadata = result.judge, finding.metadata
             tokens: Mapping[str, int] = about["tokens"]
             facts = {

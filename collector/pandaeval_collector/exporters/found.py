@@ -55,7 +55,7 @@ class Way:
         try:
             made = list(self.make(settings, around))
             each: Any
-            for each in made:  # what could not be run, or would take another exporter's place in the store
+            for each in made:  # cannot run, or would use another exporter's rows in the store
                 if not isinstance(each, Exporter | Repeating):
                     kind = type(each).__name__
                     raise NotUsableError(f"it gave a value of type {kind}: neither an Exporter nor a Repeating")
@@ -66,7 +66,7 @@ class Way:
                     raise NotUsableError(f"its source is {each.source}, and none of {', '.join(_SOURCES)}")
         except UserError:
             raise
-        except Exception as error:  # noqa: BLE001 - other people's code costs itself, and nothing of ours
+        except Exception as error:  # noqa: BLE001 - an error of foreign code affects only that code
             _log.error("exporters.%s is left out: %s does not open: %s", self.name, self.origin, told(error))
             ERRORS.note(EXPORTER, self.name, error)
         else:

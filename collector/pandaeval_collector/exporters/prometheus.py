@@ -70,7 +70,7 @@ class Scrape:
                     if page is None:
                         break
                     yield page
-            except sqlite3.Error:  # a store that cannot be read must not hide the numbers that say so
+            except sqlite3.Error:  # an unreadable store must not hide the counters of its errors
                 self._telemetry.add("pandaeval.store.errors", "scrape")
         yield text.end()
         if self._series is not None and new:

@@ -56,8 +56,8 @@ _WAITED = Unscored(
 
 
 Filing = Callable[..., Awaitable[None]]
-"""Has the line file what judges say, and returns after the commit. Takes the name of the line's method, ``judged``, and
-its arguments."""
+"""Files the judge's answers, and returns after the commit. Takes the name of the line's method, ``judged``, and its
+arguments."""
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ class Attempts:
         ends.running += 1
         try:
             await self._judge(job, _WAITED if too_old else None)
-        except Exception as error:  # noqa: BLE001 - whatever it was, no job may be held by nobody
+        except Exception as error:  # noqa: BLE001 - any error must release the job
             await self._unfinished(job, error)
         finally:
             ends.running -= 1
@@ -149,7 +149,7 @@ class Attempts:
             loaded = await self._loaded(job, budget)
         except GoneError as error:
             return self._end(job, JobEnd(job.id, "cancelled", "gone", str(error)))
-        except Exception as error:  # noqa: BLE001 - what one trace holds must not stop the judge
+        except Exception as error:  # noqa: BLE001 - a trace must not stop the judge
             _log.exception("trace %s could not be packed for a judge", job.trace_id.hex())
             return self._end(job, JobEnd(job.id, "cancelled", "unreadable", explained(error)))
         questions = await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._questions, job, loaded)
@@ -242,7 +242,7 @@ class Attempts:
             self._warnings.add(question.model, error)
             self.pauses.failed(error)
             return after_failure(job, error, self._patience, self._store.clock.running())
-        except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the judge
+        except Exception as error:  # noqa: BLE001 - a metric's bug affects one result, not the judge
             return unanswered(error, job.metric)
 
     def _paused(self, model: str) -> Later | None:

@@ -34,7 +34,7 @@ Results = Mapping[tuple[str, str], ResultRow]
 V = TypeVar("V", TurnView, Conversation)
 
 NEWEST = 24
-"""So many of the earlier traces are read."""
+"""Maximum number of earlier traces read."""
 _REMEMBER_SAID = 512
 
 

@@ -42,11 +42,11 @@ _CURES: Mapping[CallFailure, str] = {
     CallFailure.UNAVAILABLE: "check that its server is reachable and that judge.api_base is correct",
 }
 _SIGNS = (("llm provider not provided", _NAME), ("credential", _KEY), ("api key", _KEY), ("api_key", _KEY))
-"""Words of litellm's errors that tell more than their class does."""
+"""Words in litellm's errors that are more specific than the error's class."""
 
 
 RecordBudget = Callable[[str], Awaitable[int]]
-"""The tokens of a record that fit into a model's window, as far as that is known."""
+"""Returns the tokens of a record that fit into a model's window, if known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ def hider(judge: JudgeSettings) -> Hide | None:
     steps: list[Hide] = [redact] if judge.secrets else []
     if judge.pii:
         check_installed()
-        steps.append(lambda text: _recognisers()(text))  # made at the first text: importing them takes seconds
+        steps.append(lambda text: _recognisers()(text))  # made at the first text, because the import takes seconds
     steps += [_named(name) for name in judge.custom]
     if not steps:
         return None

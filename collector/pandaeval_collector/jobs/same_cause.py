@@ -21,7 +21,7 @@ from pandaeval_collector.store.live_groups import SURE, LiveGroups
 _log = logging.getLogger(__name__)
 _MOST_CHARS = 400
 Ask = Callable[[Pack, Mapping[str, Any]], Awaitable["SameCause"]]
-"""Puts the question to a judge; raises what keeps it from answering."""
+"""Sends the question to the judge. Raises an exception if there is no answer."""
 
 
 class SameCause(Verdict):
@@ -66,7 +66,7 @@ async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | 
         return nearest.id
     try:
         verdict = await ask(record(failure, [row for _, row in found]), {"number of groups": len(found)})
-    except Exception as error:  # noqa: BLE001 - whatever keeps the judge from answering costs the failure no group
+    except Exception as error:  # noqa: BLE001 - without an answer, the failure still gets a group
         _log.info("the judge does not say which group a failure belongs to: %s", error)
         return None
     return "" if verdict.group is None else found[verdict.group - 1][1].id

@@ -263,7 +263,7 @@ class Judge:
         asker: str = "",
         shorter: Callable[[], Awaitable[Pack]] | None = None,
         together: tuple[QuestionPart, ...] = (),
-        guidance: Guidance = Guidance(),  # noqa: B008 - it never changes
+        guidance: Guidance = Guidance(),  # noqa: B008 - immutable
         beside: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.together, self._guidance, self._shorter, self._subjects = together, guidance, shorter, beside

@@ -48,7 +48,7 @@ class KnownModel:
 def known(litellm: Any, model: str) -> KnownModel:
     try:
         info = litellm.get_model_info(model)
-    except Exception:  # noqa: BLE001 - it raises a bare Exception for a model that it does not know
+    except Exception:  # noqa: BLE001 - litellm raises a bare Exception for unknown models
         return KnownModel()
     into, out = float(info.get("input_cost_per_token") or 0), float(info.get("output_cost_per_token") or 0)
     cached = info.get("cache_read_input_token_cost")

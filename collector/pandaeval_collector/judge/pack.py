@@ -31,7 +31,7 @@ _CONTEXT_SHARE = 0.4
 _AGENT_SHARE = 0.25
 """The share of the budget that instructions and tools may take, if not everything fits."""
 _LEAST_TOOL, _LISTED = 200, 60
-"""Minimum characters shown of a tool's description, and tools listed if not all fit."""
+"""If not all tools fit: minimum characters shown of a tool's description, and maximum tools listed."""
 _HEAD = 80
 """Characters of an omitted block in the index."""
 _LEFT_OUT = "(some were left out)"

@@ -141,7 +141,7 @@ class ProviderCaller:
                     response = await self._litellm.acompletion(**request)
             except TimeoutError:
                 return failed("timeout", "the answer did not come in time")
-            except Exception as error:  # noqa: BLE001 - whatever a provider's client raises ends this try alone
+            except Exception as error:  # noqa: BLE001 - an error of a provider's client ends only this try
                 reply = failure_of(self._litellm, error, self._secrets)
                 other = self._other_form(route, form, error, reply)
             else:

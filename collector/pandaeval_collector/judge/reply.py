@@ -34,8 +34,8 @@ class _Envelope(Verdict):
 def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True, given: Mapping[str, Any] | None = None) -> V:
     """Read the verdict in a reply. Raises :class:`InvalidReplyError`.
 
-    Unless ``sure``, rejects ``1.0`` on a scale from 1, which may mean the best of 0 to 1. ``given``: facts for the
-    rubric's check. Invalid parts are ``None``, unless all are invalid.
+    Unless ``sure``, rejects ``1.0`` on a scale that starts at 1, because the model may mean the best score of 0 to 1.
+    ``given``: facts for the rubric's check. Invalid parts are ``None``, unless all are invalid.
     """
     if len(text) > MAX_REPLY_CHARS:
         raise InvalidReplyError(f"the reply has {len(text)} characters")

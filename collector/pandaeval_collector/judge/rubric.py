@@ -20,7 +20,7 @@ Facts = Mapping[str, Any]
 _TOKENS = 550
 """Tokens of an answer without its parts."""
 Reason = Annotated[str, Field(max_length=1200)]
-"""Free text of a judge: shown to people, never parsed. Bounded, or small models ramble until the reply is cut."""
+"""Free text of a judge, for people only. Limited, because small models write on until the reply is cut."""
 
 
 ANSWER = ConfigDict(

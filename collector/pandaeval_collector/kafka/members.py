@@ -11,10 +11,10 @@ from pandaeval_otel._proto.member_pb2 import Content, Member
 
 _log = logging.getLogger(__name__)
 _MOST_CONTENTS = 700 << 10
-"""Bytes of spans that go with a trace to whoever scores its session: brokers take messages of 1 MB by default."""
+"""Maximum bytes of spans sent to the owner of a session. By default, brokers accept messages of 1 MB."""
 
 Contents = Callable[[bytes], Sequence[tuple[bool, bytes]]]
-"""Returns the stored requests of a trace, and whether each holds logs."""
+"""Returns the stored requests of a trace, and whether each request has logs."""
 
 
 def member_message(contents: Contents) -> Callable[[bytes], tuple[str, bytes]]:

@@ -249,7 +249,7 @@ class Partitions:
         if parked:
             self._telemetry.add("pandaeval.jobs", "parked", parked)
         self._consumed.release(partition, waiting).result()
-        if self._owned.pop(partition, None) is not None:  # and not one of an earlier process
+        if self._owned.pop(partition, None) is not None:  # not owned by an earlier process
             self._telemetry.add("pandaeval.log.partitions", "released")
         if self._pending is not None:
             self._pending[0].pop(partition, None)

@@ -31,11 +31,11 @@ _log = logging.getLogger(__name__)
 _AT_ONCE, _WAIT_S = 500, 0.2
 _ASK_S, _TICK_S, _AGAIN_S = 30.0, 2.0, 1.0
 _LEAVE_S = 8.0
-"""How long leaving the group may take. Two readers and what else ends with them have the 30 s of a container."""
+"""Maximum seconds for leaving the group. Two readers must end within the 30 s of a container."""
 _STILL_S = 3.0
-"""After so many seconds without reading the process stood still: messages may have come that it has not seen."""
+"""Seconds without reading after which the process was stalled, so it may not have seen all messages."""
 _MARGIN_S = 2.0
-"""How much earlier than the broker the collector takes its partitions for lost."""
+"""Seconds by which the collector considers its partitions lost before the broker does."""
 T = TypeVar("T")
 Listener = Callable[["Consumer", "list[TopicPartition]"], None]
 
@@ -121,7 +121,7 @@ class Reader:
             except LeftBehindError as error:
                 again = "joining the group anew. No two collectors may have one group.instance.id"
                 _log.error("reading %s ended (%s); %s", self._settings.topic, error, again)
-            except Exception:  # noqa: BLE001 - whatever a broker or a message does, the next attempt may succeed
+            except Exception:  # noqa: BLE001 - the next attempt can succeed
                 _log.exception("reading %s broke off; trying again", self._settings.topic)
             else:
                 continue
@@ -299,7 +299,7 @@ class Reader:
         def told(consumer: Consumer, partitions: list[TopicPartition]) -> None:
             try:
                 listener(consumer, partitions)
-            except BaseException as error:  # noqa: BLE001 - raised by whoever polls
+            except BaseException as error:  # noqa: BLE001 - the polling thread raises it
                 self._failure = self._failure or error
 
         return told
@@ -324,7 +324,7 @@ class Reader:
             _log.info("reads partitions %s of %s", self._partitions.owned, self._settings.topic)
 
     def _revoked(self, consumer: Consumer, taken: list[TopicPartition], lost: bool = False) -> None:
-        if not self._leaving:  # then what is open stays
+        if not self._leaving:  # while leaving, open traces stay
             if lost:
                 _log.warning("the group took partitions away: this collector gave no sign of life")
             else:

@@ -14,7 +14,7 @@ from pandaeval_otel.wire.fragments import MalformedOtlpError, Split
 from pandaeval_otel.wire.splitting import split_logs, split_traces
 
 _BLOCK, _INNER, _TRACE_ID = 0x0A, 0x12, 0x0A
-"""Tags: of resource blocks in a request, of scopes in those and items in these, and of a span's trace id."""
+"""Protobuf tags: resource blocks in a request; scopes in blocks, and items in scopes; trace id of a span."""
 
 
 def holds_logs(request: bytes) -> bool:

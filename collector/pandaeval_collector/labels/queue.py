@@ -108,7 +108,7 @@ def select(connection: sqlite3.Connection, metric: str, agent: str, count: int) 
     numbers = numbers_of([f"{metric} {run.unit}" for run in runs])
     wants = wanted(scores, thresholds)
     places, chances = drawn(numbers, wants, is_open, count)
-    first = numbers <= chances  # these, and those that were drawn before them
+    first = numbers <= chances  # these runs, and runs drawn earlier
     first[places] = True
     rows = [DrawnRow(runs[at].unit, metric, float(chances[at])) for at in np.flatnonzero(first)]
     found = [DrawnRun(runs[at], float(chances[at])) for at in places]

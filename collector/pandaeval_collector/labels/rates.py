@@ -23,10 +23,10 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import StoreAccess, people
 
 MOST_AGENTS = 50
-"""Agents per metric, those with the most runs; the others count as one."""
+"""Maximum agents per metric, most runs first. All other agents count as a single agent."""
 OTHER = "__other__"
 _OPEN = "passed IS NULL AND threshold IS NOT NULL"
-"""The condition on a verdict that decides nothing."""
+"""The condition on an undecided verdict."""
 _UNLABELLED = f"""
     SELECT metric, agent, sum(weight), sum(total), sum(passed), sum(weight * weight), sum(runs), sum(open) FROM
       (SELECT metric, agent, count(*) AS runs, sum(1.0 / probability) AS weight, sum(score / probability) AS total,
@@ -81,8 +81,8 @@ class AgentRate:
 
 
 _Label = tuple[float, float, float, float | None, str]
-"""People's verdict on a run, the judge's score, the chance to be judged, that to be labelled where it is known, and the
-session."""
+"""People's verdict on a run, the judge's score, the probability of judging, the probability of labelling (if known),
+and the session."""
 
 
 def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:

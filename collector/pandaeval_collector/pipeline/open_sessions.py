@@ -147,7 +147,7 @@ class OpenSessions:
             self._undecided.setdefault(session_id, set()).add(trace_id)
 
     def may_end(self, session_id: str) -> bool:
-        """Return whether an ended session may close; else :meth:`decided` returns it later."""
+        """Return whether an ended session can close now. If not, :meth:`decided` returns it later."""
         if self._undecided.get(session_id):
             self._ending.add(session_id)
             return False

@@ -202,5 +202,5 @@ class Pipeline:
             if rows:
                 for on_results in self._listeners:
                     on_results(rows)
-        except Exception:  # noqa: BLE001 - the decision itself is committed, whoever watches
+        except Exception:  # noqa: BLE001 - a watcher's error must not affect the committed decision
             _log.exception("a listener for results failed")

@@ -92,7 +92,7 @@ class Upkeep:
                 has_more = _FORGET in (kept, forgotten) or compressed > 0
             await asyncio.to_thread(self._store.checkpoint)
             collect_recent()
-        except Exception as error:  # noqa: BLE001 - the next round finds the same, and may get on
+        except Exception as error:  # noqa: BLE001 - the next round repeats the work
             _log.error("the store could not be tidied up (%s)", error, exc_info=not isinstance(error, sqlite3.Error))
             self._telemetry.add("pandaeval.store.errors", "upkeep")
 

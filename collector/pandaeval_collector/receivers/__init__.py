@@ -20,7 +20,7 @@ class Accepted:
     message: str = ""
 
 
-class Refusal(Exception):  # noqa: N818 - its kinds read as answers: overloaded, draining, malformed
+class Refusal(Exception):  # noqa: N818 - its subclasses are answers: overloaded, draining, malformed
     """A request was refused and not stored.
 
     The text goes to the client. ``retry_after_s``: set if a retry makes sense.
@@ -58,7 +58,7 @@ class TooLarge(Refusal):
 class TooMany(Refusal):
     """The request has too many objects; do not retry."""
 
-    # Unlike RESOURCE_EXHAUSTED, which some senders try again whatever it says.
+    # Not RESOURCE_EXHAUSTED, which some senders always retry.
     outcome, grpc, http = "too_large", "INVALID_ARGUMENT", 413
 
 
@@ -98,7 +98,7 @@ class Unauthenticated(Refusal):
     outcome, grpc, http = "unauthenticated", "UNAUTHENTICATED", 401
 
 
-class Dense(Exception):  # noqa: N818 - no error, and no answer: the receiver weighs the request and comes again
+class Dense(Exception):  # noqa: N818 - not an error: the receiver weighs the request and tries again
     """A request with many items in few bytes; pass it again as large."""
 
 

@@ -40,7 +40,7 @@ class Outcomes:
         if now < self._quiet_until:
             self._unlogged += 1
             return answer
-        # Type and place only: the text of an error may quote what people wrote to their agent.
+        # Only type and place: the text of an error can quote messages of users.
         place, kind = "".join(traceback.format_tb(error.__traceback__)), type(error).__name__
         more = f"{self._unlogged} more since the last such line"
         _log.error("%s door: request failed with %s (%s)\n%s", self._door, kind, more, place)

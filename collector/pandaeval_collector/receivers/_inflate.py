@@ -17,7 +17,7 @@ from pandaeval_collector.receivers import Malformed, TooMany, UnsupportedMedia
 
 _PIECE = 64 * 1024
 _ZSTD_SLICE = 256  # bytes of input at once; times 32768, the most that zstd makes of a byte, it is 8 MiB
-_ZSTD_WINDOW = 8 * 1024 * 1024  # what RFC 8878 asks every decoder to have; a frame may demand gigabytes
+_ZSTD_WINDOW = 8 * 1024 * 1024  # the size that RFC 8878 recommends; a frame could request gigabytes
 _MOST_FRAMES = 1024
 """Maximum gzip members or zstd frames per body. Block compressors need some hundreds; an empty frame is as slow to open
 as a large frame.

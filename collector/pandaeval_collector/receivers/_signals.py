@@ -24,9 +24,9 @@ _ITEM_BYTES = 400
 _COPIES = 2
 """Copies of a scanned request, besides its bytes."""
 _SCANNED_FROM = 1 << 20
-"""From this size in bytes, attributes are counted; below, only spans."""
+"""Minimum bytes of a request whose attributes are counted. In smaller requests, only spans are counted."""
 _LARGE, _LARGE_ITEMS = 512 * 1024, 5_000
-"""From this size in bytes or items, a request is processed on a thread: up to about 50 ms stay on the loop."""
+"""Minimum bytes or items of a request that a thread processes. Smaller requests take up to 50 ms on the event loop."""
 _LARGE_SUBMISSION = 8 * 1024
 """Submissions up to this size in bytes need no weighing."""
 
@@ -102,7 +102,7 @@ async def store(
         try:
             return await signal.store(ingest, request, False)
         except Dense:
-            pass  # seldom, and raised before anything is stored: ordinary requests pay nothing for it
+            pass  # rare, and raised before any data is stored, so ordinary requests have no cost
     await _weigh(signal.kind, request, reservation, settings, weight.resources_and_items)
     return await signal.store(ingest, request, True)
 

@@ -82,7 +82,7 @@ class Admission:
             raise TooLarge(f"needs more than the {self.max_bytes} bytes set aside for requests")
         if self.in_flight + size > self.max_bytes:
             self.refused += 1
-            # Bodies that come too slowly end, the oldest first, until there is room for a sender that comes back.
+            # Slow bodies are ended, oldest first, until there is room for a returning sender.
             now = asyncio.get_running_loop().time()
             for task, body in self._arriving.items():
                 if size > 0 and task not in self._pushed_out and body.is_slow(now):

@@ -21,7 +21,7 @@ class BindError(Exception):
     """A listener cannot or must not start. The message has the fix."""
 
 
-class PortInUse(BindError):  # noqa: N818 - says what is wrong in two words
+class PortInUse(BindError):  # noqa: N818 - the name is the error
     """Another socket listens on the address."""
 
 
@@ -56,7 +56,7 @@ class Tls(Section):
         """Raise :class:`BindError` with the name of an unusable file."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
-            # An empty password, so that an encrypted key is refused instead of asked for on the terminal.
+            # An empty password: an encrypted key is refused, instead of a password prompt on the terminal.
             context.load_cert_chain(self.cert, self.key, password="")
         except (OSError, ValueError) as error:
             raise BindError(f"server.tls: cannot use {self.cert} with {self.key}: {error}") from error

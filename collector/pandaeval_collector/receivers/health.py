@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pandaeval_collector.base.untrusted.foreign_pages import HOSTS_TOLD, is_known_host
 
 _LONGEST_S = 120.0
-"""How long an answer may take, longer than any scrape waits: then a slow client's connection is closed."""
+"""Maximum seconds for an answer, longer than any scrape waits. After it, the connection is closed."""
 
 Answer = Callable[[str], tuple[str, AsyncGenerator[bytes, None]]]
 
@@ -47,7 +47,7 @@ class Streaming:
                                 return
                             await send({"type": "http.response.body", "body": piece, "more_body": True})
                     await send({"type": "http.response.body", "body": b"", "more_body": False})
-            except TimeoutError:  # uvicorn hangs up on a client whose answer was not finished, and says so
+            except TimeoutError:  # uvicorn logs and closes connections with unfinished answers
                 return
             finally:
                 self.under_way -= 1

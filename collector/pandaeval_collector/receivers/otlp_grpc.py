@@ -20,13 +20,13 @@ from pandaeval_collector.receivers.admission import UNAUTHENTICATED_MESSAGE, is_
 from pandaeval_collector.receivers.bind import Address, BindError, Tls, grpc_connections, listening_socket
 
 _SETTING = "server.grpc"
-_UNREAD_BYTES = 128 * 1024  # with less, ordinary messages would come in pieces
+_UNREAD_BYTES = 128 * 1024  # with fewer bytes, ordinary messages would arrive in pieces
 _HANDSHAKE_S = 5.0
 _IDLE_S = 900.0
 """Seconds without a call before a connection is closed. A new connection may reach another collector behind a
 balancer.
 """
-_MESSAGE_CHARS = 500  # the status text travels in a header, and clients cap those at 8 KiB
+_MESSAGE_CHARS = 500  # the status text is in a header, and clients limit headers to 8 KiB
 
 if TYPE_CHECKING:  # grpc's classes take type arguments in their stubs only
     _Context = grpc.aio.ServicerContext[bytes, bytes]
@@ -60,7 +60,7 @@ class GrpcDoor:
                 finally:
                     # Its error knows this frame: together they would keep the request until the next collection.
                     del task
-            except Exception as error:  # noqa: BLE001 - whatever a request does, it is answered and the server lives on
+            except Exception as error:  # noqa: BLE001 - every request gets an answer, and the server continues
                 return refuse(context, self.outcomes.refused(error))
             self.outcomes.accepted(accepted)
             return response.SerializeToString()
@@ -107,14 +107,15 @@ class OtlpGrpcServer:
                 # From 1,000 on gRPC would cancel calls at random: no answer to a sender, and counted nowhere.
                 ("grpc.server.max_pending_requests", MAX_WAITING),
                 ("grpc.server.max_pending_requests_hard_limit", MAX_WAITING),
-                # What a sender may send of a message that nobody reads yet; else gRPC raises it to megabytes by itself.
+                # Bytes of an unread message that a sender may send. By default, gRPC increases this window to
+                # megabytes.
                 ("grpc.http2.bdp_probe", 0),
                 ("grpc.http2.lookahead_bytes", _UNREAD_BYTES),
                 ("grpc.max_allowed_incoming_connections", grpc_connections()),  # gRPC before 1.66 ignores it
-                # Nothing evicts connections beyond that number: those that say nothing have to go by themselves.
+                # gRPC does not close connections above this number, so idle connections must expire.
                 ("grpc.server_handshake_timeout_ms", round(self._handshake_s * 1000)),
                 ("grpc.max_connection_idle_ms", round(self._idle_s * 1000)),
-                ("grpc.so_reuseport", 0),  # else a second collector would silently take half of the connections
+                ("grpc.so_reuseport", 0),  # else a second collector would silently get half of the connections
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # keep-alive pings of the Collector
                 ("grpc.keepalive_time_ms", 60_000),  # a watcher whose machine is gone gives its place back
             ),
@@ -135,7 +136,7 @@ class OtlpGrpcServer:
         except RuntimeError:
             port = 0
         if port == 0:
-            # gRPC does not say why. Trying the same with a plain socket does.
+            # gRPC does not report the cause. A plain socket does.
             listening_socket(self._address, _SETTING).close()
             raise BindError(f"gRPC cannot listen on {place}; check {_SETTING}")
         await server.start()

@@ -39,7 +39,7 @@ from pandaeval_collector.receivers.server import wrong_path
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
-_THREAD_FROM_BYTES = 256 * 1024  # JSON of this size takes some 10 ms to convert: too long to hold up the event loop
+_THREAD_FROM_BYTES = 256 * 1024  # converting JSON of this size takes 10 ms, too long for the event loop
 
 
 async def read_body(request: Request, reservation: Reservation, max_bytes: int, timeout_s: float) -> bytes:
@@ -113,7 +113,7 @@ class _Exports:
             self._check_origin(request)
             media = _media_of(request)
             accepted = await self._store(signal, request, media)
-        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and counted
+        except Exception as error:  # noqa: BLE001 - every request gets an answer and is counted
             return _refusal(self.outcomes.refused(error), request.headers.get("content-type", ""))
         self.outcomes.accepted(accepted)
         return _response(200, signal.respond(accepted), media)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_WATCHERS = 256
 _PAGE = 100
-"""Most results held for a watcher that does not read: with all watchers and 2 KB each, some 50 MB."""
+"""Maximum results held for a watcher that does not read: about 50 MB for all watchers, with 2 KB each."""
 
 
 def submit_handler(ingest: Ingest, settings: DoorSettings) -> grpc.GenericRpcHandler[Any, Any]:
@@ -81,7 +81,7 @@ class ResultsHandler:
             async for found in self._wanted(wanted):
                 yield found.SerializeToString()
             raise Draining("the collector is shutting down")
-        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
+        except Exception as error:  # noqa: BLE001 - every request gets an answer, and the server continues
             refuse(context, self._door.outcomes.refused(error))
         finally:
             self._watchers -= 1

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 _KEEP_ALIVE_S = 30
 _HEAD_S = 10.0
 _UNREAD_S = 10.0
-"""Seconds that a client may read nothing."""
+"""Maximum seconds without a read by the client."""
 _UNREAD_AT_END_S = 1.0
 """The same once the collector stops."""
 _MAX_HEAD_BYTES = 32 * 1024
@@ -74,7 +74,7 @@ class HttpServer:
         await asyncio.wait((up, self._serving), return_when=asyncio.FIRST_COMPLETED)
         if not up.done():
             up.cancel()
-            await self._serving  # raises what went wrong
+            await self._serving  # raises the error of the server
         return Address(self._address.host, port)
 
     async def stop(self, grace_s: float = 5.0) -> None:
@@ -129,7 +129,7 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.cycle.response_complete:  # else a request that came meanwhile is being answered
+        if self.cycle.response_complete:  # else a later request is being answered
             self._wait(_KEEP_ALIVE_S)
             self._crowd.waits(self)
 
@@ -182,7 +182,7 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
         self._count(len(name) + len(value))
         self._hosts += name.lower() == b"host"
         if self._hosts > 1:
-            raise ValueError("two Host headers")  # each check might read another one of them
+            raise ValueError("two Host headers")  # two checks could read different headers
         super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:

@@ -55,7 +55,7 @@ class MetricComparison:
 
 def compared(runs: RunTable, first: RunRow, second: RunRow | None) -> list[MetricComparison]:
     """Compare each metric of both runs; ``second``: ``None`` for live results. Blocks."""
-    # The pairs are of the run that has the items; the live results, or those of the second run, stand beside.
+    # Pairs of the first run's results with the live results, or with the second run's results.
     rows = runs.pairs(first.no, None if second is None else second.no)
     grouped = itertools.groupby(rows, key=lambda row: str(row[0]))
     return [_one(metric, of_metric, partial(runs.body, first.no, metric)) for metric, of_metric in grouped]

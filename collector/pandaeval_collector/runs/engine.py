@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 FOLDER = "run-work"
 BATCH, BATCH_UNASKED, BATCH_IN_BUDGET = 64, 256, 8
-"""Traces that are scored and committed together: if a judge is asked, if none is, and if a budget is to be kept."""
+"""Traces scored and committed together: with a judge, without a judge, and with a budget."""
 START_SECONDS = 60.0
 _ENDED = "worker_ended"
 _REFUSED = (UserError, CallFailedError)
@@ -149,7 +149,7 @@ class Engine:
             outcome, error = "failed", str(failure)
         except sqlite3.Error:
             raise
-        except Exception as failure:  # noqa: BLE001 - a run must harm neither the next one nor the line
+        except Exception as failure:  # noqa: BLE001 - an error must not affect other runs or scoring
             _log.exception("a run was given up")
             outcome, error = "given_up", f"{type(failure).__name__}: {failure}"
         await asyncio.wrap_future(self._store.runs.end(run.no, error))
@@ -197,7 +197,7 @@ class Engine:
                 await process.ask("score", items, patience=self._patience(spec, len(items)))
             except _REFUSED:
                 raise
-            except Exception as failure:  # noqa: BLE001 - a bad trace costs itself alone
+            except Exception as failure:  # noqa: BLE001 - an error affects only this trace
                 _log.error("%d traces of run %s could not be scored: %s", len(items), run.id, failure)
                 if await self._now(run) is None:
                     return

@@ -7,7 +7,7 @@ from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_otel.assembly import CloseRules
 
 JUDGE_WAIT_SECONDS = 600.0
-"""How long a session that is over waits for judges. Verdicts that come later make a revision."""
+"""Maximum seconds that an ended session waits for the judge. A later verdict makes a revision."""
 
 
 def trace_timeout(config: Config) -> float:

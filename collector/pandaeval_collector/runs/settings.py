@@ -27,7 +27,7 @@ def evaluator(config: Config) -> Evaluator:
 def scoring(config: Config) -> EvaluatorSettings:
     names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
     enabled = names.enabled(config)
-    if not config.kafka.scores_sessions:  # others may hold traces of a session
+    if not config.kafka.scores_sessions:  # other collectors can have traces of a session
         enabled = frozenset(key for key in enabled if not key.startswith("session."))
     return EvaluatorSettings(
         enabled=enabled,

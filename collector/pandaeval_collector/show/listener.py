@@ -24,7 +24,7 @@ _BYTES = 64 << 20
 _AT_ONCE = 256
 _PIECE = 64 << 10
 _SMALL = 256 << 10
-"""Bodies up to this size are not counted: :data:`_AT_ONCE` of them take no more than :data:`_BYTES`."""
+"""Maximum size of uncounted bodies. :data:`_AT_ONCE` bodies of this size need at most :data:`_BYTES`."""
 _LONGEST_S = 120.0
 _BUSY = refusal(503, "too many open responses: try again in a few seconds", {"retry-after": "5"})
 

@@ -100,7 +100,7 @@ class Writer:
     def _run(self) -> None:
         try:
             connection = self._connect()
-        except Exception as error:  # noqa: BLE001 - it is start() that has to fail, not this thread
+        except Exception as error:  # noqa: BLE001 - start() raises it, not this thread
             self._started.set_exception(error)
             return
         self._started.set_result(None)
@@ -133,7 +133,7 @@ class Writer:
             values = [*_done(connection, jobs)]
             failpoints.reach("before_commit")
             connection.execute("COMMIT")
-        except Exception as error:  # noqa: BLE001 - whatever failed, its callers have to be told
+        except Exception as error:  # noqa: BLE001 - the callers get the error
             if connection.in_transaction:
                 try:
                     connection.execute("ROLLBACK")

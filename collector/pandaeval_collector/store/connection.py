@@ -186,7 +186,7 @@ class Connections:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """Read the store as of the first read in the block. Raises :class:`TooSlowError`."""
+        """Read from a snapshot, taken at the first read in the block. Raises :class:`TooSlowError`."""
         connection, limit_s = self.own(), self._limit_s
         if limit_s is not None:
             until = time.monotonic() + limit_s

@@ -119,7 +119,7 @@ class LiveGroups:
     def _vectors(self, texts: list[str]) -> list[NDArray[np.float32]]:
         try:
             return [*self._embedder.embed(texts)]
-        except Exception as error:  # noqa: BLE001 - it costs likeness alone: failures with the same text share a group
+        except Exception as error:  # noqa: BLE001 - without vectors, failures with the same text share a group
             ERRORS.note(EMBEDDER, self._embedder.id, error)
             return [np.zeros(0, np.float32)] * len(texts)
 

@@ -100,7 +100,9 @@ def _put(connection: sqlite3.Connection, label: HumanLabel, now: float) -> Fate:
 
 
 def dismiss(connection: sqlite3.Connection, dismissals: Iterable[Dismissal], now: float) -> None:
-    """Keep or withdraw dismissals. Any person's dismissal of a finding replaces the former."""
+    """Keep or withdraw dismissals. A new dismissal replaces an earlier dismissal of the finding, also by another
+    person.
+    """
     for each in dismissals:
         unit, metric = each.label.unit, each.label.metric
         query = f"DELETE FROM people_labels WHERE unit = ? AND metric = ? AND door = '{_DISMISSAL}'"  # noqa: S608

@@ -17,7 +17,7 @@ Judging = Callable[[str, Sequence["LabelledRun"]], Mapping[str, "JudgedUnit"]]
 Proposing = Callable[[Sequence[tuple["LabelledRun", "JudgedUnit"]]], Sequence[str]]
 """Proposes rulings for runs that the judge got wrong."""
 LEAST = 40
-"""Labelled runs below which nothing is tried: of half of them no gain could be proven."""
+"""Minimum labelled runs, because half of fewer runs cannot prove a gain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class VerdictChange:
 
 
 def verdict_change(before: Sequence[bool], after: Sequence[bool], clusters: Sequence[object]) -> VerdictChange:
-    """Compare whether runs, at least one, were judged as people do. ``clusters``: their sessions."""
+    """Compare two judgements of runs (at least one) with people's labels. ``clusters``: sessions of the runs."""
     n = len(before)
     apart = [at for at in range(n) if before[at] != after[at]]
     if len(apart) < 2:

@@ -8,25 +8,19 @@ from pydantic import model_validator
 
 from pandaeval_lab.cases.fields import CasePart, Name
 
-_KINDS = ("python", "url", "openai")
-
 
 class AgentEntry(CasePart):
-    """An agent under test: one of python, url and openai. A text is a function or an address."""
+    """An agent under test: python or url. A text is a function or an address."""
 
     python: Name | None = None
     """module:function or ./file.py:function."""
     url: Name | None = None
     """Address that gets a POST per turn."""
-    openai: Name | None = None
-    """Base URL of an OpenAI-compatible endpoint; needs model."""
-    model: Name | None = None
-    """Name of the model at the endpoint."""
     headers: dict[Name, str] = {}
     """Headers of the request; ${NAME} is a variable."""
     body: dict[Name, Any] = {}
     """Body of the request, as JSON. {message}, {messages}, {session}, {case}, {trial}, {turn} and {inputs} are filled
-    in. For openai: further fields, such as temperature."""
+    in."""
     answer: Name | None = None
     """Place of the answer in the reply, such as data.text."""
     spans: bool = True
@@ -41,12 +35,8 @@ class AgentEntry(CasePart):
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> AgentEntry:
-        named = [name for name in _KINDS if getattr(self, name) is not None]
-        if len(named) != 1:
-            given = " and ".join(named) or "none of them"
-            raise ValueError(f"has {given}; write exactly one of python, url and openai")
-        if self.openai and not self.model:
-            raise ValueError("openai needs model, such as model: gpt-4o-mini")
+        if (self.python is None) == (self.url is None):
+            raise ValueError("write exactly one of python and url")
         return self
 
     @property

@@ -33,7 +33,7 @@ def best_matching(worth: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
     if len(worth) > len(worth[0]):
         turned = best_matching([*zip(*worth, strict=True)])
         return sorted((row, column) for column, row in turned)
-    costs = np.pad(-np.asarray(worth, np.float64), ((1, 0), (1, 0)))  # rows and columns from 1; 0: nobody
+    costs = np.pad(-np.asarray(worth, np.float64), ((1, 0), (1, 0)))  # rows and columns from 1; 0: no partner
     row_price, column_price = np.zeros(len(costs)), np.zeros(len(costs[0]))
     taken_by = np.zeros(len(costs[0]), np.int64)
     for row in range(1, len(costs)):

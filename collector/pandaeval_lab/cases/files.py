@@ -30,7 +30,7 @@ from pandaeval_lab.cases import model as shapes
 from pandaeval_lab.cases.agent_entry import AgentEntry
 from pandaeval_lab.cases.graders import CaseFault, complete, known_graders
 
-# Sentences on what is wrong with a case file: what stands there, and what to write instead.
+# Errors of a case file, with the present content and a correction.
 _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
     "agents": ("an agent", AgentEntry, "{url: 'http://127.0.0.1:8000/chat'}"),
     "cases": ("a case", shapes.Case, "{id: refund-3}"),
@@ -61,7 +61,7 @@ _MOST_BYTES = 64 << 20
 _SUFFIXES = (".yaml", ".yml", ".json")
 _CASES = re.compile(r"""^(?:cases|\{?[ ]{0,8}"cases"):""", re.MULTILINE)
 _OF_A_FILE = {"name", "graders_from", "cases"}
-"""Fields that may differ between the files of a run."""
+"""Fields that can differ between the files of a run."""
 _CURE = "write a list of them, such as - id: refund-3, or a map with the key cases"
 _OTLP = ("resourceSpans", "resource_spans", "resourceLogs")
 _MOST_CALLS = 500
@@ -233,7 +233,7 @@ def read_json(text: str) -> YamlText:
     except BadTextError as error:
         if TWICE in str(error):
             raise
-        content = YamlText()  # JSON that is no YAML, such as halves of characters: no lines
+        content = YamlText()  # JSON that is not YAML, such as lone surrogates: without line numbers
     content.value = held
     return content
 
@@ -252,7 +252,7 @@ def _placed(path: Path, faults: Iterable[CaseFault], lines: dict[Place, int], in
 
 def _line(place: Place, lines: dict[Place, int], inside: Place) -> int | None:
     found = tuple(place[len(inside) :])
-    if "graders" in found and found[: found.index("graders") + 1] not in lines:  # its other spelling
+    if "graders" in found and found[: found.index("graders") + 1] not in lines:  # another spelling of the list
         found = (*found[: found.index("graders")], "grader")
     while found not in lines and found:
         found = found[:-1]

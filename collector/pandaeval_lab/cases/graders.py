@@ -1,4 +1,4 @@
-"""Lists the graders, and those that a case declares."""
+"""Lists all graders, and the graders of a case."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _case_faults(case: Case, known: Collection[str]) -> Iterator[CaseFault]:
         if fault := _grader_fault(name, known):
             yield ("graders", index), fault
         other = by_short.setdefault(short(name), name)
-        if other != name:  # results of one would replace those of the other
+        if other != name:  # the results of the two graders would replace each other
             fault = f"{name}: results of {other} have the same name, {short(name)}; give one another name"
             yield ("graders", index), fault
     for name in sorted(set(case.thresholds) - set(known) - by_short.keys()):
@@ -166,7 +166,7 @@ def _metric(name: str) -> Grader:
         return finding(function(name)(trial))
 
     layer: Any = getattr(function(name), "layer", "outcome")
-    of = {"of": name, "source": source_of(name)}  # what else a function could say is another result
+    of = {"of": name, "source": source_of(name)}  # a changed function gives a different result
     return TrialMetric(
         name=short(name),
         version="1",

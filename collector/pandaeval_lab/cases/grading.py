@@ -63,7 +63,7 @@ class TrialGrader:
         findings = {name: verdict.finding for name, verdict in given.items()}
         judged = [metric for metric in self.judged if metric.name in given]
         results = []
-        for metric in judged:  # an answer at a later try is a new result
+        for metric in judged:  # a later answer is a new result
             finding, spent = given[metric.name].finding, given[metric.name].spent
             depends = {"why": finding.why.value} if isinstance(finding, Unscored) else {}
             made = self._result(trial, metric, finding, depends, spent.seconds, spent.model)
@@ -142,7 +142,7 @@ class TrialGrader:
             yield Graded(name, self._by_name[name].layer, result.success, name in gates, result.finding.reason)
         for name in sorted(gates - found.keys()):
             if name == "tool_correctness" and trial.case.expected is None:
-                continue  # it decides only where tools are declared
+                continue  # it decides only if tools are declared
             metric = self._by_name[name]
             if name == "tool_correctness" and self._refusal(trial) is None:
                 yield Graded(name, metric.layer, True, True, "no call is expected, and none was made")

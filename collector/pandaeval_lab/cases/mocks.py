@@ -17,11 +17,11 @@ from typing import Any, Literal
 from pydantic_core import to_jsonable_python
 
 from pandaeval_lab.cases.arguments import same
-from pandaeval_lab.cases.model import Case, ExpectedCall, Mock, RecordedTool
+from pandaeval_lab.cases.model import Case, ExpectedCall, Mock
 from pandaeval_lab.cases.trial import function
 
 _MOST_TOLD = 2000
-"""Characters of a call's arguments, and of its result, that a report has at most; spans have all."""
+"""Maximum characters of a call's arguments and of its result in a report. Spans contain all characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Mocks:
         left = Counter(keys)
         for key, call in zip(keys, calls, strict=True):
             left[key] -= 1
-            # A tool that failed most often said so in its result, which the agent saw.
+            # A failed tool usually reported the failure in its result, which the agent saw.
             said = {"error": call.error} if call.result is None and call.error else {"result": call.result}
             is_known = isinstance(call.parameters, dict)
             when, times = call.parameters if is_known else {}, 1 if left[key] else None
@@ -97,9 +97,9 @@ class Mocks:
             try:
                 context = replace(place or MockContext(self._case.id), call=call)
                 result = _called(function(mock.function), given, context)
-            except Exception as error:  # noqa: BLE001 - the user's code; what it raises is what the agent is told
+            except Exception as error:  # noqa: BLE001 - the agent receives the error of the user's code
                 return MockAnswer("error", error=f"{type(error).__name__}: {error}", delay_s=mock.delay)
-        return MockAnswer("result", deepcopy(result), delay_s=mock.delay)  # which the agent may change
+        return MockAnswer("result", deepcopy(result), delay_s=mock.delay)  # a copy, because the agent can change it
 
     def has(self, call: ExpectedCall) -> bool:
         several = self.by_tool.get(call.tool_name, ())
@@ -125,23 +125,12 @@ def _called(mock: Callable[..., Any], given: Mapping[str, Any], context: MockCon
     async def wait() -> Any:
         return await result
 
-    with ThreadPoolExecutor(1) as thread:  # this thread may run an event loop
+    with ThreadPoolExecutor(1) as thread:  # this thread can have a running event loop
         return thread.submit(copy_context().run, asyncio.run, wait()).result()
 
 
-def offered(case: Case) -> list[RecordedTool]:
-    """Return the mocked tools of a case, with descriptions and JSON schemas of arguments where known."""
-    known = {tool.name: tool for tool in (case.recorded.tools if case.recorded else ())}
-    tools = []
-    for name in Mocks(case).by_tool:
-        tool = known.get(name) or RecordedTool(name=name)
-        schema = case.tool_schemas.get(name) or tool.parameters or {"type": "object"}
-        tools.append(tool.model_copy(update={"parameters": schema}))
-    return tools
-
-
 def _fits(mock: Mock, is_recorded: bool, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
-    if is_recorded:  # all arguments have to be equal
+    if is_recorded:  # all arguments must be equal
         return same({**defaults, **mock.when}, given)
     return all(name in given and same(value, given[name]) for name, value in mock.when.items())
 

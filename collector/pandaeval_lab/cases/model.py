@@ -31,12 +31,12 @@ class ExpectedCall(CasePart):
     acceptable: dict[str, list[Any]] = {}
     """By argument, further values that are as good as the value in parameters."""
     optional: tuple[Name, ...] = ()
-    """Arguments that may be left out."""
+    """Arguments that the call can omit."""
     compare_args: tuple[Name, ...] | dict[str, Compared] | None = None
     """The arguments to compare; null: all. As a map, also how. exact; any: it must exist. text: case, spaces and
     punctuation do not matter. number: 1, 1.0 and "1" are equal. unordered: a list in any order."""
     step: int | None = None
-    """Calls of equal step may come in any order among each other."""
+    """Calls with the same step can come in any order."""
 
 
 class ExpectedOutcome(BaseModel):
@@ -51,7 +51,7 @@ class ExpectedOutcome(BaseModel):
 
 
 class OutputFormat(CasePart):
-    """What the answer has to look like; everything that is said has to hold."""
+    """Form of the answer. The answer must meet all conditions."""
 
     type: Literal["text", "json"] = "text"
     """json: the whole answer is a JSON value."""
@@ -80,13 +80,13 @@ class Interaction(CasePart):
     input: str | None = None
     """The user's message, for people."""
     expected_answer: str | None = None
-    """What the answer should say; a judge compares."""
+    """Expected content of the answer. A judge compares the meaning."""
     expected_tools: tuple[ExpectedCall, ...] | None = None
     """The calls to make; []: none."""
 
 
 class Mock(CasePart):
-    """What a tool answers in place of the tool itself: one of result, results, error and function."""
+    """Reply of a mocked tool: exactly one of result, results, error and function."""
 
     when: dict[str, Any] = {}
     """Arguments that a call must have, among others; {}: any."""
@@ -101,7 +101,7 @@ class Mock(CasePart):
     delay: Duration = 0.0
     """Delay of the answer, such as 2s."""
     times: Annotated[int, Field(ge=1)] | None = None
-    """Calls of an attempt, at most."""
+    """Maximum number of calls per attempt."""
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Mock:
@@ -139,7 +139,7 @@ class Recorded(CasePart):
     tools: tuple[RecordedTool, ...] = ()
     """The tools that the agent had."""
     messages: tuple[str, ...] = ()
-    """What the user said, in order."""
+    """Messages of the user, in order."""
     calls: tuple[RecordedCall, ...] = ()
     """Calls with their results, for replay."""
     answer: str | None = None
@@ -153,16 +153,16 @@ class Scenario(CasePart):
     profile: str = ""
     """Who the user is, and how the user talks."""
     knowledge: tuple[Name, ...] = ()
-    """All that the user can tell the agent, fact by fact."""
+    """All facts that the user can give to the agent."""
     first_message: Name | None = None
     """First user message; null: the model writes it."""
     max_turns: Annotated[int, Field(ge=1, le=100)] = 10
     conversations: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Conversations, each a trial; --trials may ask for more."""
+    """Number of conversations. Each conversation is a trial. --trials can set a higher number."""
 
 
 class AbsentFinding(CasePart):
-    """A finding that no trial of the case may have."""
+    """A finding that makes a trial of the case fail."""
 
     metric: Name
     """The metric that reports it, such as trace.response."""
@@ -200,7 +200,7 @@ class Case(CasePart):
     results_must_be_used: bool = False
     """Whether the answer must use tool results; a judge decides."""
     results_used: bool | None = None
-    """Says that it does, where no judge is to be asked (results_must_be_used)."""
+    """Whether the answer uses the results, if no judge decides it (results_must_be_used)."""
     absent: tuple[AbsentFinding, ...] = ()
     """Findings that fail a trial: the reason why the case was made."""
     required_order: tuple[Name, ...] = ()
@@ -208,21 +208,21 @@ class Case(CasePart):
     forbidden_tools: tuple[Name, ...] = ()
     """Tools that must not be called; * matches any text."""
     tool_schemas: dict[str, JsonSchema] = {}
-    """JSON schemas of arguments by tool; else those that the trace declares."""
+    """JSON schemas of arguments, by tool. Default: the schemas in the trace."""
     minimum_steps: Annotated[int, Field(ge=1)] | None = None
-    """The fewest calls that the task takes; null: as many as are expected."""
+    """Fewest calls that the task needs. If null, the number of expected calls."""
     exit_code: int | None = None
     """The exit code that the run has to leave."""
     output_format: OutputFormat | None = None
     expected_answer: str | None = None
-    """What the answer should say; a judge compares."""
+    """Expected content of the answer. A judge compares the meaning."""
     knowledge: tuple[str, ...] = ()
     """Facts that the judge can use."""
     interactions: tuple[Interaction, ...] = ()
     """Of a conversation, in order."""
     graders: tuple[Name, ...] = ()
-    """Graders that must pass besides those of the fields above: names of metrics of level trial, or functions of your
-    own as module:function or ./file.py:function."""
+    """Additional graders that must pass: names of metrics of level trial, or your own functions as module:function or
+    ./file.py:function."""
     thresholds: dict[str, Share] = {}
     """Thresholds of this case by grader."""
     end_state_from: str | None = None
@@ -233,8 +233,9 @@ class Case(CasePart):
     mocks: dict[Name, tuple[Mock, ...]] = {}
     """By tool; the first that fits a call answers."""
     unmocked: Literal["refuse", "pass", "recorded"] | None = None
-    """What a call gets that no mock fits: refuse (where there are mocks) and pass (to the tool itself); recorded: the
-    results in recorded.calls of calls with equal arguments, in their order, else refuse."""
+    """Handling of a call without a matching mock. refuse (default with mocks): the call fails. pass: the tool itself
+    runs. recorded: the call gets the result of a call in recorded.calls with equal arguments, in order, else it
+    fails."""
     scenario: Scenario | None = None
     """A user whom a model plays, in place of fixed messages."""
 

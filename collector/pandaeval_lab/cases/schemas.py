@@ -6,7 +6,7 @@ References are not fetched, and patterns run on RE2 in linear time.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +25,7 @@ _CURE = (
 )
 MOST = 10
 _MOST_STEPS = 100_000
-"""Keywords that are tried on one value: a second's work. References to references to references would take years."""
+"""Maximum keywords applied to a value, about a second of work. Nested references could take years."""
 _left = threading.local()
 
 
@@ -119,13 +119,8 @@ def _check_patterns(schema: Any) -> None:
         waiting.extend(part.values())
         if isinstance(part.get("pattern"), str):
             compiled(part["pattern"])
-        if isinstance(by_pattern := part.get("patternProperties"), dict):
-            for pattern in by_pattern:
-                compiled(pattern)
-        if by_pattern and "unevaluatedProperties" in part:
-            raise PatternError(
-                "unevaluatedProperties is not supported with patternProperties; write additionalProperties"
-            )
+        if "patternProperties" in part:
+            raise PatternError("patternProperties is not supported; write additionalProperties")
 
 
 def _pattern(validator: Validator, pattern: str, value: Any, _: Any) -> Iterator[ValidationError]:
@@ -133,31 +128,8 @@ def _pattern(validator: Validator, pattern: str, value: Any, _: Any) -> Iterator
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
-def _by_pattern(validator: Any, patterns: Mapping[str, Any], value: Any, _: Any) -> Iterator[ValidationError]:
-    if validator.is_type(value, "object"):
-        for pattern, schema in patterns.items():
-            for key in value:
-                if compiled(pattern).search(key) is not None:
-                    yield from validator.descend(value[key], schema, path=key, schema_path=pattern)
-
-
-def _additional(validator: Any, allowed: Any, value: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
-    if not validator.is_type(value, "object"):
-        return
-    named, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-    others = [key for key in value if key not in named and not any(compiled(each).search(key) for each in patterns)]
-    if validator.is_type(allowed, "object"):
-        for key in others:
-            yield from validator.descend(value[key], allowed, path=key)
-    elif not allowed and others:
-        told = f"{', '.join(map(repr, others))} {'was' if len(others) == 1 else 'were'}"
-        yield ValidationError(f"Additional properties are not allowed ({told} unexpected)")
-
-
 _IN_LINEAR_TIME = {
     "pattern": _pattern,
-    "patternProperties": _by_pattern,
-    "additionalProperties": _additional,
     "uniqueItems": _unique,
 }
 """Keywords for which the library has Python's own engine of expressions, or compares each with each."""

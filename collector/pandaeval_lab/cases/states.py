@@ -14,7 +14,7 @@ from pandaeval_lab.cases.schemas import compiled, schema_errors
 from pandaeval_lab.cases.trial import EXIT_CODE, PLAN, Trial
 from pandaeval_otel.model import Kind, Reasoning, Text, Trace
 
-# What is wrong with the form of an answer.
+# Errors in the form of an answer.
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _FENCED = re.compile(r"```(?:json)?[^\S\n]*\n(.*)```", re.DOTALL)
 _LONGEST = 200_000
@@ -58,7 +58,7 @@ def planned_tools(trial: Trial) -> list[str] | None:
         return named
     known = {*trial.schemas, *(call.name for call in trial.all_calls), *(e.tool_name for e in trial.expected or ())}
     known |= {tool.name for trace in trial.traces for tool in trace.tools}
-    # The longest first: `get_order_status` is no `get_order`.
+    # Longest names first: `get_order_status` is not `get_order`.
     names = sorted((name for name in known if len(name) > 1), key=lambda name: (-len(name), name))
     for text in _before_acting(trial.traces[0]):
         items = _ITEM.findall(text[:_MOST])

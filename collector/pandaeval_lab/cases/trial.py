@@ -24,15 +24,15 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.model import ToolCall, Trace, Trigger
 
-# Functions of the user's that cases name: graders, and sources of end states.
+# The user's functions in cases: graders, and sources of end states.
 #
 # A grader gets a :class:`pandaeval_lab.cases.Trial` and returns ``True`` or ``False``, a number from 0 to
 # 1, a pair of one of these with a reason, or a ``Score``, ``Assumed`` or ``Unscored``.
 Function = Callable[[Any], Any]
 END_STATE, EXIT_CODE, PLAN = "pandaeval.end_state", "pandaeval.exit_code", "pandaeval.plan"
 RUN_ERROR, SIMULATED, SIMULATOR_FAILED = "pandaeval.run.error", "pandaeval.simulated", "pandaeval.simulator.failed"
-"""Attributes by which ``pandaeval cases run`` says that the agent failed or took too long; that a model played the
-user; and why that user spoilt the conversation."""
+"""Attributes of ``pandaeval cases run``: the agent failed or took too long; a model simulated the user; why the
+simulated user failed."""
 TURN = "pandaeval.turn"
 """Baggage: the number of the turn, from 0."""
 RUN_SCOPE, MOCK_SCOPE, MOCK_CALLS = "pandaeval_lab", "pandaeval_lab.mocks", "pandaeval.mock.calls"
@@ -75,7 +75,7 @@ def finding(said: Any) -> Finding | None:
     raise TypeError(f"a grader returns True, False or a number from 0 to 1, not a {type(said).__name__}")
 
 
-# The interactions of a trial: what the user said, what came back, and the calls in between.
+# Interactions of a trial: the user's message, the answer, and the calls between them.
 @dataclass(frozen=True, slots=True)
 class Interacted:
     """An interaction of a trial. ``answer``: ``None`` if missing."""
@@ -328,7 +328,7 @@ class TrialMatcher:
         self._sessions: dict[str, tuple[Case, str]] = {}
         self._gathered: dict[tuple[str, str], list[TrialTrace]] = {}
         self.unknown: dict[str, int] = {}
-        """How many traces name a case that there is not, by its id; of the first 100 such ids."""
+        """Number of traces that name a nonexistent case, by case id, for the first 100 ids."""
         self.ambiguous = 0
         """Traces without a case whose input is the task of several cases."""
         self.unmatched = 0

@@ -25,7 +25,6 @@ from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import case_files, read_suites
 from pandaeval_lab.cases.graders import unanswered
 from pandaeval_lab.cases.model import Case, Suite
-from pandaeval_lab.cli._case_agents import compare_agents, named_agents
 from pandaeval_lab.cli._case_results import CollectedResults, Transcripts
 from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.cli._formats import HtmlReport, JUnit, SavedResults
@@ -45,7 +44,7 @@ from pandaeval_lab.running.receiver import SpanReceiver
 from pandaeval_lab.running.simulated import Simulator
 
 _FILES = "Case files (YAML or JSON), folders of case files, or patterns such as 'cases/**/*.yaml'."
-_AGENT = "Function (module:function), address or name; default: agent of the case. Repeatable, to compare."
+_AGENT = "Function (module:function), address or name; default: agent of the case."
 _SIMULATE = "Model that plays the user in cases with a scenario, in litellm format. The judge.* settings apply."
 _OUTPUT = "Write traces.pb, results.jsonl, report.html and cases.xml to this folder."
 _BASELINE = "results.jsonl of an earlier run. If trials do worse, exit with 1."
@@ -61,7 +60,7 @@ _OBJECT = "the given object"
 @dataclass(frozen=True, slots=True)
 class CaseRunOptions:
     files: Annotated[list[str], argument(_FILES, metavar="FILE...")]
-    agent: Annotated[list[str] | None, option(_AGENT, metavar="AGENT")] = None
+    agent: Annotated[str | None, option(_AGENT, metavar="AGENT")] = None
     trials: Annotated[int, option("Number of attempts at each case.", min=1)] = 1
     simulate: Annotated[str | None, option(_SIMULATE, metavar="MODEL")] = None
     seed: Annotated[int, option("Random seed of the simulated conversations.")] = 0
@@ -102,24 +101,13 @@ def run(options: CaseRunOptions) -> None:
     no attempt finishes. Exit code 2: no attempt can be graded.
     """
     modules = config_with_trials(options.config).metrics.modules
-    agents, suite = named_agents(options.agent), chosen(read_suites(case_files(options.files), modules), options)
-    several = len(agents) > 1
-    runs = {
-        name: CaseRun(options, agent, suite, options.output / name if several else options.output)
-        for name, agent in agents.items()
-    }
+    suite = chosen(read_suites(case_files(options.files), modules), options)
+    made = CaseRun(options, options.agent, suite, options.output)
     for line in unanswered(suite):
         notice(line)
-    code = 0
-    for name, each in runs.items():
-        if several:
-            typer.echo(f"\nagent {name}")
-        if each.attempt():
-            code = max(code, each.evaluation.exit_code())
-        if not each.is_whole:
-            raise KeyboardInterrupt
-    if several:
-        compare_agents({name: each.results.documents for name, each in runs.items()}, options.output)
+    code = made.evaluation.exit_code() if made.attempt() else 0
+    if not made.is_whole:
+        raise KeyboardInterrupt
     if code:
         raise typer.Exit(code)
 
@@ -138,7 +126,7 @@ class CaseRun:
         names = {case.id: _agent(name, suite, case) for case in suite.cases}
         self.entries = {each: entry_of(each, suite) for each in names.values()}
         for each, entry in self.entries.items():
-            if (address := entry.url or entry.openai) and (why := unreachable(address)):
+            if entry.url and (why := unreachable(entry.url)):
                 raise UserError(f"--agent {each} cannot be reached ({why}): start it first")
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -169,7 +157,7 @@ class CaseRun:
     def start(self, name: str, held: AsyncExitStack, replies: MockReplies) -> Agent:
         """Return an agent, which lives while ``held`` is open. Raises ``UserError``."""
         if name == _OBJECT:
-            return object_agent(self._target, _OBJECT, held, replies)
+            return object_agent(self._target, _OBJECT, replies)
         return start(self.entries[name], held, replies)
 
     def attempt(self) -> bool:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
+from pandaeval_collector.analysis.rules._failures import failure_of
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.printable import excerpt
@@ -40,7 +41,10 @@ def inspect(
             if trace.session_id and trace.evaluations:
                 others.setdefault(trace.session_id, []).extend(map(_other, trace.evaluations))
             if format_ == "json":
-                write_json(orjson.dumps(describe(trace), default=str))
+                whole = describe(trace)
+                for told, call in zip(whole["tool_calls"], trace.tool_calls, strict=True):
+                    told["error"] = failure_of(call)
+                write_json(orjson.dumps(whole, default=str))
             else:
                 _print(out, trace)
         if format_ == "tree":

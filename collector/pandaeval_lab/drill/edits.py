@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,25 +29,6 @@ class AnswerEdit:
 
     def stands(self, before: Trace, after: Trace) -> bool:
         return (after.output or "").strip() == self.text.strip()
-
-
-@dataclass(frozen=True)
-class ArgumentsEdit:
-    """Gives the call at ``index`` other arguments."""
-
-    index: int
-    arguments: dict[str, Any]
-    what: str
-
-    def write(self, raw: RawTrace, before: Trace) -> None:
-        old = before.tool_calls[self.index].arguments
-        if not isinstance(old, dict) or not old:
-            raise NotApplicableError("the call's arguments are no object")
-        raw.rewrite(lambda held: self.arguments if isinstance(held, dict) and held == old else held)
-
-    def stands(self, before: Trace, after: Trace) -> bool:
-        calls = after.tool_calls
-        return len(calls) == len(before.tool_calls) and calls[self.index].arguments == self.arguments
 
 
 @dataclass(frozen=True)
@@ -90,32 +71,7 @@ class CustomEdit:
         return self.test(before, after)
 
 
-Edit = AnswerEdit | ArgumentsEdit | ToolResultEdit | CustomEdit
-
-
-def without_call(before: Trace, index: int) -> CustomEdit:
-    call = before.tool_calls[index]
-
-    def change(raw: RawTrace, trace: Trace) -> None:
-        ids = {call.id} if call.id else set()
-
-        def cut(held: Any) -> Any:
-            if not isinstance(held, list):
-                return held
-            kept = [each for each in held if not _speaks_of(each, ids)]
-            return kept if len(kept) < len(held) else held
-
-        raw.rewrite(cut)
-        span = raw.span(call.span_id)
-        if span is not None and span.start_time_unix_nano == call.start_ns and call.name in span.name:
-            raw.drop({call.span_id})
-
-    def test(trace: Trace, after: Trace) -> bool:
-        names = [each.name for each in trace.tool_calls]
-        del names[index]
-        return [each.name for each in after.tool_calls] == names and after.output == trace.output
-
-    return CustomEdit(change, test, f"the call of {call.name} left out")
+Edit = AnswerEdit | ToolResultEdit | CustomEdit
 
 
 def repeated(before: Trace, index: int, times: int, what: str) -> CustomEdit:
@@ -142,15 +98,6 @@ def _asking(trace: Trace, call: ToolCall) -> Span | None:
             if any((each.id, each.name) == (call.id, call.name) for each in asked):
                 return span
     return None
-
-
-def _speaks_of(held: Any, ids: Collection[str]) -> bool:
-    if not isinstance(held, dict):
-        return False
-    if any(isinstance(each, str) and each in ids for each in held.values()):
-        return True
-    parts = [each for each in held.values() if isinstance(each, list) and each and isinstance(each[0], dict)]
-    return len(parts) == 1 and all(_speaks_of(each, ids) for each in parts[0])
 
 
 def _spellings(text: str) -> tuple[str, ...]:

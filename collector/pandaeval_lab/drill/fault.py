@@ -19,7 +19,7 @@ from pandaeval_otel.model import Kind, Trace
 if TYPE_CHECKING:
     from pandaeval_lab.drill.edits import Edit
 
-Family = Literal["value", "claim", "call", "course"]
+Family = Literal["value", "claim", "course"]
 
 
 class NotApplicableError(Exception):

@@ -24,7 +24,7 @@ _MOST_NESTED = 8
 class RawTrace:
     """A mutable copy of a trace's messages.
 
-    ``touched``: hex ids of changed or added spans, and of parents of removed spans.
+    ``touched``: hex ids of changed or added spans.
     """
 
     def __init__(self, parts: Iterable[Part]) -> None:
@@ -54,18 +54,6 @@ class RawTrace:
         for item in self.items():
             if sum([_rewrite(each, change) for each in _values(item)]):
                 self.touched.add(item.span_id.hex())
-
-    def drop(self, span_ids: Collection[str]) -> None:
-        """Remove spans with their descendants and log records; parents count as touched."""
-        gone = set(span_ids)
-        for span in self.spans():  # a child may start before its parent, by a few clock ticks: those stay, parentless
-            if span.span_id.hex() in gone:
-                self.touched.add(span.parent_span_id.hex())
-            elif span.parent_span_id.hex() in gone:
-                gone.add(span.span_id.hex())
-        for held in [*self._holders(logs=False), *self._holders(logs=True)]:
-            for item in [item for item in held if item.span_id.hex() in gone]:
-                held.remove(item)
 
     def repeat(self, span_ids: Collection[str], times: int, change: Callable[[int, Any], Any]) -> None:
         """Add copies of spans after the last, with new ids; later spans move.

@@ -53,7 +53,7 @@ def trial_metric(
     )
 
 
-# The four parts of tool correctness put together, and between what the whole lies where one of them is not known.
+# Tool correctness from its four parts, and its bounds if a part is unknown.
 @dataclass(frozen=True, slots=True)
 class Weighed:
     """The parts of a score, each 0..1 or ``None`` if unknown.

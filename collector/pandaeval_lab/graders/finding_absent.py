@@ -28,7 +28,7 @@ def _reported(trial: Trial) -> Iterator[tuple[AbsentFinding, Finding | None]]:
         if metric is None:
             continue
         threshold = metric.threshold
-        assert not callable(threshold)  # only metrics of embeddings compute it
+        assert not callable(threshold)  # only embedding metrics compute a threshold
         for trace in trial.traces:
             yield absent, metric.evaluate(trace, TraceContext(_NO_TEXTS, threshold))
 

@@ -58,7 +58,7 @@ def _judged(trial: Trial, expected: ExpectedCall, call: ToolCall | None) -> dict
     if name in trial.schemas:
         try:
             errors = schema_errors(trial.schemas[name], given(call))
-        except BadSchemaError:  # what the application declares may be none: it says nothing of the agent
+        except BadSchemaError:  # the application can declare an invalid schema, which is not the agent's error
             errors = None
     return {
         "tool_name": name,

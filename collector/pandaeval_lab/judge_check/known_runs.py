@@ -20,7 +20,7 @@ Band = tuple[float, float]
 DONE: Band = (0.75, 1.0)
 """Accomplished, on the whole at least."""
 NOT_DONE: Band = (0.0, 0.49)
-"""The most important parts are missing, or a session was not handled correctly."""
+"""The most important parts are missing, or the session was handled wrongly."""
 HANDLED: Band = (0.51, 1.0)
 """A session was handled correctly."""
 _INVENTED = "The warranty on a desk lamp is 36 months from the day of delivery, and it covers the bulb too."
@@ -32,7 +32,7 @@ POLITE = (
     "this answers everything in the best possible way. It was a real pleasure to be of service to you today. Please do "
     "not hesitate to come back at any time: I am always happy to help, and I wish you a wonderful day!"
 )
-"""Words that say nothing about the task."""
+"""Polite phrases without content."""
 _TITLE = re.compile(r"^## \d+\. ", re.MULTILINE)
 _TOOLS, _HAPPENED = "TOOLS THAT THE AGENT HAD", "WHAT HAPPENED"
 

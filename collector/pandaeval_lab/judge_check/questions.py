@@ -23,8 +23,7 @@ from pandaeval_lab.judge_check.known_runs import (
 from pandaeval_otel.model import Trace
 
 METRIC, CORRECTNESS = "trace.task_completion", "session.correctness"
-"""The metrics that are asked, of runs and of sessions; all judged metrics share their fences, checks and reading of
-replies."""
+"""The checked metrics of runs and of sessions. All judged metrics share their fences, checks and parsing of replies."""
 _ROUNDS = (1, 2, 3)
 """Each unchanged run is judged so often."""
 PLAIN, POSITION, VERBOSITY, INJECTION, SESSION = "plain", "position", "verbosity", "injection", "session"

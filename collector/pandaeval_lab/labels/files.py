@@ -170,7 +170,7 @@ def _told(row: Row, key: str) -> str:
     return "" if value is None else str(value).strip()
 
 
-# Writes verdicts, and lists to be filled in, as they are read above.
+# Writes verdicts and label lists in the format that is read above.
 
 
 def row_of(label: HumanLabel) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pandaeval_collector.store import StoreReader
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
 _MESSAGES = 4
-"""Messages of a question; one more is a repair, which a valid answer never leads to."""
+"""Messages of a question. A further message is a repair, which never follows a valid answer."""
 _PER_MESSAGE, _PER_CALL = 4, 3
 """Tokens that a chat format adds."""
 _TEXT = (
@@ -85,7 +85,7 @@ def counter(model: str) -> Callable[[str], int]:
     older = bare.startswith(("gpt-4-", "gpt-3")) or bare == "gpt-4"
     try:
         encoding = tiktoken.get_encoding("cl100k_base" if older else "o200k_base")
-    except Exception:  # noqa: BLE001 - a table that is not there would be fetched; without a net that fails in many ways
+    except Exception:  # noqa: BLE001 - a missing table is downloaded, which can fail in many ways
         return tokens
     return lambda text: len(encoding.encode(text, disallowed_special=()))
 
@@ -112,7 +112,7 @@ def made_up(schema: Mapping[str, Any], question: str = "", text: str = _TEXT) ->
             case {"type": "boolean"}:
                 return False
             case {"type": "integer"}:
-                return part.get("minimum", 0)  # the first of the choices is the best one
+                return part.get("minimum", 0)  # the first choice is the best
             case {"type": "number"}:
                 return part.get("maximum", 1)
         return None
@@ -123,7 +123,7 @@ def made_up(schema: Mapping[str, Any], question: str = "", text: str = _TEXT) ->
 def _list(schema: Mapping[str, Any], one: Any, question: str) -> list[Any]:
     most = int(schema.get("maxItems", _LIST))
     if type(one) is int or (isinstance(one, str) and "enum" not in schema["items"]):
-        return []  # numbers and names in a list are those of things in the record, which may have none
+        return []  # lists contain numbers and names of parts of the record, which can be missing
     if isinstance(one, dict):
         fenced = question.partition("exactly these fields")[0]
         for key in one:

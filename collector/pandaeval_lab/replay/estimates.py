@@ -17,7 +17,7 @@ from pandaeval_collector.store.verdicts import Verdicts
 from pandaeval_lab.replay.counting import NO_CALL, CallCount
 
 MOST = 200
-"""Traces that are read and packed at most; the others are assumed to be like them."""
+"""Maximum traces read for the estimate. Other traces are assumed to be similar."""
 _SEED = 20
 DETAILS: tuple[Literal["none", "failing", "all"], ...] = ("none", "failing", "all")
 WRONG = 0.5

@@ -29,7 +29,7 @@ _OTHERS = _LOGS | {"resourceMetrics", "resource_metrics"}
 _REQUEST_TAG = b"\x0a"
 _BYTE_ORDER = b"\xef\xbb\xbf"
 _UNFINISHED = b"{[,:"
-"""The last bytes of a first line by which its document goes on in the next one."""
+"""Last bytes of a first line whose document continues on the next line."""
 _NEITHER, _LOOK = "neither OTLP/JSON lines nor length-delimited OTLP protobuf", 4096
 _OPENERS: dict[bytes, Callable[[io.BufferedReader], object]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
@@ -105,7 +105,7 @@ class Input:
                     blank_lines += stream.read(len(head)).count(b"\n")
                 if not head.strip():
                     raise UnusableInputError(f"{self.name}: the file is empty")
-                # Protobuf may begin with a line feed too, but control characters follow soon.
+                # Protobuf can also begin with a line feed, but control characters follow soon.
                 if head.lstrip()[:1] in (b"{", b"[") and _are_words(head):
                     yield from _json_lines(stream, self.name, blank_lines)
                 else:
@@ -159,7 +159,7 @@ def _requests(document: Any) -> Iterator[Request]:
 
 def _protobuf(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLine]:
     if stream.peek(1)[:1] == _REQUEST_TAG:
-        # The first byte of a request itself. As a length it would mean ten bytes, too few to hold a span.
+        # The first byte of a request. As a length, it would mean ten bytes, too few for a span.
         yield _classified(stream.read(MAX_REQUEST_BYTES), name)
         return
     number = 0

@@ -27,7 +27,7 @@ _HEAD = "## Failures of an agent, each with its number, its label and what was s
 
 
 class GroupedErrors(Answer):
-    """One root cause. ``failures``: numbers of those that come of it."""
+    """A root cause. ``failures``: numbers of its failures."""
 
     title: Annotated[str, Field(min_length=1, max_length=120)]
     """The root cause, as a short title."""
@@ -140,7 +140,7 @@ async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...
     shown = [failure for failure in failures if id(failure) in first][:MOST]
     try:
         verdict = await ask(shown)
-    except Exception as error:  # noqa: BLE001 - whatever keeps the judge from answering, the failures are told
+    except Exception as error:  # noqa: BLE001 - the failures are listed even without the judge
         _log.warning("no judge could group the failures: they are grouped by tool, error and label: %s", error)
         return by_code(failures, HIGH)
     return assigned(failures, shown, verdict)

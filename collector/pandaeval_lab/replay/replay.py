@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 BATCH = 128
-"""So many traces, or sessions, are committed together."""
+"""Number of traces or sessions committed together."""
 T = TypeVar("T")
 
 
@@ -76,7 +76,9 @@ def replay(
 
     for batch in source.due():
         for decision in _decisions([*zip(batch, line.understanding.of(batch), strict=True)], file, set_aside):
-            decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
+            decision.changes.jobs = [
+                replace(job, delay=0.0) for job in decision.changes.jobs
+            ]  # files have no late spans
             source.store.commit(decision.changes).result()
             touched |= decision.changes.touched
             on_decided(decision)
@@ -111,7 +113,7 @@ def _decisions(
             decision = decide(part)
         except sqlite3.Error:
             raise
-        except Exception as error:  # noqa: BLE001 - one item must not cost the others
+        except Exception as error:  # noqa: BLE001 - an error affects only this item
             if parts.split():
                 continue
             _log.error("trace %s cannot be scored", part[0], exc_info=error)

@@ -105,13 +105,13 @@ class BatchScorer:
         self._judged, self._caller, self._verdicts = judged, caller, verdicts or live.verdicts
         self._numbers = itertools.count()
         self._empty = setup.folder / "empty"
-        shutil.rmtree(setup.folder, ignore_errors=True)  # of a process that was killed
+        shutil.rmtree(setup.folder, ignore_errors=True)  # the folder of a killed process
         Store(self._empty, durability="off").close()
 
     def score(self, items: Sequence[Chosen]) -> tuple[RunBatch, list[Result]]:
         """Score whole sessions of traces. Returns members to file, and results."""
         folder = self._setup.folder / f"{next(self._numbers)}"
-        shutil.copytree(self._empty, folder)  # a tenth of the time that its tables take
+        shutil.copytree(self._empty, folder)  # in a tenth of the time of creating the tables
         try:
             with closing(Store(folder, durability="off", max_bytes=1 << 40)) as store:
                 store.verdicts = self._verdicts
@@ -127,7 +127,7 @@ class BatchScorer:
         def note_failures(decision: Conclusion) -> None:
             failed.update((trace_id.hex(), kind) for trace_id, kind in decision.failed.items())
 
-        where = None if self._setup.sessions else lambda run: run.unit.trace_id in source.about  # others give context
+        where = None if self._setup.sessions else lambda run: run.unit.trace_id in source.about  # others: context
         with self._judge(source.store) as asked:
             for result in replay(source, self._evaluator, asked, where=where, on_decided=note_failures):
                 results[result.unit.id, result.key] = result

@@ -18,8 +18,7 @@ from pandaeval_otel.model import Trigger
 _log = logging.getLogger(__name__)
 
 _BEFORE = 32
-"""So many traces of a session before a wanted one are read along: what its answer is compared with, and what a judge is
-told of the conversation."""
+"""Number of earlier traces of the session that are also read, for comparing answers and for the judge's context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class StoredTraces:
 
     def _place(self, items: Sequence[tuple[int, int]]) -> list[Placed]:
         reader, wanted = self._live.connection(), {no for no, _ in items}
-        # Traces without a session, and a member that moved meanwhile, have no place among members.
+        # Traces without a session, and members that moved meanwhile, are not among the members.
         starts = dict.fromkeys(wanted, 0)
         of_session = {no: self.session_names[group] for no, group in items if group in self.session_names}
         for group, name in self.session_names.items():

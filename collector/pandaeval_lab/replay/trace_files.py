@@ -134,7 +134,7 @@ class TraceFiles:
                 trace = LIMIT.run(seconds, stored, self.store.reads, each.chunks, closing_of(each)).trace
             except sqlite3.Error:
                 raise
-            except (Exception, OverTimeError) as error:  # noqa: BLE001 - whatever one trace raises, the others are read
+            except (Exception, OverTimeError) as error:  # noqa: BLE001 - an error affects only this trace
                 on_problem(f"trace {each.trace_id.hex()}: {error}")
                 continue
             if trace is not None:
@@ -160,7 +160,7 @@ class TraceFiles:
             total += len(data)
             try:
                 known.update(item.id for item in read_chunk(data, logs) if not item.is_log)
-            except MalformedOtlpError:  # there is no end to what it holds: whoever decodes it will say so
+            except MalformedOtlpError:  # malformed; the decoder reports it
                 return chunks[: index + 1], Trigger.MEMORY
             if len(known) >= self.rules.max_spans:
                 return chunks[: index + 1], Trigger.SPAN_LIMIT

@@ -35,7 +35,7 @@ from pandaeval_otel.normal.trace import Closing
 
 _TRIES, _WAIT_S = 3, 1.0
 _AT_A_TIME = 64
-"""Trials that a judge is asked about at the same time, as far as its limits allow."""
+"""Maximum trials judged at the same time, within the judge's limits."""
 
 
 class TrialJudge:
@@ -75,7 +75,7 @@ class TrialJudge:
                 if not left:
                     return Unscored(Why.JUDGE_FAILED, f"the judge could not be reached: {told(error)}")
                 await asyncio.sleep(_WAIT_S)
-            except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the run
+            except Exception as error:  # noqa: BLE001 - a metric's bug affects one result, not the run
                 return unanswered(error, metric.key)
         raise AssertionError("the last try returns")
 

@@ -134,7 +134,7 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
     graders = []
     for each in results:
         if each is not verdict:
-            about = each["metadata"]  # a plan's grader that had only the calls to read is about the actions
+            about = each["metadata"]  # a plan grader that could read only calls counts for the layer of actions
             layer = "action" if about.get("basis") == "calls" else str(about["layer"])
             graders.append({**{key: each[key] for key in _KEYS}, "layer": layer, "gates": about["gates"]})
     layers = {layer: _state([each for each in graders if each["layer"] == layer]) for layer in LAYERS}

@@ -118,7 +118,7 @@ def _details(
 def _read(finder: Finder, trace_id: str) -> Trace | None:
     try:
         return stored_trace(finder.contents(bytes.fromhex(trace_id)))
-    except (ValueError, DecodeError):  # damaged spans: the scores are shown
+    except (ValueError, DecodeError):  # damaged spans: only the scores are shown
         return None
 
 

@@ -1,9 +1,9 @@
-"""Reads the replies of agents: JSON, OpenAI chat completions, and streams of server-sent events."""
+"""Reads the replies of agents: JSON, OpenAI chat completions, and plain text."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ _COMPLETION = "choices.0.message.content"
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall:
-    """A tool call that the agent asks for. ``arguments``: a map, else the text that is none."""
+    """A tool call that the agent requests. ``arguments``: a map, or a text that is not a map."""
 
     id: str
     name: str
@@ -34,15 +34,13 @@ class AgentReply:
 
 def read_reply(body: str, content_type: str, path: str | None) -> AgentReply:
     """Read a response. ``path``: place of the answer, such as ``data.text``; default: ``answer``, else OpenAI's."""
-    if content_type.startswith("text/event-stream"):
-        return _merged([*_events(body)], path)
     with suppress(ValueError):
         return reply_of(json.loads(body), path)
     return AgentReply(body if content_type.startswith("text/plain") else None)
 
 
 def reply_of(value: Any, path: str | None) -> AgentReply:
-    """Read a JSON reply, or a chunk of a stream."""
+    """Read a JSON reply."""
     calls = _at(value, "choices.0.message.tool_calls") or _at(value, "tool_calls")
     texts = (_at(value, each) for each in ([path] if path else ["answer", _COMPLETION]))
     requests = (_request(at, each) for at, each in enumerate(calls if isinstance(calls, list) else []))
@@ -67,36 +65,3 @@ def _request(at: int, given: Any) -> RequestedCall:
         with suppress(ValueError):
             arguments = json.loads(arguments or "{}")
     return RequestedCall(str(_at(given, "id") or f"call_{at}"), str(call.get("name", "")), arguments)
-
-
-def _events(body: str) -> Iterator[str]:
-    for block in body.replace("\r\n", "\n").split("\n\n"):
-        lines = (line.removeprefix("data:") for line in block.split("\n") if line.startswith("data:"))
-        data = "\n".join(line.removeprefix(" ") for line in lines)
-        if data and data != "[DONE]":
-            yield data
-
-
-def _merged(events: Sequence[str], path: str | None) -> AgentReply:
-    """Join the pieces of a stream; data that is no JSON is text."""
-    pieces: list[str] = []
-    calls: list[RequestedCall] = []
-    parts: dict[int, dict[str, str]] = {}
-    for event in events:
-        try:
-            value = json.loads(event)
-        except ValueError:
-            value = {"answer": event} if path is None else {}
-        reply = reply_of(value, path)
-        delta = _at(value, "choices.0.delta.content")
-        pieces += [text for text in (reply.text, delta) if isinstance(text, str)]
-        calls += reply.calls
-        for at, piece in enumerate(_at(value, "choices.0.delta.tool_calls") or ()):
-            _add_piece(parts.setdefault(piece.get("index", at), {}), piece)
-    calls += [_request(at, part) for at, part in sorted(parts.items())]
-    return AgentReply("".join(pieces) if pieces else None, tuple(calls))
-
-
-def _add_piece(part: dict[str, str], piece: Mapping[str, Any]) -> None:
-    for name, text in {"id": piece.get("id"), **piece.get("function", {})}.items():
-        part[name] = part.get(name, "") + (text or "")

@@ -52,7 +52,7 @@ class Arrivals:
 
     def _is_known(self, attempt: Attempted) -> bool:
         """Return whether the runner makes all calls of the agent."""
-        return attempt.agent in self._asked_us or self._agents[attempt.agent].openai is not None
+        return attempt.agent in self._asked_us
 
     async def _send(self, attempts: Sequence[Attempted], traced: Collection[str] = ()) -> None:
         for attempt in attempts:
@@ -62,7 +62,7 @@ class Arrivals:
         await asyncio.to_thread(self._tracing.flush, _FLUSH_MS)
 
     async def _arrived(self, remote: Collection[str], deadline: float) -> None:
-        # The first span of each trace is ours, and mocks send theirs at once. An agent elsewhere may send late.
+        # The first span of each trace is ours, and mocks send spans at once. A remote agent can send late.
         ids = [id_ for each in self._good for id_ in each.trace_ids]
         while not await self._receiver.is_complete(ids, remote) and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(_POLL_S)

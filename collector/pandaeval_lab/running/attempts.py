@@ -32,7 +32,7 @@ _MOST_ANSWER, _MOST_ERROR = 4 << 20, 2000
 
 
 class Tracing:
-    """Sends spans to a collector at ``endpoint``. ``here``: also those of the providers of this process."""
+    """Sends spans to a collector at ``endpoint``. ``here``: also the spans of this process's providers."""
 
     def __init__(self, endpoint: str, here: bool) -> None:
         self._spans = PandaEvalSpanProcessor(endpoint=endpoint)
@@ -193,7 +193,7 @@ class Attempted:
 
 
 def _is_cancelled() -> bool:
-    """Return whether somebody cancelled this task. An agent may raise ``CancelledError`` itself."""
+    """Return whether this task was cancelled. An agent can also raise ``CancelledError`` itself."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -268,7 +268,7 @@ class CaseAttempts:
                 span.set_attributes(user.marks)
                 span.end(ended)
         attempt.how = user.marks.get(ENDED, "")
-        if user.spoilt:  # an agent's trace without contents or a fault stands for the attempt
+        if user.spoilt:  # a trace without content or an error represents the attempt
             attempt.spoilt = user.spoilt
             with self.tracing.turn(RunContext(*names, len(attempt.trace_ids)), user.marks) as span:
                 attempt.spoilt_id = _trace_id(span)

@@ -1,4 +1,4 @@
-"""An agent at an HTTP address, or a model at an OpenAI-compatible endpoint."""
+"""An agent at an HTTP address."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_lab.cases.agent_entry import AgentEntry
-from pandaeval_lab.cases.mocks import offered
 from pandaeval_lab.running.agent import Agent, AgentError, RunContext
 from pandaeval_lab.running.agent_replies import AgentReply, read_reply
 from pandaeval_lab.running.mock_replies import MockReplies
@@ -23,19 +22,18 @@ from pandaeval_lab.running.tool_loop import Message, ToolRounds
 _COMPLETIONS = "/chat/completions"
 MOST_BYTES = 4 << 20
 """The longest response."""
-_DONE = b"data: [DONE]"
 _ABOUT = ("session", "case", "trial", "turn", "inputs")
 
 
 def http_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) -> Agent:
     """Return an agent that gets a POST per turn, with ``traceparent`` and ``baggage``, while ``held`` is open.
 
-    Without ``body``, an address ending in ``/chat/completions`` gets OpenAI's request; others get ``{"message",
-    "messages", "session", "case", "trial", "turn", "inputs"}``. The reply is ``{"answer": text}`` or OpenAI's, as JSON
-    or as server-sent events, or asks for tools (``tool_calls``). A model at ``entry.openai`` gets the case's tools.
+    An address ending in ``/chat/completions`` gets OpenAI's request, with the fields of ``body``. Without ``body``,
+    others get ``{"message", "messages", "session", "case", "trial", "turn", "inputs"}``. The reply is ``{"answer":
+    text}`` or OpenAI's, or asks for tools (``tool_calls``).
     """
-    url = entry.url or (entry.openai or "").rstrip("/").removesuffix(_COMPLETIONS) + _COMPLETIONS
-    # A proxy for the internet knows no agent on this machine. The caller has a time limit.
+    url = entry.url or ""
+    # A proxy for the internet cannot reach an agent on this machine. The caller has a time limit.
     trusts = urlsplit(url).hostname not in ("localhost", "127.0.0.1")
     client = httpx.AsyncClient(timeout=None, trust_env=trusts)  # noqa: S113
     held.push_async_callback(client.aclose)
@@ -43,21 +41,15 @@ def http_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) ->
     async def ask(message: str, messages: Sequence[Message], context: RunContext) -> AgentReply:
         about = {name: getattr(context, name) for name in _ABOUT}
         body = filled(_template(entry, url), {**about, "message": message, "messages": messages})
-        if entry.openai and (tools := offered(replies.case(context.case))):
-            body = {"tools": [{"type": "function", "function": tool.model_dump()} for tool in tools], **body}
         return await _posted(client, url, body, entry, context)
 
     return lambda: ToolRounds(ask, replies)
 
 
 def _template(entry: AgentEntry, url: str) -> Any:
-    if entry.openai:
-        return {"model": entry.model, "messages": "{messages}", **entry.body}
-    if entry.body:
-        return entry.body
     if urlsplit(url).path.endswith(_COMPLETIONS):
-        return {"model": "agent", "messages": "{messages}"}
-    return {name: f"{{{name}}}" for name in ("message", *_ABOUT, "messages")}
+        return {"model": "agent", "messages": "{messages}", **entry.body}
+    return entry.body or {name: f"{{{name}}}" for name in ("message", *_ABOUT, "messages")}
 
 
 async def _posted(client: httpx.AsyncClient, url: str, body: Any, entry: AgentEntry, context: RunContext) -> AgentReply:
@@ -70,7 +62,7 @@ async def _posted(client: httpx.AsyncClient, url: str, body: Any, entry: AgentEn
         async with client.stream("POST", url, json=body, headers={**headers, **entry.headers}) as response:
             context.log.status = response.status_code
             said = await _body(response, place)
-    except httpx.LocalProtocolError:  # the text of the error has the value
+    except httpx.LocalProtocolError:  # the text of the error contains the value
         raise AgentError(f"{place}: a header has a character that HTTP does not allow") from None
     except httpx.HTTPError as error:
         raise AgentError(f"{place} cannot be reached: {type(error).__name__}: {error}") from error
@@ -89,6 +81,4 @@ async def _body(response: httpx.Response, place: httpx.URL) -> str:
         body += piece
         if len(body) > MOST_BYTES:
             raise AgentError(f"{place} sent more than {MOST_BYTES >> 20} MiB")
-        if _DONE in body[-len(piece) - len(_DONE) :]:
-            break  # some servers leave the stream open
     return body.decode(errors="replace")

@@ -37,8 +37,7 @@ def entry_of(name: str, suite: Suite) -> AgentEntry:
 
 def start(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) -> Agent:
     """Return the agent, which lives while ``held`` is open. Raises ``UserError``."""
-    make = python_agent if entry.python else http_agent
-    return make(entry, held, replies)
+    return python_agent(entry, replies) if entry.python else http_agent(entry, held, replies)
 
 
 def _with_variables(value: Any, place: str) -> Any:

@@ -26,9 +26,6 @@ class MockReplies:
         self._attempts: dict[tuple[str, str], Mocks] = {}
         self._lock = threading.Lock()
 
-    def case(self, id_: str) -> Case:
-        return self._cases[bounded(id_)]
-
     async def answer(self, tool: str, given: Mapping[str, Any]) -> MockAnswer:
         """Answer a call of a tool that is only mocked, after its delay."""
         reply = await asyncio.to_thread(self.reply, tool, given)
@@ -52,7 +49,7 @@ class MockReplies:
             place = MockContext(case.id, str(trial or ""), attempt[1], int(str(turn or 0)))
             reply = mocks.reply(tool, given, defaults, place)
         span = trace.get_current_span()
-        with self._lock:  # calls at the same time may share a span
+        with self._lock:  # concurrent calls can share a span
             before = (getattr(span, "attributes", None) or {}).get(MOCK_CALLS, ())
             span.set_attribute(MOCK_CALLS, [*before, json.dumps(reply.told(tool, given), ensure_ascii=False)])
         return reply

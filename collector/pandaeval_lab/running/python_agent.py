@@ -10,9 +10,8 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_module
@@ -23,7 +22,7 @@ from pandaeval_lab.running.mock_replies import MockReplies
 from pandaeval_lab.running.tool_loop import Message, ToolRounds
 
 
-def python_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) -> Agent:
+def python_agent(entry: AgentEntry, replies: MockReplies) -> Agent:
     """Load ``module:name`` or ``./file.py:name``. Raises ``UserError``."""
     spec = entry.python or ""
     module, _, name = spec.rpartition(":")
@@ -34,10 +33,10 @@ def python_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) 
         target = getattr(load_module(module), name, None)
     except ModuleLoadError as error:
         raise UserError(f"--agent {spec}: {error}; write module:function, or an address with http://") from error
-    return object_agent(target, spec, held, replies)
+    return object_agent(target, spec, replies)
 
 
-def object_agent(target: Any, spec: str, held: AsyncExitStack, replies: MockReplies) -> Agent:
+def object_agent(target: Any, spec: str, replies: MockReplies) -> Agent:
     """Take a function or object; a class gets an instance per trial. Raises ``UserError``."""
     name, called = spec.rpartition(":")[2], getattr(target, "send", target)
     if not callable(called) or not _positional(called):
@@ -45,21 +44,7 @@ def object_agent(target: Any, spec: str, held: AsyncExitStack, replies: MockRepl
         raise UserError(
             f"--agent {spec}: {what}; write def {name}(message, context) -> str, or an object with the method send"
         )
-    _keep_running(held)
     return lambda: ToolRounds(partial(_call, target().send if isinstance(target, type) else called), replies)
-
-
-def _keep_running(held: AsyncExitStack) -> None:
-    """Let ``os._exit`` end the agent's attempt, not this process without a result, while ``held`` is open."""
-    own, leave = os.getpid(), os._exit
-
-    def end(status: int) -> NoReturn:
-        if os.getpid() != own:  # in a forked child
-            leave(status)
-        raise SystemExit(status)
-
-    os._exit = end
-    held.callback(setattr, os, "_exit", leave)
 
 
 def _positional(called: Callable[..., Any]) -> list[str]:
@@ -76,7 +61,7 @@ async def _call(
     try:
         answer = work() if inspect.iscoroutinefunction(called) else await _in_thread(work)
         answer = await answer if inspect.isawaitable(answer) else answer
-    except (Exception, SystemExit) as error:  # the agent is the user's code, which may raise whatever it likes
+    except (Exception, SystemExit) as error:  # the agent is the user's code, which can raise any exception
         raise AgentError(f"{type(error).__name__}: {error}") from error
     if isinstance(answer, Mapping) and answer.get("tool_calls"):
         return reply_of(answer, "content")
@@ -88,12 +73,12 @@ async def _call(
 async def _in_thread(work: Callable[[], Any]) -> Any:
     """Run blocking work on a thread that is abandoned at timeout or exit."""
     context, done = contextvars.copy_context(), Future[Any]()
-    done.set_running_or_notify_cancel()  # from now on nobody takes it back
+    done.set_running_or_notify_cancel()  # from now on, it cannot be cancelled
 
     def run() -> None:
         try:
             done.set_result(context.run(work))
-        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - raised by who waits
+        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - the waiting thread raises it
             done.set_exception(error)
 
     threading.Thread(target=run, name="pandaeval-agent", daemon=True).start()

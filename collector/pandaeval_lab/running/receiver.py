@@ -39,7 +39,7 @@ class SpanReceiver:
             "SERVER__GRPC": _FREE if given is None else given.server.grpc,
             "SERVER__HTTP": _FREE if given is None else given.server.http,
             "SERVER__HEALTH": _FREE,
-            # Another process may send its spans some seconds after they ended.
+            # Another process can send its spans seconds after they ended.
             "CLOSE__QUIET": "1s" if given is None else f"{given.close.quiet:g}s",
             "SESSION__IDLE": "1s",
             "LATE__WINDOW": "1000h",
@@ -48,7 +48,7 @@ class SpanReceiver:
         config = load(None, {f"PANDAEVAL_{key}": value for key, value in settings.items()})
         config = config.model_copy(update={"metrics": config.metrics.model_copy(update={"enabled": ()})})
         self._calls = Calls("the collector of this run", __name__, config, os.environ, silent=True)
-        self._spoken, self._looked = set[str](), dict[str, int]()  # and how many spans and events that rests on
+        self._spoken, self._looked = set[str](), dict[str, int]()  # with the number of spans and events read
         self.grpc = self.http = ""
         """Host and port of the listeners."""
 
@@ -66,7 +66,7 @@ class SpanReceiver:
 
     async def is_complete(self, trace_ids: Collection[str], of_agent: Collection[str]) -> bool:
         """Return whether all traces are closed, ``trace_ids`` arrived, and the agent sent spans for ``of_agent``."""
-        # Before the state: what comes opens a trace.
+        # Before the state, because new spans open a trace.
         have_come = self.items().keys() >= {*trace_ids} and self.spoken(of_agent) >= {*of_agent}
         return bool((await self._calls.ask("state"))[2]) and have_come
 
@@ -75,7 +75,7 @@ class SpanReceiver:
             id_ = trace_id.hex()
             if id_ in ids and id_ not in self._spoken and self._looked.get(id_) != items:
                 self._looked[id_] = items
-                with suppress(ValueError, DecodeError):  # what cannot be read says nothing
+                with suppress(ValueError, DecodeError):  # unreadable spans are ignored
                     trace = rebuilt(reads.chunks(chunks).values()).trace
                     if trace is not None and any(span.scope not in (RUN_SCOPE, MOCK_SCOPE) for span in trace.spans):
                         self._spoken.add(id_)
@@ -104,7 +104,7 @@ class SpanReceiver:
 
 
 async def _open(config: Config, _: Peer) -> Handlers:
-    from pandaeval_collector.app.collector import Collector  # the command's own process needs none of it
+    from pandaeval_collector.app.collector import Collector  # the command's own process does not need it
 
     running = Collector(config, {})
     listening = await running.start()

@@ -41,9 +41,9 @@ With goal_met and given_up the conversation ends, and message is empty. reason: 
 
 Answer with one JSON object: {"reason": text, "state": state, "message": text}."""
 ENDED = "pandaeval.simulator.ended"
-"""The attribute that says how the user ended the conversation."""
+"""Attribute with the way in which the user ended the conversation."""
 _SAME = 3
-"""So often said, a message is repetition."""
+"""Number of equal messages that count as repetition."""
 _WORD = re.compile(r"[\w@.+#-]+")
 
 

@@ -28,7 +28,7 @@ class Tap(SpanProcessor, LogRecordProcessor):
         if self.target is not None:
             self.target.on_emit(log_record)
 
-    emit = on_emit  # earlier releases of the SDK call it by this name
+    emit = on_emit  # the name in earlier releases of the SDK
 
     def shutdown(self) -> None:
         """Have no effect: the run shuts its processors down."""

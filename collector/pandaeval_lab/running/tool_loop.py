@@ -1,4 +1,4 @@
-"""Makes the tool calls that an agent's replies ask for, with the mocks of the case."""
+"""Makes the tool calls that an agent's replies request, with the mocks of the case."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pandaeval_lab.running.agent_replies import AgentReply, RequestedCall
 from pandaeval_lab.running.mock_replies import MockReplies
 
 MOST_ROUNDS = 20
-"""Replies of a turn that ask for tools."""
+"""Maximum replies of a turn that call tools."""
 Message = Mapping[str, Any]
 Ask = Callable[[str, Sequence[Message], RunContext], Awaitable[AgentReply]]
 

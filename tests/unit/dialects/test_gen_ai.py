@@ -761,3 +761,16 @@ def test_a_queued_response_is_no_empty_answer(made: Any) -> None:
     assert read({**CHAT, "gen_ai.output.messages": made}).output is None
     finished = {**CHAT, "gen_ai.output.messages": made, "gen_ai.response.finish_reasons": ["stop"]}
     assert read(finished).output == ()
+
+
+def test_dspys_fields_in_prompt_and_answer() -> None:
+    system = "You may use: (1) look, whose description is <desc>Looks out.</desc>. It takes arguments {'city': {}}."
+    prompt = "[[ ## question ## ]]\nWeather in Oslo?\n\n[[ ## trajectory ## ]]\n\nRespond with the fields."
+    made = '[[ ## next_tool_name ## ]]\nlook\n\n[[ ## next_tool_args ## ]]\n{"city": "Oslo"}\n\n[[ ## completed ## ]]'
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
+    output = [{"role": "assistant", "content": made}]
+    found = read({**CHAT, "gen_ai.input.messages": messages, "gen_ai.output.messages": output})
+    assert [message.text for message in found.input or ()] == [system, "Weather in Oslo?"]
+    assert found.output is not None
+    assert found.output[0].tool_requests == (ToolRequest("look", {"city": "Oslo"}),)
+    assert [tool.name for tool in found.tools or ()] == ["look"]

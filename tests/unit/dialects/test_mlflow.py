@@ -103,3 +103,25 @@ def test_langchains_metadata_names_agent_and_session() -> None:
     metadata = '{"lc_agent_name": "desk", "thread_id": "talk-1"}'
     found = seen({"mlflow.spanType": '"CHAIN"', "metadata": metadata})
     assert (found.agent_name, found.session_ids) == ("desk", ((4, "talk-1"),))
+
+
+def test_a_method_is_no_agents_name() -> None:
+    assert seen({"mlflow.spanType": '"AGENT"'}, name="AgentRunner.run").agent_name == ""
+
+
+def test_spans_of_other_instrumentations_keep_the_conventions_names() -> None:
+    tool = {"mlflow.spanType": '"TOOL"', "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
+    assert seen(tool, name="execute_tool look").tool_name == "look"
+    agent = {"mlflow.spanType": '"AGENT"', "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
+    assert seen(agent, name="invoke_agent desk").agent_name == "desk"
+
+
+def test_pydantic_ais_run_and_tools() -> None:
+    asked = {"user_prompt": "And in Bergen?", "message_history": [{"parts": [{"content": "Oslo?"}], "state": "done"}]}
+    run = {"mlflow.spanType": '"AGENT"', "name": '"desk"', "mlflow.spanInputs": json.dumps(asked)}
+    found = seen({**run, "mlflow.spanOutputs": '{"output": "Rain.\\n"}'}, name="Agent.run")
+    assert found.agent_name == "desk"
+    assert [message.text for message in (*(found.input or ()), *(found.output or ()))] == ["And in Bergen?", "Rain."]
+    request = {"model_request_parameters": {"function_tools": [{"name": "look", "parameters_json_schema": {}}]}}
+    found = seen({"mlflow.spanType": '"LLM"', "mlflow.spanInputs": json.dumps(request)})
+    assert [tool.name for tool in found.tools or ()] == ["look"]

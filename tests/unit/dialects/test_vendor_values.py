@@ -37,6 +37,7 @@ CALL = "ToolCall(tool_name='get_weather', arguments={'city': 'Oslo'}, id='c9', e
         '{"task": "Weather in Oslo?", "stream": false, "max_steps": null}',
         '{"input_args": {"question": "Weather in Oslo?"}}',
         '{"messages": [["user", "Weather in Oslo?"]]}',
+        "[Message(role='user', content='Weather in Oslo?', name=None, created_at=1755)]",
         '{"user_id": "u", "new_message": {"role": "user", "parts": [{"text": "Weather in Oslo?"}]}, "state": {}}',
         '{"data": {"builder": {"query": "Weather in Oslo?"}, "retriever": {"top_k": 3}}}',
         {"messages": [HAYSTACK.format("USER", "user", "TextContent(text='Weather in Oslo?')")]},

@@ -94,6 +94,11 @@ def test_a_block_is_told_wherever_it_stands(trace: Trace, named: str, why: str) 
     assert trace.blocked == (named, why)
 
 
+def test_a_policy_of_the_provider_stops_a_run() -> None:
+    trace = failed("Error code: 400 - your prompt was flagged as potentially violating our usage policy.")
+    assert trace.blocked is not None
+
+
 @pytest.mark.parametrize(
     "trace",
     [

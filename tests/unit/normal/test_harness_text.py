@@ -47,6 +47,9 @@ REMINDERS = [
     "[System notification: the build ended]",
     "[System: your context was compacted]",
     "[system: the file a.py changed]",
+    "Validation feedback:\n1 validation error: [{'loc': ('total',)}]\n\nFix the errors and try again.",
+    "2 validation errors:\n```json\n[]\n```\n\nFix the errors and try again.",
+    "Plain text responses are not permitted, please include your response in a tool call",
 ]
 
 
@@ -82,6 +85,7 @@ class TestHarness:
         "This conversation is going nowhere.",
         "Continue with step two.",
         "Previous orders: none. Context: a gift.",
+        "1 validation error for User\nname\n  Field required",
     ],
 )
 def test_words_of_a_user(text: str) -> None:

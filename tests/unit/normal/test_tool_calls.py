@@ -431,3 +431,19 @@ class TestWholeConversations:
 
     def test_history_of_earlier_traces_is_not_this_traces(self) -> None:
         assert self.read((*self.FIRST, *self.SECOND[:2])) == []
+
+
+def test_a_stream_that_repeats_its_calls() -> None:
+    spans = Spans()
+    agent = spans.agent()
+    first, second = asks(id="c1"), asks(arguments=BERGEN, id="c2")
+    spans.llm(agent, [user("Compare.")], says(first, first, second, first, second))
+    spans.tool(agent, "search", OSLO, result=4, tool_call_id="c1")
+    spans.tool(agent, "search", BERGEN, result=6, tool_call_id="c2")
+    assert shown(spans) == [("search", OSLO, 4), ("search", BERGEN, 6)]
+
+
+def test_calls_that_share_an_id() -> None:
+    spans = Spans()
+    spans.llm(spans.agent(), [user("Compare.")], says(asks(id="c1"), asks(arguments=BERGEN, id="c1")))
+    assert [call.arguments for call in calls(spans)] == [OSLO, BERGEN]

@@ -224,6 +224,12 @@ def test_a_workflow_has_the_name_that_its_span_says(name: str, agent: str) -> No
     assert trace_of(spans(), "digest", Closing()).agent == "triage"
 
 
+def test_the_tool_that_hands_over_the_answer_is_not_offered() -> None:
+    spans = Spans()
+    spans.llm(spans.agent(), [HI], "hello", tools=(ToolDefinition("search"), ToolDefinition("final_answer")))
+    assert [tool.name for tool in built(spans).tools] == ["search"]
+
+
 def test_tools_are_kept_by_the_agent_that_had_them() -> None:
     delegate, book = ToolDefinition("delegate"), ToolDefinition("book", "b", {"type": "object"})
     other = ToolDefinition("book", "b", {"type": "object", "required": ["seat"]})

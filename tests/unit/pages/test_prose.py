@@ -36,8 +36,8 @@ _MOST = {
 _HABITS = ("what", "one", "say or tell", "stand", "nothing")
 _MOST_IN_DOCSTRINGS = {
     "pandaeval_otel": (0.2, 0.8, 0.3, 0, 0.1),
-    "collector/pandaeval_collector": (1, 3.8, 0.8, 0.3, 0.9),
-    "collector/pandaeval_lab": (1.4, 2.1, 1.6, 0.3, 1.1),
+    "collector/pandaeval_collector": (0.6, 3.5, 0.5, 0.2, 0.7),
+    "collector/pandaeval_lab": (0.9, 1.7, 0.8, 0.3, 0.9),
     "tests/support": (3, 7, 1.5, 0.3, 0.7),
     "tests/unit": (2.5, 7, 2.5, 0.4, 1.5),
 }

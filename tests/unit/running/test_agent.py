@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -169,7 +168,7 @@ def server() -> Iterator[_Server]:
 
 
 def _asked(server: _Server, path: str, **given: Any) -> str:
-    entry = {**given, "openai" if "model" in given else "url": f"http://127.0.0.1:{server.server_port}{path}"}
+    entry = {**given, "url": f"http://127.0.0.1:{server.server_port}{path}"}
 
     async def ask() -> str:
         async with AsyncExitStack() as held:
@@ -210,26 +209,9 @@ def test_another_answer_is_told_with_what_to_answer(server: _Server, status: int
     assert why in str(raised.value)
 
 
-STREAM = "text/event-stream"
-PIECES = [{"id": "c1", "function": {"name": "refund_order", "arguments": ""}}, {"function": {"arguments": "{}"}}]
-
-
-def _stream(*events: Any) -> bytes:
-    return "".join(f"data: {each if isinstance(each, str) else json.dumps(each)}\n\n" for each in events).encode()
-
-
-@pytest.mark.parametrize(
-    ("kind", "reply", "answer"),
-    [
-        (STREAM, _stream({"answer": "ye"}, {"answer": "s"}, "[DONE]"), "yes"),
-        (STREAM, _stream(*({"choices": [{"delta": {"content": text}}]} for text in ("ye", "s"))), "yes"),
-        (STREAM, b": hi\r\n\r\nevent: text\r\ndata: yes\r\ndata: sir\r\n\r\n", "yes\nsir"),
-        ("text/plain; charset=utf-8", b"yes", "yes"),
-    ],
-)
-def test_streams_and_plain_texts_are_answers(server: _Server, kind: str, reply: bytes, answer: str) -> None:
-    server.replies.append((200, reply, kind))
-    assert _asked(server, "/talk") == answer
+def test_a_plain_text_is_an_answer(server: _Server) -> None:
+    server.replies.append((200, b"yes", "text/plain; charset=utf-8"))
+    assert _asked(server, "/talk") == "yes"
 
 
 def test_the_body_and_the_place_of_the_answer_can_be_chosen(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,26 +293,14 @@ def test_results_of_tools_stay_before_the_answer_of_their_turn(server: _Server) 
     assert roles == ["user", "assistant", "tool", "assistant", "user"]
 
 
-def test_a_model_gets_the_tools_of_the_case(server: _Server) -> None:
-    deltas = [{"choices": [{"delta": {"tool_calls": [{"index": 0, **each}]}}]} for each in PIECES]
-    server.replies += [(200, _stream(*deltas, "[DONE]"), STREAM)]
+def test_a_model_gets_the_fields_of_the_body(server: _Server) -> None:
+    calls = [{"id": "c1", "function": {"name": "refund_order", "arguments": "{}"}}]
+    server.replies += [(200, json.dumps({"choices": [{"message": {"tool_calls": calls}}]}).encode())]
     server.replies += [(200, b'{"choices": [{"message": {"content": "yes"}}]}')]
-    assert _asked(server, "/v1", model="m", body={"temperature": 0}) == "yes"
+    tools = [{"type": "function", "function": {"name": "refund_order"}}]
+    body = {"model": "m", "temperature": 0, "tools": tools}
+    assert _asked(server, "/v1/chat/completions", body=body) == "yes"
     sent = server.got[0][1]
     assert (sent["model"], sent["temperature"], sent["messages"]) == ("m", 0, list(SAID))
-    (tool,) = sent["tools"]
-    assert (tool["type"], tool["function"]["name"]) == ("function", "refund_order")
+    assert sent["tools"] == tools
     assert server.got[1][1]["messages"][-1] == {"role": "tool", "tool_call_id": "c1", "content": "pending"}
-
-
-def test_an_agent_that_leaves_the_process_ends_its_attempt_alone(folder: Path) -> None:
-    (folder / "leaver.py").write_text("import os\ndef leaves(message):\n    os._exit(0)\n")
-    leave = os._exit
-
-    async def talk() -> None:
-        async with AsyncExitStack() as held:
-            with pytest.raises(AgentError, match="SystemExit: 0"):
-                await _said(_started("./leaver.py:leaves", held)())
-
-    asyncio.run(talk())
-    assert os._exit is leave

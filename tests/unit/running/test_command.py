@@ -23,7 +23,6 @@ ENTRIES = {
     "named": ("./app.py:answer", "lives"),
     "unset": ("{url: 'http://127.0.0.1:9/x', headers: {x: '${NO_SUCH_KEY}'}}", "live"),
     "several": ("{url: 'http://127.0.0.1:9/x', python: 'a:b'}", "live"),
-    "model": ("{openai: 'http://127.0.0.1:9/v1'}", "live"),
     "key": ("{url: 'http://127.0.0.1:9/x', heders: {}}", "live"),
 }
 """Entry of an agent, and the agent of the case, by the name of the file."""
@@ -60,8 +59,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("suite.yaml", "no agent is named: use --agent, as in --agent app:answer, or write agents in the case file"),
         ("named.yaml", "agents has no lives; it has live"),
         ("unset.yaml", "agent live, headers, x: the environment variable NO_SUCH_KEY is not set"),
-        ("several.yaml", "agents.live: has python and url; write exactly one of python, url and openai"),
-        ("model.yaml", "agents.live: openai needs model, such as model: gpt-4o-mini"),
+        ("several.yaml", "agents.live: write exactly one of python and url"),
         ("key.yaml", "heders: is not a field of an agent; did you mean headers?"),
         ("wrong.yaml --agent a:b", "gaol: is not a field of scenario; did you mean goal?"),
         ("nowhere.yaml --agent a:b", "nowhere.yaml: cannot be read"),
@@ -89,7 +87,7 @@ def test_what_the_simulated_user_is_told_is_shown() -> None:
     ],
 )
 def test_some_cases_are_chosen(folder: Path, only: list[str] | None, chosen: list[str]) -> None:
-    options = CaseRunOptions([str(folder / "suite.yaml")], ["a:b"], only=only)
+    options = CaseRunOptions([str(folder / "suite.yaml")], "a:b", only=only)
     assert [case.id for case in _chosen(read_suite(folder / "suite.yaml"), options).cases] == chosen
 
 
@@ -100,6 +98,6 @@ def test_the_documented_agents_are_a_case_file(tmp_path: Path) -> None:
     agents = suite.agents
     assert agents["shop"].python
     assert agents["live"].url
-    assert agents["model"].openai
+    assert agents["model"].url
     assert not any(entry.is_remote for entry in agents.values())
     assert suite.cases[0].agent == "live"

@@ -15,11 +15,11 @@ from pandaeval_collector.analysis.embedding import ALL_KNOWN, KnownShare
 CACHED_WORDS = 50_000
 LONGEST_WORD = 100
 
-# Ideographs count as words of their own; everything else between non-letters is one word.
+# Each ideograph is a word. All other text between non-letters is a word.
 _IDEOGRAPH = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 _WORD = re.compile(rf"[{_IDEOGRAPH}]|[^\W_{_IDEOGRAPH}]+")
 _NO_WORD = re.compile(rf"[^\x00-\x7f\w{_IDEOGRAPH}]")
-# From an ASCII character to the same in lower case, or to a blank where it is none of a word.
+# Maps an ASCII character to lower case, or to a space if it is not part of a word.
 _IN_WORD = bytes(ord(chr(code).lower() if chr(code).isalnum() else " ") for code in range(128)) + bytes(128)
 # Whether a text is English, for models that know no other language.
 #
@@ -27,7 +27,7 @@ _IN_WORD = bytes(ord(chr(code).lower() if chr(code).isalnum() else " ") for code
 # has pieces does not make it known. Of English prose nine words of ten are common as a whole, and every second is a
 # function word; of other languages a fifth are common, and hardly one is a function word of English.
 COMMON = 8000
-"""So many pieces at the head of the vocabulary count as common words."""
+"""Number of pieces at the start of the vocabulary that count as common words."""
 LEAST = 0.6
 """Points per word that make a text English: 2 per function word, 1 per common word, -1 per foreign function word."""
 READ = 400
@@ -65,7 +65,7 @@ def words(text: str) -> list[str]:
     if not text.isascii():
         marks = lambda found: "" if unicodedata.category(found[0]) == "Mn" else " "  # noqa: E731
         text = _NO_WORD.sub(marks, unicodedata.normalize("NFD", text.lower()))
-    # By way of bytes, since that takes a fifth of the time of an expression; most texts are ASCII, or nearly.
+    # Through bytes, which takes a fifth of the time of a regular expression. Most texts are mostly ASCII.
     return text.encode().translate(_IN_WORD).decode().split() if text.isascii() else _WORD.findall(text)
 
 

@@ -29,7 +29,7 @@ class Table:
     def __init__(self, rows: NDArray[np.int8], scales: NDArray[np.float32]) -> None:
         self._rows, self._scales = rows, scales
         self._places: dict[int, int] = {}
-        self.used: NDArray[np.float32] = np.empty(rows.shape, np.float32)  # memory that was never written to takes none
+        self.used: NDArray[np.float32] = np.empty(rows.shape, np.float32)  # unwritten pages take no memory
 
     def place(self, number: int) -> int:
         """Return the index in ``used`` of piece ``number``; adds it if new."""

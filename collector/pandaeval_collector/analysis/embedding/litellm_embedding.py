@@ -59,9 +59,9 @@ class LiteLlmEmbedder:
             )
             items = sorted(answer.data, key=lambda item: item["index"])
             vectors = [item["embedding"] for item in items]
-        except Exception as error:  # noqa: BLE001 - litellm passes on whatever provider and transport raise
+        except Exception as error:  # noqa: BLE001 - litellm passes on errors of provider and transport
             said = explained(error, secrets_in(os.environ))
-            # Not its cause: a traceback would show the provider's own words, which may quote the key.
+            # Without the cause: a traceback would show the provider's text, which can contain the key.
             raise EmbedderError(f"embedding model {self._name!r} failed: {said}") from None
         if len(vectors) != len(texts):
             raise EmbedderError(

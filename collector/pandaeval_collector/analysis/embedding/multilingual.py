@@ -18,17 +18,17 @@ from pandaeval_collector.analysis.embedding.embedded import DistilledEmbedder, T
 # Words of any script into pieces of a fixed vocabulary, the cheapest way (SentencePiece's unigram model).
 LONGEST_CACHED = 24
 LONGEST_PIECE = 16
-# Of a character that no piece has; dearer than any piece, so that it is left out alone.
+# Cost of a character without a piece. It is higher than the cost of any piece, so only this character is omitted.
 UNKNOWN_COST = 1_000
 START = "▁"
 
-# Scripts without blanks between words: a run of them is no word, and its pieces have no START.
+# Scripts without spaces between words: a run of characters is not a word, and its pieces have no START.
 _RUN = "\u3041-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0003134f"
 # Vowels and tones that are written as marks on a letter (\w has letters and digits alone).
 _MARKS = "\u0300-\u036f\u0900-\u0903\u093a-\u0963\u0981-\u0983\u09bc-\u09d7\u0b82-\u0bd7\u0e31-\u0e3a\u0e47-\u0e4e"
 _in_run = re.compile(f"[{_RUN}]").match
 _WORD = re.compile(rf"[{_RUN}]+|(?:[^\W_{_RUN}]|[{_MARKS}])+")
-# Vowel points of Hebrew and Arabic and the stroke that stretches words: mostly left out, and nothing is lost.
+# Vowel points of Hebrew and Arabic, and the stroke that stretches words. Most texts omit them.
 _POINTS = re.compile("[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
 SCHEME = "multilingual"
 # Measured by `python tests/lab/bench/embedding_languages.py FOLDER`, on dialogues. Nothing is sure: answers to what

@@ -60,7 +60,7 @@ def chunks(text: str, limit: int = LIMIT) -> list[str]:
         raise ValueError(f"limit must be at least 1, got {limit}")
     parts = []
     while len(text) > limit:
-        # The first white space from an equal part on, else the last one before, else none.
+        # The first white space after an equal part, else the last white space before it, else none.
         wanted = ceil(len(text) / ceil(len(text) / limit))
         found = _SPACE.search(text, wanted, limit + 1) or _LAST_SPACE.search(text, 1, wanted)
         cut = found.start() if found is not None else limit

@@ -19,7 +19,7 @@ ARGUMENT_KEYS = frozenset(
     requestid reqid clientrequestid requesttoken clienttoken correlationid idempotencykey idempotencytoken nonce
     timestamp ts requesttime requesttimestamp requestedat sentat servertime generatedat toolcallid callid
     fetchedat retrievedat queriedat elapsed elapsedms duration durationms latency latencyms tookms
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 """Volatile keys of arguments (lower case, letters and digits only)."""
 RESULT_KEYS = ARGUMENT_KEYS | frozenset(
@@ -29,7 +29,7 @@ RESULT_KEYS = ARGUMENT_KEYS | frozenset(
     sequence sequencenumber iteration remainingrequests ratelimitremaining quotaremaining
     cost costusd totalcost credits creditsused usage tokens inputtokens outputtokens totaltokens tokencount
     took runtime processingtime responsetime executiontime elapsedseconds elapsedtime durationseconds latencyseconds
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 """Volatile keys of results."""
 _ID_OR_TIME = re.compile(r"(?:[_-](?:id|uuid|guid|at|ts|timestamp|ms)|[a-z](?:Id|ID|UUID|At|Timestamp|Ms))$")
@@ -40,8 +40,8 @@ _CHANGING_TEXT = re.compile(
 )
 _LONG_NUMBER = re.compile(r"[0-9a-f]{16,}|\d{10,}", re.IGNORECASE)
 _WORDS_LEFT = 12
-"""A text's ids and times are ignored if at least so many other letters and digits are left."""
-# What a result says, piece by piece: the order of its parts, ids, times, counters and costs make no difference.
+"""Minimum other letters and digits of a text whose ids and times are ignored."""
+# The pieces of a result, without the order of parts, ids, times, counters and costs.
 _CONTENT_DEPTH = 30
 _MOST = 2000
 """Pieces of a result; larger results are not compared."""
@@ -195,7 +195,7 @@ def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
     try:
         if one.result == other.result:
             return True
-    except RecursionError:  # nested deeper than the interpreter compares: cannot be told, so not a repetition
+    except RecursionError:  # too deeply nested to compare, so not a repetition
         return False
     said = pieces(one.result)
     return said is not None and said == pieces(other.result)

@@ -48,7 +48,7 @@ def written(output: Sequence[Message]) -> list[str]:
         return blocks
     opens, closes = _OPENS.search(text), _CLOSES.search(text)
     while opens and closes:
-        if closes.start() <= opens.end():  # an empty block is none
+        if closes.start() <= opens.end():  # an empty block does not count
             closes = _CLOSES.search(text, opens.end() + 1)
             continue
         fits = closes.start() - opens.end() <= _LONGEST

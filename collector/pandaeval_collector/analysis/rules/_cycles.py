@@ -34,7 +34,7 @@ _TELLS_NOTHING = frozenset(
     """
     error errors exception failed failure fails exit exited code status command tool call function execution non zero
     returned with the while executing running result output stdout stderr none null message process
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 # Agents that hand a run to and fro between them without getting anywhere.
 _SPOKEN_FOR = Text | Reasoning | ToolRequest | ToolResponse
@@ -96,7 +96,7 @@ class RepeatMarker:
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps = steps
         self._chains: dict[str, _Chain] = {}
-        self._state = 0  # a new number whenever the world may have changed
+        self._state = 0  # increases whenever a call may have changed data
         self._last_news = -1
         self._last_wait = -1
 
@@ -147,11 +147,11 @@ class RepeatMarker:
     def _may_repeat(self, chain: _Chain, before: Step, step: Step, same: bool | None) -> bool:
         if same is None and step.nature is Nature.CHANGING:
             return False
-        if step.nature is Nature.THINKING:  # a note may be taken again later; at once, it is no thought
+        if step.nature is Nature.THINKING:  # a later repetition of a note is fine; an immediate repetition counts
             return self._steps[chain.last + 1] is step
         if step.nature is Nature.HAND_OVER:
             return step.visit == before.visit and self._last_news <= chain.last
-        if step.stale and failed(step.call):  # between two attempts that failed alike the agent may have found out why
+        if step.stale and failed(step.call):  # the agent may have learned the cause between two equal failures
             return self._last_news <= chain.last
         if step.nature is not Nature.CHANGING or failed(step.call):
             return True

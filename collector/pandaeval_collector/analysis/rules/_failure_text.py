@@ -16,7 +16,7 @@ BEFORE = lazily(
     r"[\s\"'`(\[*#>❌✗✘🚫⛔⚠️]*(?:\d{4}-\d\d-\d\d[T ][\d:.,]\S*+\s++)?(?:call id: \S++\s++)?(?:(?:oops"
     r"|uh-oh)[,!.:]?\s+)?\[?"
 )
-"""What may stand before a message: quotes, marks, a time, a call's id."""
+"""Text that can precede a message: quotes, marks, a time, a call's id."""
 
 _SENTENCE = 160
 """Characters of a message of one sentence; longer texts that begin so are prose."""
@@ -39,7 +39,7 @@ _DONE = (
 )
 _MATTER = (
     r"(?:request|operation|action|transaction|payment|order|booking|reservation|connection|access|permission|"
-    r"authenti\w+|authori[sz]ation|login|call|execution|command|query|job|task|upload|download|transfer|update|"
+    r"authenti\w+|authori[sz]ation|login|call|exec(?:ution)?|command|query|job|task|upload|download|transfer|update|"
     r"insert|delet\w+|creation|validation|verification|submission|delivery|build|compilation|deployment|import|export|"
     r"read|write|search|lookup|charge|refund|card|script|process|account|credentials?|lock|cancell?ation|assertion|"
     r"message|server|tool|function|api)"
@@ -79,7 +79,7 @@ EXCEPTION = lazily(
     r"(?:uncaught )?(?:[\w$]+(?:\.|::|\\))*(?:[A-Z][\w$]*(?:Error|Exception|Fault|Warning: Error)|Error|Exception)"
     r"(?:\s*:\s*(?![-+±]?[\d.,]++\s*+%?+\s*+\Z|none\b|null\b)\S|\s*\(.|\s*$)"
     r"|(?:\w+\.)+(?:errors|exceptions)\.\w+\s*:\s*\w"
-    r"|[a-z]+_(?:error|exception|failure):\s+(?![-+±]?[\d.]+)\S",
+    r"|(?:[a-z]+_(?:error|exception|failure)|[A-Z]+_(?:ERROR|EXCEPTION|FAILURE)):\s+(?![-+±]?[\d.]+)\S",
     0,
 )
 """An exception's name as programs write it, followed by its message."""
@@ -95,11 +95,11 @@ _STEMS = frozenset(
     sorr sqls ssl stat succ such time toke too trac unab unau unav unca unex unfo unha unkn unre unsu user valu
     tool roll conf veri viol wron abge chyb desa enco erre erro falh fall fehl feil fejl fel fout fue gefu hata
     intr konn lame leid malh misl nich podi poss powi pudo tiem trov verw virh zugr
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 _WORD = re.compile(r"([a-z][a-z']{1,3})[a-z']*")
 _INSIDE = ("error", "exception", "failed", "fault")
-"""Words that tell of a failure inside names, too (``RuntimeError``)."""
+"""Words that mean a failure even inside names (``RuntimeError``)."""
 _CODE = re.compile(r"[45]\d\d")
 _NEAR = 120
 """Failure texts contain one of these stems in the first characters; other texts are not read further."""

@@ -17,21 +17,21 @@ from pandaeval_collector.analysis.rules._failure_text import (
 )
 from pandaeval_otel.model import ToolCall
 
-# Whether an object that a tool gave back tells of a failure, by its fields.
+# Whether the fields of a returned object report a failure.
 _FALSE_IF_FAILED = ("success", "ok", "succeeded", "successful")
 _TRUE_IF_FAILED = ("isError", "is_error", "iserror", "hasError", "has_error", "timed_out", "timedOut")
 _ERRORS = tuple(
     """
     error error_message errorMessage error_msg errorType error_type error.type error_code Error ERROR Exception
     errorMessages error_messages errorCode exception fault faultstring error_description traceback errno
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 _STATES = ("status", "outcome", "state")
 _BAD = frozenset(
     """
     error fail failed failure rejected denied declined refused forbidden unauthorized timeout timed_out aborted invalid
     exception
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 _HTTP = ("status_code", "statusCode", "http_status", "httpStatus", "http_code", "httpCode", "status")
 _EXITS = ("exit_code", "exitCode", "exit_status", "returncode", "return_code", "returnCode")
@@ -40,7 +40,7 @@ _SAYS_WHY = {*_ERRORS, *_STATES, *_HTTP, *_TRUE_IF_FAILED, *_FALSE_IF_FAILED}.un
     message msg detail details reason errors title description hint help instance code type __type Message name stack
     trace cause retryable retry_after retryAfter timestamp path method request_id requestId trace_id traceId id jsonrpc
     result data body
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 """Fields of error objects; other fields belong to records."""
 _OF_ERRORS = frozenset({*_ERRORS, "message", "msg", "detail", "details", "reason", "errors", "error_codes"})
@@ -71,7 +71,7 @@ _FIELDS = (
     *("exit", "returncode", "return_code", "returnCode", "tatus_code", "tatusCode", "http_", "httpS", "httpC"),
     *("'success", "'succeeded", "'ok'", '"outcome', "'outcome"),
 )
-"""Parts of the names of fields that may tell of a failure."""
+"""Parts of the names of fields that can report a failure."""
 _ABSENT = re.compile(
     r"not[ _]?found|no (?:such|matching|results?|match|records?)\b|does(?: not|n't) exist|no longer exists|unknown \w+",
     re.IGNORECASE,
@@ -136,7 +136,7 @@ def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
         yield _of_exit(found, ended)
     errors = found.get("errors")
     if isinstance(errors, list) and any(isinstance(error, str | dict) and error for error in errors):
-        # A query that failed has no data; other lists of errors may be what was looked for.
+        # A failed query has no data. With data, a list of errors can be the result of a search.
         yield FailureSign.FAILED if "data" in found and found["data"] is None else FailureSign.UNSURE
     if _names_error(found, explained):
         yield _in_a_record(found)
@@ -187,14 +187,28 @@ def failed(call: ToolCall) -> bool:
 def tells(call: ToolCall) -> FailureSign:
     """Return the call's failure sign. A person's refusal is never a failure."""
     sign = _result_tells(call.result, _DEPTH)
-    if call.error is not None and sign is not FailureSign.DECLINED:
+    if call.error is not None and sign is not FailureSign.DECLINED and not _is_output(call.error, call.result):
         sign = text_tells(call.error)
         return sign if sign is FailureSign.DECLINED else FailureSign.FAILED
     return sign
 
 
+def _is_output(error: str, result: Any) -> bool:
+    """Return whether the error of a command that ended with exit code 0 is only its output."""
+    found = as_object(result) or {}
+    ended = [found[key] for key in _EXITS if key in found]
+    return bool(ended) and all(code == 0 and code is not False for code in ended) and error.strip() in found.values()
+
+
 def error_of(call: ToolCall) -> str:
     return call.error or _told(call.result, _DEPTH)
+
+
+def failure_of(call: ToolCall) -> str | None:
+    """Return the error of a call, also if only its result reports the failure."""
+    if call.error is not None or not failed(call):
+        return call.error
+    return error_of(call) or "failed"
 
 
 def is_absence(call: ToolCall) -> bool:
@@ -227,7 +241,7 @@ def _json_tells(text: str, depth: int) -> FailureSign:
     if not start.startswith(("{", "[{", '["')):
         return text_tells(text)
     if not start.startswith('["') and not _may_fail(text):
-        return FailureSign.NOTHING  # as nearly always, in a fraction of the time that parsing takes
+        return FailureSign.NOTHING  # the usual case, without parsing
     parsed = _parsed(text)
     return text_tells(text) if parsed is None else _result_tells(parsed, depth)
 

@@ -32,14 +32,14 @@ _ALIKE, _ALIKE_UNANSWERED = 0.5, 0.75
 _MANY = 32
 """Requests checked pairwise by :func:`may_reword`; with more, a pair is assumed."""
 _COMPARED = 4
-"""Requests of a subject that a new one is compared with: the first and the latest ones."""
+"""Maximum requests of a subject that are compared with a new request: the first, and the latest."""
 _SUBJECTS = 48
-"""Subjects that a request is compared with: the latest ones."""
+"""Maximum subjects that are compared with a new request: the latest."""
 _STEPS = 1_000
-"""Calls of a trace, the first ones, among which requests are compared."""
+"""Maximum calls of a trace whose requests are compared: the first."""
 _LONGEST = 2000
 _FAILED = "!"
-"""Before the reason of a failed call, among what calls said."""
+"""Prefix of the reason of a failed call, among the results of calls."""
 _WORD = re.compile(r"[^\W_]+")
 _COSMETIC = " \t\n.,;:!?\"'`"
 _FILLERS = frozenset(
@@ -47,10 +47,10 @@ _FILLERS = frozenset(
     a about all an and any are as at be by can do does find for from get give go have how i in info information is it
     latest list look me my of on or please search show some tell that the there this to was what when where which who
     why will with you
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 _Fixed = tuple[tuple[str, str, object], ...]
-# When two pieces of code that a model wrote ask for the same, but for cosmetics, and when they broke alike.
+# Whether two pieces of a model's code differ only in cosmetics, and whether they failed in the same way.
 _LONGEST_CODE = 20_000
 """Characters; longer code is not compared."""
 _SAME = 0.7
@@ -211,7 +211,7 @@ def _compare(step: Step, signature: str, subject: _Subject, said: Sequence[str])
         subject.varied = subject.varied or signature != subject.signature
         step.stale = subject.varied
         step.signature = subject.signature
-    else:  # it went on from there: what follows is compared with all that is known now
+    else:  # progress: later requests are compared with everything known now
         subject.signature, subject.varied = signature, False
 
 

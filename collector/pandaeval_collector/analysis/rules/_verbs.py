@@ -7,13 +7,13 @@ from enum import Enum, auto
 from functools import lru_cache
 from itertools import pairwise
 
-# The words of tool names that tell what a tool does. All lower case, and in English, as nearly all names are.
+# Words of tool names that show what a tool does: lower case, and in English, like nearly all names.
 READ = frozenset(
     """
     get list search find read fetch query check look lookup view show describe count inspect browse retrieve
     calculate compute compare convert parse extract translate validate verify analyze analyse summarize summarise
     preview explain estimate detect identify measure is has can exists ls cat grep head tail stat peek ping whois
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 WRITE = frozenset(
     """
@@ -25,34 +25,34 @@ WRITE = frozenset(
     reserve reset resolve restart restore resume revert revoke rollback rotate save send set stop submit subscribe
     suspend swap terminate topup trash trigger unassign unblock uninstall unlock unsubscribe update upgrade upload
     upsert void withdraw write
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
-"""Verbs that change something wherever they stand in a name."""
+"""Verbs that mean a change at any place in a name."""
 AMBIGUOUS = frozenset(
     """
     book change charge comment copy credit export fork import issue log mail message order patch post process record
     refuel refund report request return schedule share ship sign start store sync tag transfer transition
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 """Words that are a verb in one name and a noun in another (``order_pizza``, ``order_status``)."""
 RUNNING = frozenset(
     """
     bash cmd code command computer execute interpreter notebook python repl shell terminal
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 """Tools that execute arbitrary commands."""
 FACTS = frozenset(
     """
     balance count date detail details fee fees history id ids info information list log logs name number overview
     policy price prices quote rate rates report reports review reviews schema status summary time times total totals
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
-"""A name that ends in one of these asks for facts."""
+"""Last words of names that request facts."""
 STEPWISE = frozenset(
     """
     next previous prev scroll press click tap swipe drag move step type key hotkey turn rotate increment decrement
     advance forward back up down left right undo redo toggle append add push pop roll draw spin
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 VIEWING = frozenset(
     "page scroll up down left right next previous prev back forward top bottom go view zoom".split()  # noqa: SIM905

@@ -11,7 +11,7 @@ from pandaeval_otel.model import Kind, Span, ToolCall, Trace
 _ACTING = frozenset({Kind.AGENT, Kind.LLM, Kind.TOOL})
 
 
-# What a span takes over from the spans above it: the agent at work, and the tool call that it happens inside.
+# Values that a span inherits from the spans above it: the acting agent, and the surrounding tool call.
 def agents(spans: Sequence[Span]) -> dict[str, str]:
     """Map each span ID to its own or nearest agent; ``""`` if unnamed."""
     return _inherited({span.span_id: span for span in spans}, lambda span: span.agent_name)

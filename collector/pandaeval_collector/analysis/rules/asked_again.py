@@ -47,7 +47,7 @@ def asks_again(trace: Trace) -> bool:
     """Return whether the last user message requests a repeat, another version or more, or insists."""
     asked = _question(trace)
     if asked.isascii() and not any(map(asked.lower().__contains__, _SIGNS)):
-        return False  # as mostly, told in a tenth of the time that the search takes
+        return False  # the usual case, in a tenth of the time of the search
     return _AGAIN.search(asked) is not None
 
 

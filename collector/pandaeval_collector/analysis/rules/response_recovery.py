@@ -21,7 +21,7 @@ _MOST_CALLS = 1_000
 _NOT_DONE = (FailureSign.FAILED, FailureSign.DECLINED)
 _STEPS = (Kind.LLM, Kind.TOOL, Kind.RETRIEVAL)
 
-# Remembers what was found of the trace that several metrics ask about, one after another.
+# Caches the findings of a trace, because several metrics read them in turn.
 _Found = TypeVar("_Found")
 _CODE_KEYS = ("command", "cmd", "commands", "code", "script", "source", "sql", "query", "input", "args", "keystrokes")
 _WRITING = lazily(
@@ -41,7 +41,7 @@ _WRITING = lazily(
     r"|\b(?:os\.(?:remove|rename|makedirs|mkdir|rmdir)|shutil\.\w+|requests\.(?:post|put|patch|delete))\("
 )
 """Commands, SQL and code that change something, as far as the text shows."""
-# What an answer says of work that failed: that it failed, that it was done, or how the user wants to go on.
+# The answer's statement about failed work: it failed, it was done, or a question how to continue.
 _QUESTION = lazily(r"[?？][\s\"')*_]*$", 0)
 _SENTENCE = lazily(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])", 0)
 _FAILED = lazily(
@@ -77,7 +77,7 @@ _GO_ON = lazily(
     r"\b(?:proceed|go ahead|go on|continue|move forward|try again|still (?:like|want|wish|prefer)|"
     r"instead|alternative\w*|another (?:way|method|card|date|option)|different)\b"
 )
-"""What a question about work that was not done yet asks."""
+"""Words of a question about work that is not done yet."""
 _HANDS_OVER = lazily(
     r"\b(?:transfer(?:red|ring)?|connect(?:ed|ing)?|escalat\w+|forward(?:ed|ing)?|hand(?:ed|ing)?)\b.{0,40}"
     r"\b(?:human|agent|colleague|specialist|representative|support|team|supervisor)\b"
@@ -87,7 +87,7 @@ _BY_THE_WAY = lazily(
     r"(?:help|assistance|questions?|requests?|information|details)\b|\bneed (?:further|more|any|help)\b"
     r"|\bhave (?:any|other)\b|\bfeel free\b"
 )
-"""How answers end politely, whatever was done: that asks nothing about what failed."""
+"""Polite ends of answers, which are not questions about a failure."""
 _DONE = (
     r"(?:set|done|booked|updated|changed|cancell?ed|sent|opened|closed|added|removed|applied|placed|ordered|moved|"
     r"completed?|processed|created|deleted|modified|exchanged|returned|refunded|confirmed|reserved|scheduled|submitted)"
@@ -117,7 +117,7 @@ _POLICY = lazily(
     r"\b(?:can't|cant|cannot|can not|isn't|aren't|is not|are not|invalid|errors?|restrict\w+|prevent\w+|"
     r"unavailable|not (?:possible|available|allowed|permitted))\b"
 )
-"""Rules and warnings ("it cannot be changed later"), which are no admission beside a claim of success."""
+"""Rules and warnings ("it cannot be changed later"). Next to a claim of success, they do not admit a failure."""
 _LONGEST = 20_000
 """Characters of an answer that are read."""
 
@@ -139,7 +139,7 @@ def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
     return found
 
 
-# What several rules ask about the tool calls of one trace, in their order. Nobody may change it.
+# Data about the tool calls of a trace in order, shared by several rules. Do not change it.
 @once_a_trace
 def signs_of(trace: Trace) -> list[FailureSign]:
     return [*map(tells, trace.tool_calls)]

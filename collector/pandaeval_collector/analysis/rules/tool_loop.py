@@ -296,7 +296,7 @@ def running_away(step: Trace) -> ToolLoop | None:
     found = tool_loop(replace(step, tool_calls=done))
     if not found.looping or found.wasted_calls < RUNAWAY:
         return None
-    # Without the calls that the previous step asked for: those of the history's last message with calls.
+    # Without the calls of the previous step, which are in the last message of the history with calls.
     calls = [span for span in step.spans if span.kind is Kind.LLM and span.input]
     messages = calls[-1].input or () if calls else ()
     newest = next((len(asked) for message in reversed(messages) if (asked := tool_requests([message]))), 1)

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from pandaeval_collector.analysis.stats.quantiles import LEVEL, t_quantile, wilson
 
 LEAST_LABELS = 50
-"""With fewer the rate is unknown: intervals of fewer labels do not hold what they promise."""
+"""Minimum labels for a rate. With fewer labels, the intervals contain the true rate too rarely."""
 _LEAST_RARE = 8.0
-"""The judge's scores are used from so many labels of the rarer kind on."""
+"""Minimum labels of the rarer kind for using the judge's scores."""
 _UNSEEN = 4.0
-"""The fit assumes so many further labels for which the judge's score says nothing: a few dozen labels without any
+"""Number of extra labels without relation to the judge's score in the fit, because a few dozen labels without
 disagreement do not prove that there is none."""
 
 _NOTHING = 1e-12

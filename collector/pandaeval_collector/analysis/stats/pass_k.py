@@ -38,7 +38,7 @@ def pass_at_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
     """
     opposite = pass_pow_k(n, n - c, k, mode)
     if mode == "bayesian" or opposite.value is None:
-        # Its numbers are those of failing throughout, the other way round.
+        # Computed as the complement of failing every time.
         shares = (opposite.value, opposite.ci_high, opposite.ci_low, opposite.median)
         return PassEstimate(*(None if share is None else 1.0 - share for share in shares))
     if mode == "unbiased":

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEVEL = 0.95
-"""The share of intervals that hold the truth, where nothing else is said."""
+"""Default share of intervals that contain the true value."""
 _MOST_STEPS, _MOST_TERMS, _TINY = 200, 10_000, 1e-300
 RESAMPLES = 2000
 _AT_ONCE = 4_000_000
-"""So many draws at a time: 32 MB."""
+"""Number of draws at a time, which take 32 MB."""
 
 
 def normal_quantile(level: float = LEVEL) -> float:

@@ -20,7 +20,7 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
 }
 EXTRA_SIGNALS = ("response", "grounding", "tool_loop", "correctness")
 _LARGEST_WEIGHT = 1e100  # far beyond any use; above it the squares of the consistency score would overflow
-# How people read the two session scores: a band for each, and one word for the pair; and a pair of pass@k and pass^k.
+# Words for session scores: a band for each score, and a word for both scores, or for pass@k and pass^k.
 #
 # The bands are those of PandaProbe's session metrics, half-open: 0.9 and above, [0.7, 0.9), [0.5, 0.7), [0.3, 0.5),
 # below 0.3. A score within 1e-9 of a limit counts as having reached it, as it does for thresholds.
@@ -29,8 +29,8 @@ _LIMITS = (0.9, 0.7, 0.5, 0.3)
 _RELIABILITY = ("highly_reliable", "generally_reliable", "moderate_risk", "elevated_risk", "high_risk")
 _CONSISTENCY = ("highly_consistent", "generally_consistent", "moderate_instability", "high_instability", "unstable")
 PROFILE_CUT = 0.7
-"""From here on the source calls a session reliable or consistent; below, it speaks of risk and instability. The pass
-mark of 0.5 would call a session "safe" whose band says "some traces show concerning behaviour"."""
+"""The source calls a session reliable or consistent from this score on. With the threshold 0.5, a session with the band
+"some traces show concerning behaviour" would be "safe"."""
 TOP_SHARE_PERCENT = 15
 MAX_RISK_SHARE = 0.1
 FLAG_ABOVE = 0.5
@@ -87,7 +87,7 @@ def mean(values: list[float]) -> float:
 
 
 def _number(value: object) -> float:
-    if type(value) is float:  # as nearly all are; to ask for a protocol takes microseconds
+    if type(value) is float:  # the usual type; a check of the protocol takes microseconds
         return value
     return float(value) if isinstance(value, SupportsFloat) else math.nan
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-# Does an output repeat one of the outputs just before it?
+# Does an output repeat a recent output?
 #
 # The hybrid measure of PandaProbe's loop_detection: alike in meaning (cosine of embeddings) *and* in wording (Jaccard
 # index of content words). Enumerating related things is alike in meaning only, and is no loop. Pure functions; safe on

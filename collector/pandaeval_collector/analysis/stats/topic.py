@@ -22,11 +22,11 @@ STOPWORDS = frozenset(
     of at by for with from to in on into onto upon about via
     what which who whom whose when where why how
     there here very just also too such some any each all other
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 
 
-# Chinese characters and Japanese kana are written without spaces: each stands for itself.
+# Chinese characters and Japanese kana are written without spaces, so each counts as a word.
 _CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 # Vowel signs and other marks that belong to a word, though Python's \w leaves them out.
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u0900-\u0963\u0966-\u109f"
@@ -38,11 +38,11 @@ _PLAIN_WORD = re.compile(r"[a-z0-9]{2,}")
 """What _TOKEN finds in ASCII, in a fraction of the time; the words in ASCII without an apostrophe."""
 _CJK_CHARACTER = re.compile(rf"[{_CJK}]")
 FEWEST = 2
-"""So many words of a message at least name a subject; one is enough for a question, and for an answer."""
+"""Minimum content words of a message with a subject. For a question or an answer, a single word is enough."""
 ENOUGH = 6
-"""So many words of a message and of its answer, besides talk, could tell that they have different subjects."""
+"""Minimum content words of a message and of its answer to recognise different subjects."""
 ENOUGH_ASKED = 3
-"""So many of the message are enough where the two are as unlike as can be."""
+"""Minimum content words of the message if message and answer are completely different."""
 PLAINLY = 200
 """A text of more characters has a subject."""
 LONGEST = 1200
@@ -64,10 +64,10 @@ _TALK_WORDS = frozenset(
     sí si por favor gracias vale bueno claro adelante hola
     sim não obrigado obrigada favor certo grazie prego bene va
     好 的 是 请 謝 谢 对 はい お願いします 네
-    """.split()  # noqa: SIM905 - a list of words to be read
+    """.split()  # noqa: SIM905 - a readable list of words
 )
 _CODE = lazily(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?", 0)
-"""Addresses, numbers, ids: what they name is not told by their letters."""
+"""Addresses, numbers and ids, whose letters have no meaning."""
 _CLAUSE_END = lazily(r"[.!?\n,;:。！？，、；—–]+| - | (?:and|but|so) ", 0)
 _SENTENCE = lazily(r"[^.!?\n。！？]+[.!?\n。！？]*", 0)
 _OF_BOTH = (
@@ -144,7 +144,7 @@ def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
     """Return whether low similarity is meaningful: both texts have content, the message has its own topic, and the
     answer neither hands over nor repeats words. ``unlike``: not similar at all.
     """
-    # To what agrees to a proposal or asks what to do next, the subject of the answer is the agent's to choose.
+    # If a message agrees to a proposal or asks for the next step, the agent chooses the subject of the answer.
     if _CONSENT.match(message) is not None or _WHAT_NEXT.search(message[-PLAINLY:]) is not None:
         return False
     if _HANDS_OVER.search(answer[:LONGEST]) is not None:

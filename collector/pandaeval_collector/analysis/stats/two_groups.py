@@ -10,7 +10,7 @@ from pandaeval_collector.analysis.stats.quantiles import normal_quantile, wilson
 _SAME = 1e-7
 """Tables whose weights differ by less are equally likely."""
 _RARE = 1e-300
-"""Weights below this part of the likeliest table add nothing."""
+"""Weights below this share of the most likely table are ignored."""
 
 
 @dataclass(frozen=True, slots=True)

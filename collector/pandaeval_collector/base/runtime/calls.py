@@ -76,7 +76,7 @@ class Codec:
         try:
             if type(self.unpack(self.pack(error))) is type(error):
                 return error
-        except Exception:  # noqa: BLE001, S110 - whatever its class does
+        except Exception:  # noqa: BLE001, S110 - its class can raise any exception
             pass
         return f"{type(error).__name__}: {error}"
 
@@ -159,13 +159,13 @@ class Peer:
                 self._write("more", number, taken)
                 self._watch()
         finally:
-            if not self._in_turn and number in self._asked:  # until the other end confirms, it may hang over this
+            if not self._in_turn and number in self._asked:  # until the other side confirms, it may hang in this call
                 asked.is_theirs = True
                 self._write("drop", number)
                 self._watch()
 
     def tell(self, name: str, *arguments: Any) -> None:
-        self._relay()  # what was raised for an answer that nobody waited for
+        self._relay()  # raises the error of an answer without a waiting caller
         self._write("tell", name, arguments)
 
     def take(self, message: Any) -> None:
@@ -208,7 +208,7 @@ class Peer:
 
         try:
             body = self._codec.pack(("done", number, await self.handlers[name](piece, *arguments)))
-        except Exception as error:  # noqa: BLE001 - the asker decides what becomes of it
+        except Exception as error:  # noqa: BLE001 - the caller handles the error
             body = self._codec.pack(("failed", number, self._codec.error(error)))
         self._relay()
         self._send(body)
@@ -296,7 +296,7 @@ class Calls:
         if self._starting is None:
             self._starting = self._begin(self._start())
         starting = self._starting
-        await asyncio.wait({starting})  # who asked first may leave, and others wait, too
+        await asyncio.wait({starting})  # the first caller can be cancelled while others wait
         if starting.cancelled():
             raise ChildStartError(f"{self._what} is not started any more")
         starting.result()
@@ -341,7 +341,7 @@ class Calls:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # marks it as seen: whoever waits for the start has it, if anybody is left
+            task.exception()  # marks the exception as seen; callers that wait for the start get it
 
     async def _start(self) -> None:
         try:
@@ -361,7 +361,7 @@ class Calls:
         finally:
             self._starting = None
         self._count("started")
-        # A point that killed one process is not armed in the next.
+        # A fail point that killed a process is not set in the next process.
         self._environ[failpoints.VARIABLE] = failpoints.lasting(self._environ.get(failpoints.VARIABLE, ""))
 
         def end_hanging() -> None:
@@ -376,7 +376,7 @@ class Calls:
         while (frame := await child.receive()) is not None:
             try:
                 peer.take(self._codec.unpack(frame))
-            except Exception:  # noqa: BLE001 - not the protocol: the process cannot be trusted any more
+            except Exception:  # noqa: BLE001 - a violated protocol: the process is no longer trusted
                 _log.exception("%s sent an unreadable message", self._what)
                 child.kill()
             self._backoff.succeeded()

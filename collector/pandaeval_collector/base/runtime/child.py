@@ -88,7 +88,7 @@ class Parent:
         """``nice``: priority reduction. Ignores interrupts, which the parent handles. Ends with its parent."""
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        # It goes first where memory runs out: it can be started again, while the collector would have to begin anew.
+        # If memory runs out, the kernel kills this process first, because the collector can restart it.
         with contextlib.suppress(OSError):  # no Linux, or not allowed
             Path("/proc/self/oom_score_adj").write_text("500")
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, TypeVarTuple
 
-# One thread beside the event loop for what large requests take: weighing, converting from JSON, taking apart.
+# A thread for the expensive steps of large requests: weighing, converting from JSON, splitting.
 #
-# One, since it is Python that runs there: several would not be done sooner together, would take memory together, and
-# the event loop would wait for the interpreter behind each of them.
+# A single thread, because it runs Python: several threads would not be faster, would need more memory, and
+# would all delay the event loop.
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 

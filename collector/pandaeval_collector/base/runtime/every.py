@@ -75,7 +75,7 @@ class Every:
             try:
                 asked = await self._work()
                 wait = wait if asked is None else asked
-            except Exception as error:  # noqa: BLE001 - the next round may do better, and other work goes on
+            except Exception as error:  # noqa: BLE001 - the next round can succeed, and other work continues
                 is_known = isinstance(error, sqlite3.Error | OSError | UserError)
                 _log.error("%s: %s; trying again", self._name, error, exc_info=not is_known)
                 wait = max(wait, _FAILED_S)

@@ -10,7 +10,7 @@ MAX_LINE_BYTES = 2048
 _MAX_TRACEBACK_LINES = 200
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _INDENT = "    "
-"""Before each line of a traceback: none of them can be taken for a record."""
+"""Prefix of each line of a traceback, so that no line looks like a log record."""
 
 
 def set_up(level: int) -> None:

@@ -37,7 +37,7 @@ def load_module(spec: str) -> ModuleType:
             return _from_file(Path(spec).expanduser().resolve())
     except ModuleLoadError:
         raise
-    except (Exception, SystemExit) as error:  # other people's code may raise whatever it likes
+    except (Exception, SystemExit) as error:  # foreign code can raise any exception
         raise ModuleLoadError(f"{spec} cannot be imported: {told(error)}") from error
 
 
@@ -70,7 +70,7 @@ def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ModuleLoadError(f"there is no file {path}; a path counts from the working directory")
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None  # for a file that ends with .py there is one
+    assert spec is not None  # always set for a file that ends with .py
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # before it runs: a dataclass in it looks its module up

@@ -31,7 +31,7 @@ def serve(open_: Callable[[Any, Tell], Handlers]) -> None:
 
     try:
         handlers = open_(_setup(parent, codec), tell)
-    except Exception as error:  # noqa: BLE001 - the parent has to hear it
+    except Exception as error:  # noqa: BLE001 - the parent gets the error
         return _tell_fault(parent, error)
     parent.send()
     parent.listen(lambda frame: requests.put(codec.unpack(frame)))  # reads ahead
@@ -39,7 +39,7 @@ def serve(open_: Callable[[Any, Tell], Handlers]) -> None:
         _, number, name, arguments = requests.get()
         try:
             body = codec.pack(("done", number, handlers[name](*arguments)))
-        except Exception as error:  # noqa: BLE001 - the parent decides what becomes of it
+        except Exception as error:  # noqa: BLE001 - the parent handles the error
             body = codec.pack(("failed", number, codec.error(error)))
         _relay_errors(parent, codec)
         parent.send(body)
@@ -58,7 +58,7 @@ async def _serve(open_: Callable[[Any, Peer], Awaitable[Handlers]], parent: Pare
     loop, peer = asyncio.get_running_loop(), Peer(parent.send, codec, {}, lambda: _relay_errors(parent, codec))
     try:
         peer.handlers = await open_(_setup(parent, codec), peer)
-    except Exception as error:  # noqa: BLE001 - the parent has to hear it
+    except Exception as error:  # noqa: BLE001 - the parent gets the error
         return _tell_fault(parent, error)
     parent.send()
     parent.listen(lambda frame: loop.call_soon_threadsafe(peer.take, codec.unpack(frame)))

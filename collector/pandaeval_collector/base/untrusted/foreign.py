@@ -23,9 +23,9 @@ _LOOKED_AT = 20_000
 
 _SECRET_VARIABLE = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)S?(?:_|$)|APIKEY", re.IGNORECASE)
 _SHORTEST, _SHORTEST_NAMED = 8, 4
-"""Characters of a variable's value: shorter ones would be found in innocent words. Less where it is known as a key."""
+"""Minimum characters of a variable's value, because shorter values appear in ordinary words. For known keys, less."""
 
-# Stricter than for traces: here it harms nobody to hide a word too many. What a pattern's group holds stays.
+# Stricter than for traces, because hiding a harmless word does no harm here. The text of a pattern's group is kept.
 _PATTERNS = tuple(
     (re.compile(pattern, re.IGNORECASE), kind)
     for kind, pattern in (

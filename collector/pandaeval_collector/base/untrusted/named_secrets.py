@@ -11,11 +11,11 @@ _ENDING = re.compile(
     r"(?:pass(?:word|wd|phrase|code)?|pwd|secret(?:_key_base)?|credentials?|token|key|authorization)"
     r"(?:[_ ]?\d)?(?=[\\\"'\]\s:=>,])"
 )
-"""How names of secrets end, in lower case, and what may follow: a quote, a bracket, a space or a sign."""
+"""Endings of names of secrets in lower case, and possible characters after them: a quote, bracket, space or sign."""
 _IN_NAMES = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
 _LONGEST_NAME = 60
 _PLAIN = ("passw", "passphrase", "secret", "credential")
-"""Endings that are whole names whatever stands before them: ``PGPASSWORD``."""
+"""Endings that are enough with any prefix: ``PGPASSWORD``."""
 _COOKIE = re.compile(r"(?:^|[_-])(?:set[_-]?)?cookies?$", re.IGNORECASE)
 _NO_SECRET_TOKENS = re.compile(
     r"(?:next|page|paging|pagination|continuation|continue|sync|resume|cursor|eos|bos|pad|unk|mask|stop|special|first|"
@@ -40,7 +40,7 @@ _RANDOM = re.compile(
     rf"(?!{_UUID}\Z)(?=[A-Za-z+/=_-]{{0,60}}[0-9])(?=[0-9+/=_-]{{0,60}}[A-Za-z])"
     r"(?![A-Za-z0-9]{0,40}[-_][A-Za-z0-9]{0,40}[-_][A-Za-z0-9]{0,40}[-_])[A-Za-z0-9+/=_~-]{16,}"
 )
-"""A value that nobody would write by hand, no UUID and no words joined by signs: for names that may be harmless."""
+"""A random value, not a UUID and not words joined by signs; for names that can be harmless."""
 
 _VARIABLE = (
     r"\[secret|\$\{|\$\(|\$[A-Za-z_]{1,60}(?=[\"'\s;]|\Z)|\{\{|<[A-Za-z _-]{1,60}>|%[A-Za-z_]{1,60}%|%[sd](?!\w)|%\("
@@ -57,7 +57,7 @@ _PLACEHOLDER = re.compile(
     r"<[A-Za-z _-]{1,60}>|\$\{[^{}]{1,80}\}|\$[A-Za-z_]{1,60}|\{\{[^{}]{1,80}\}\}|%[A-Za-z_]{1,60}%|"
     r"\[[A-Za-z _-]{1,30}\]|(?:\*|x|\.){3,}|(?:YOUR|your)[ _-][A-Za-z _-]{1,60}|include|omit|same-origin"
 )
-"""A whole value that holds the place of a secret, or ``credentials`` of ``fetch``."""
+"""A placeholder instead of a secret, or the value of ``credentials`` in ``fetch``."""
 _NOTHING = (
     r"(?!\[secret|(?:null|none|nil|true|false|yes|no|on|off|ok|required|optional|missing|invalid|wrong|incorrect|valid|"
     r"correct|expired|empty|unset|unknown|changed|reset|string|str|text|password|secret|bytes|bool|int|float|any|object|"
@@ -69,7 +69,7 @@ _END = r"(?=[ \t]{0,40}(?:#|\r|\n|\\[rn]|\Z))"
 _QUOTE = r"\\{0,31}[\"']"
 _TO = r"(?:[ \t]{1,4}|[\"'],?\s{0,4}(?=[\"']))"
 _BARE = r"(?:[^\s\"',;&\])}\\]|\\(?![nrt\"'\\])|[,;&\])}](?![\s\"',;&\])}\\]|\Z|[\w.-]{1,40}[=:]|amp;))"
-"""A character of a value without quotes: a sign that ends one elsewhere belongs to it where it stands within."""
+"""A character of a value without quotes. A sign inside the value belongs to it, although it ends other values."""
 
 
 # What follows a name, up to its value, and the value. The first that fits counts.
@@ -97,7 +97,7 @@ _SAID = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"([ \t]{{0,4}}:[ \t]{{0,40}}){_NOTHING}[^\s\"'\\]{{1,400}}+{_END}",
-        # In the middle of a line: what holds a digit or a sign that words do not have.
+        # Within a line: a value with a digit, or with a sign that words lack.
         rf"([ \t]{{0,4}}:[ \t]{{0,40}}(?:{_QUOTE})?){_NOTHING}"
         r"(?=[^\s\"'\\,;]{0,60}(?:[0-9!@#$%^&*+=~|?]|(?-i:[a-z][A-Z])))"
         r"(?!\d{1,3}(?![\dA-Za-z]))[^\s\"'\\,;]{4,400}",
@@ -115,9 +115,9 @@ _BEHIND: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
         re.compile(rf"([ \t]{{1,4}}(?:{_QUOTE})?)(?!{_VARIABLE})(?=[^\s=]{{0,60}}[0-9])[^\s\"'\\=]{{6,400}}"),
     ),
 )
-"""Pairs of patterns: what has to stand before a name's ending, and what follows it."""
+"""Pairs of patterns: the text before a name's ending, and the text after it."""
 _BEFORE = 100
-"""How many characters before a name's ending are looked at."""
+"""Characters read before a name's ending."""
 
 
 def without_named(text: str) -> str:

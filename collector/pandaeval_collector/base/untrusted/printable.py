@@ -12,7 +12,7 @@ HIDING = (
 )
 """Characters, for a pattern's class, without a shape of their own, which separate, reorder or tag others."""
 INVISIBLE = f"\u200c\u200d{HIDING}"
-"""The characters of :data:`HIDING`, and those that join letters and pictures to one."""
+"""The characters of :data:`HIDING`, and characters that join letters or pictures."""
 UNSEEN = re.compile(f"[{INVISIBLE}\u2800\ufe00-\ufe0f]")
 """Those, and signs that look like a blank or choose the form of the sign before them."""
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{INVISIBLE}]")

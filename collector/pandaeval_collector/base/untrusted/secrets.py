@@ -113,7 +113,7 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}(?![A-Za-z0-9+/_=-])")
 _STANDARD = str.maketrans("-_", "+/")
 _DEEPEST = 4
-"""Most layers of base64 that are decoded."""
+"""Maximum decoded layers of base64."""
 _BASIC = re.compile(
     r"(\bbasic\s{1,4}|(?<![A-Za-z])auth\\{0,31}[\"']?\s{0,4}[:=]\s{0,4}\\{0,31}[\"']?)"
     r"([A-Za-z0-9+/_-]{8,400}={0,2})(?![A-Za-z0-9+/_=-])",

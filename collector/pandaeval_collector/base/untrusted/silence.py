@@ -8,9 +8,9 @@ import unicodedata
 from pandaeval_collector.base.untrusted.printable import UNSEEN
 
 _LONGEST = 200
-"""Most characters of a text made of tokens alone, blanks at the ends apart."""
+"""Maximum characters of a text that contains only control tokens, without spaces at the ends."""
 _LOOK = 400
-"""How many first characters are looked at before the rest: nearly every text with content shows it there."""
+"""Number of first characters that are read before the rest. They show the content of nearly every text."""
 _WORDS = re.compile(r"[^<#\[]{0,60}?[a-z]{3}")
 """How nearly every text with content begins: small letters without the mark of a token before them."""
 _CONTROL = re.compile(

@@ -95,8 +95,8 @@ class _Loader(yaml.SafeLoader):
     def __init__(self, text: str, most: int, deepest: float, any_keys: bool) -> None:
         super().__init__(text)
         self._most, self._deepest, self._any_keys = most, deepest, any_keys
-        self._open: list[int] = []  # the sizes of the nodes around the current one, so far
-        # By node, not by its id: merging drops nodes, and a later node may get the id of a dropped one.
+        self._open: list[int] = []  # present sizes of the nodes around the current node
+        # By node, not by id(): merging drops nodes, and a later node can get the id of a dropped node.
         self._sizes: dict[yaml.Node, int] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:

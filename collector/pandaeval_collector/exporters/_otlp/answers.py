@@ -76,7 +76,7 @@ def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str
         return RetryLaterError(f"{text}; {_CURE}", _LOCKED_OUT_PAUSE_S)
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return NotServedError("unimplemented", text)
-    # gRPC has one status for "too much just now" and "larger than I ever take"; only the words tell.
+    # gRPC has the same status for "too much now" and "always too large". Only the text differs.
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and ("larger than" in message or "too large" in message):
         return BatchTooLargeError("too_large", text)
     return RefusedError(code.name.lower(), text)

@@ -56,7 +56,7 @@ _CURES = (
     (
         (
             *("CERTIFICATE_REQUIRED", "UNKNOWN_CA", "HANDSHAKE_FAIL"),
-            # With TLS 1.3 a refusal comes after the handshake, and may be lost with the connection.
+            # With TLS 1.3, a refusal comes after the handshake, and can be lost with the connection.
             *("SOCKET_CLOSED", "CONNECTION_RESET", "DISCONNECTED", "READERROR"),
         ),
         "the sink may demand a certificate: set exporters.otlp.client_certificate and client_key to one it trusts",
@@ -90,7 +90,7 @@ class Trust:
         """Make a TLS context. Raises :class:`OSError`, also ``ssl.SSLError``."""
         context = ssl.create_default_context(cafile=self.certificate)
         if self.client_certificate is not None:
-            # An empty password, so that an encrypted key is refused instead of asked for on the terminal.
+            # An empty password: an encrypted key is refused, instead of a password prompt on the terminal.
             context.load_cert_chain(self.client_certificate, self.client_key, password="")
         return context
 
@@ -239,7 +239,7 @@ class GrpcTransport(Transport):
             is_old = self._target.secure and code is grpc.StatusCode.UNAVAILABLE
             if is_old or code is grpc.StatusCode.DEADLINE_EXCEEDED:
                 await self._renew()
-            trailers: Any = error.trailing_metadata() or ()  # pairs, whatever the stubs say
+            trailers: Any = error.trailing_metadata() or ()  # pairs, unlike in the stubs
             raise grpc_error(code, details + cure(details, self._target.secure), trailers) from error
 
     async def close(self) -> None:

@@ -67,7 +67,7 @@ class Outlet(ABC):
         try:
             while (wait := await self._send(last)) is None:
                 pass
-        except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
+        except Exception as error:  # noqa: BLE001 - a failing sink must not stop the collector
             if self._is_up:
                 kind = type(error).__name__
                 _log.warning("%s: delivery is paused, and results wait (%s: %s)", self._sink.name, kind, told(error))

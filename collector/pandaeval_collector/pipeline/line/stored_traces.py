@@ -43,7 +43,7 @@ def stored(store: StoreReader, ids: Collection[int], closing: Closing) -> Rebuil
 def kept_trace(
     parts: Sequence[Part],
     digest: str,
-    closing: Closing = Closing(Trigger.SESSION_CHANGED),  # noqa: B008 - it never changes
+    closing: Closing = Closing(Trigger.SESSION_CHANGED),  # noqa: B008 - immutable
 ) -> Trace | None:
     """Rebuild a decided trace; ``None`` if it is unreadable or its digest differs."""
     try:

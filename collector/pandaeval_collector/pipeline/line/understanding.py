@@ -164,7 +164,7 @@ class Understanding:
                 understood += self._together(part)
             except sqlite3.Error:
                 raise
-            except (Exception, OverTimeError) as error:  # noqa: BLE001 - a trace must not cost the others
+            except (Exception, OverTimeError) as error:  # noqa: BLE001 - an error affects only this trace
                 if not parts.split():
                     understood.append(_failed(part[0].trace_id.hex(), error))
         return understood

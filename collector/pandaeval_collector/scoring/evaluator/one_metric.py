@@ -49,7 +49,7 @@ def ask(metric: Metric, subject: Any, context: Any, refusal: Unscored | None) ->
         finding = Unscored(Why.TIMEOUT, LIMIT.reason)
     except NotCapturedError as error:
         finding = Unscored(Why.NO_CONTENT, str(error))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a metric's bug must cost one result
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a metric's bug affects one result
         texts: Texts | None = getattr(context, "texts", None)
         if not (texts is not None and error is texts.lost):
             ERRORS.note(METRIC, metric.key, error)
@@ -61,7 +61,7 @@ def attempt(metric: Metric, call: Callable[[Any], T], subject: Any, otherwise: T
     LIMIT.step = metric.key
     try:
         return call(subject)
-    except Exception as error:  # noqa: BLE001 - the user's own code may raise anything
+    except Exception as error:  # noqa: BLE001 - the user's code can raise any exception
         ERRORS.note(METRIC, metric.key, error)
         return otherwise
 

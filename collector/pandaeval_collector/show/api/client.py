@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _TIMEOUT_S, _LONG_S = 20.0, 600.0
-"""Time limits of requests that read, and of others: a dry run of many traces takes minutes on a busy machine."""
+"""Time limits in seconds of reads, and of other requests, because a dry run of many traces can take minutes."""
 _MOST_TOLD = 500
 TOKEN_ENV = "PANDAEVAL_TOKEN"  # noqa: S105 - a variable's name
-"""Name of the variable that holds the token."""
+"""Name of the variable with the token."""
 
 
 class AskError(UserError):
@@ -46,7 +46,7 @@ class Asker:
             timeout=_TIMEOUT_S,
             # A proxy for the internet knows no collector on this machine.
             trust_env=not is_loopback(host),
-            # A self-signed certificate is told by the usual variable (SSL_CERT_FILE), on this machine too.
+            # The usual variable SSL_CERT_FILE names a self-signed certificate, also on this machine.
             verify=httpx.create_ssl_context() if url.startswith("https:") else True,
         )
         return cls(client, url)
@@ -99,7 +99,7 @@ class Asker:
         if answer.status_code == 401:
             return f"the collector requires a token: set {TOKEN_ENV} to the token in its server.token_env"
         try:
-            return said(answer.json()["detail"], _MOST_TOLD)  # it may name values from spans
+            return said(answer.json()["detail"], _MOST_TOLD)  # it can contain values from spans
         except (ValueError, KeyError, TypeError):
             where = one_printable_line(self._where)
             return f"{where} answered with status {answer.status_code}; is it the server.http of a collector?"

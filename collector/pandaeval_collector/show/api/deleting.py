@@ -18,7 +18,7 @@ from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.store.deleting import complete, preview, sinks
 
 _WAIT_S = 300.0
-"""Seconds after which the answer comes while the collector completes the deletion."""
+"""Maximum seconds until the answer. After it, the collector completes the deletion."""
 _KINDS = ("user", "session", "trace", "before")
 Id = Annotated[str | None, Field(min_length=1, max_length=10_000)]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _THREADS = 2
-"""How many reads run at a time: more would take the interpreter from the line."""
+"""Maximum concurrent reads. More reads would slow down scoring."""
 
 _LARGE_WAITING = 16
 
@@ -80,7 +80,9 @@ class Reads:
         rendering = self._renderings.get(asked)
         if rendering is None:
             rendering = self._renderings[asked] = asyncio.ensure_future(self._rendered(read, large))
-            rendering.add_done_callback(lambda made: made.cancelled() or made.exception())  # none may wait for it
+            rendering.add_done_callback(
+                lambda made: made.cancelled() or made.exception()
+            )  # perhaps no caller waits for it
         return Response(await asyncio.shield(rendering), headers=headers, media_type="application/json")
 
     async def _rendered(self, read: Callable[[], BaseModel], large: bool) -> bytes:

@@ -33,7 +33,7 @@ from pandaeval_collector.store.runs import RunTable
 
 _MOST_QUESTIONS, _EXAMPLES, _REMEMBERED = 200, 5, 4096
 _DECIDED, _LABELLED = 20, 50
-"""Most decided and labelled runs on which a ruling is tried too."""
+"""Maximum additional decided and labelled runs on which a ruling is tried."""
 Name = Annotated[str, Field(max_length=200)]
 
 

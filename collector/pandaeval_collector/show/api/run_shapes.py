@@ -20,7 +20,7 @@ from pandaeval_collector.store.runs import RunRow, RunTable
 from pandaeval_collector.store.schedules import ScheduleRow, Schedules
 
 _FAILURES = 50
-"""Most failed traces that a run is shown with."""
+"""Maximum failed traces shown with a run."""
 _SAME = ("model", "sample", "emit", "name", "budget_usd")
 """What is called alike in a request and in the run that is stored."""
 Text = Annotated[str, Field(max_length=MOST_TEXT)]

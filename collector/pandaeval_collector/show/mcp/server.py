@@ -32,7 +32,7 @@ _INSTRUCTIONS = (
 
 def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
     """Return a server with tools over ``asker``. ``page``: public address or ``None``."""
-    for name in ("mcp", "httpx"):  # at INFO they log every question, with what is searched for
+    for name in ("mcp", "httpx"):  # at INFO, they log every query with its search text
         logging.getLogger(name).setLevel(logging.WARNING)
     version = installed_version() or "0"
     made = _Server("pandaeval", version=version, instructions=_INSTRUCTIONS, log_level="WARNING")

@@ -1,4 +1,4 @@
-"""Compares the runs that two filters find: rates, incidents, latency and cost. Page, API, MCP and commands show it."""
+"""Compares the runs of two filters, for page, API, MCP and commands: rates, incidents, latency and cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MEASURES = ("us", "us95", "tokens", "usd")
 
 class GroupShare(BaseModel):
     """Results of a group that passed and failed. ``share``: passed of both, with its 95 % interval ``low`` to ``high``
-    (Wilson); ``undecided``: verdicts that decide nothing."""
+    (Wilson); ``undecided``: undecided verdicts."""
 
     passed: int
     failed: int
@@ -97,7 +97,7 @@ class ComparedMeasure(BaseModel):
 
 
 class ComparedGroup(BaseModel):
-    """The runs that a filter finds, those with findings, and the sessions with results."""
+    """The runs of a filter, the runs with findings among them, and the sessions with results."""
 
     runs: int
     failed: int
@@ -200,7 +200,7 @@ def _incident(
     a, b = (len(incident.at.keys() & nos) for nos in inside)
     is_of_session = incident.newest.no < 0
     all_ = (group.sessions if is_of_session else group.runs for group in groups)
-    sizes = [max(found) for found in zip((a, b), all_, strict=True)]  # a run may have come between two reads
+    sizes = [max(found) for found in zip((a, b), all_, strict=True)]  # a run may have arrived between two reads
     apart = share_difference(a, sizes[0], b, sizes[1])
     return ComparedIncident(
         id=incident.id,

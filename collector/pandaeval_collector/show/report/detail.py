@@ -30,7 +30,7 @@ _OF_CALL = ("id", "name", "arguments", "result", "error", "span_id", "agent")
 ROOM = 400_000
 """Characters for all texts of a stored trace together."""
 MAX_SPANS = 400
-"""Rows of one trace; what is left out is counted."""
+"""Maximum rows of a trace. Omitted rows are counted."""
 _MAX_PARTS, _MAX_TURNS, _MAX_CALLS = 8, 30, 2000
 _KEPT_FIRST = {Kind.AGENT: 1, Kind.WORKFLOW: 1, Kind.TOOL: 1, Kind.RETRIEVAL: 2, Kind.GUARDRAIL: 2, Kind.LLM: 2}
 Row = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Exports what filters find, row by row: JSON lines, CSV or OTLP. API and commands write the same."""
+"""Exports the rows of a filter as JSON lines, CSV or OTLP, for API and commands."""
 
 from __future__ import annotations
 

@@ -20,15 +20,16 @@ from pandaeval_collector.store.rates import AgentBucket
 from pandaeval_collector.store.triage import SETTLED, STATES, State, Triage
 
 BARS, SPARKS = 72, 24
-"""Bars of the chart over time, and of the small ones beside a name."""
+"""Bars of the chart over time, and of the small charts next to names."""
 _WHOLE = "*"  # in place of a step: a verdict on a session is about all of the run that it blames
 Measures = tuple[int, int, float | None]
 """Latency in microseconds, tokens and cost of a run; the cost is ``None`` if it is unknown."""
 _MANY, _SHARE = 10, 0.1
 _RAISED = {"low": "medium", "medium": "high"}
-"""The severity of an incident with at least so many runs and such a share of its agents' runs."""
+"""Raised severity of an incident, by its minimum runs and its minimum share of the agents' runs."""
 _RISES, _LEAST = 2.0, 3
-"""An incident is rising if its last quarter has so many times the runs of an earlier one, and at least so many."""
+"""A rising incident has at least this multiple of an earlier quarter's runs in its last quarter, and at least this many
+runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ class OutcomeCounts:
 
 
 VERDICTS = {"session.correctness": "session", "trace.correctness": "run"}
-"""The metrics that say whether an agent did its job, with what each is about; the first that has any is shown."""
+"""The metrics that show whether an agent did its job, with their units. The first metric with results is shown."""
 
 
 def handled(tallies: Mapping[str, OutcomeCounts]) -> str:

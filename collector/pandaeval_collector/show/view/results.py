@@ -20,11 +20,11 @@ _CHECKS = re.compile(
     r"(?:no findings|only a made-up value was found|\d+ findings?) by rules \([^()]*\); "
     "task success: not judged"
 )
-"""How the reason of ``agent_reliability`` begins where no judge had a part."""
+"""Beginning of the reason of ``agent_reliability`` without a judge."""
 
 
 _ORDINARY = ("pass", "fail", "assumed")
-"""Labels that add nothing to whether a result passed."""
+"""Labels that only repeat whether a result passed."""
 _HIGH, _ZERO = 0.5, 0.005
 _SHORT_REASON, _MAX_SIGNALS = 240, 2000
 _SHORT = ("metric", "outcome", "score", "signal", "success", "why")
@@ -181,11 +181,11 @@ def shown(result: Mapping[str, Any], brief: bool = False) -> ShownResult:
         "version": by["version"],
         "cost": result["cost_usd"],
         "span": result["span_id"],
-        "spans": result.get("span_ids"),  # results of older releases have none
+        "spans": result.get("span_ids"),  # missing in results of older releases
         "metadata": {key: pruned(held) for key, held in metadata.items() if key not in _SHOWN_ELSEWHERE},
     }
     if result["level"] == "session":
-        signals = metadata.get("per_trace_signals") or {}  # by trace id, what each gave to its session's score
+        signals = metadata.get("per_trace_signals") or {}  # by trace id: each trace's signals for the session score
         full["risks"] = dict(itertools.islice(signals.items(), _MAX_SIGNALS))
     return ShownResult(_present(short), _present(full))
 

@@ -14,7 +14,7 @@ BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 NONE = "-"
 """Stands for a value that there is not."""
 MARGIN = 6000
-"""So many more characters of a text are looked through for secrets than are shown: half a key looks like none."""
+"""Extra characters searched for secrets after the shown text, because a part of a key is not recognised."""
 
 
 def said(text: Any, most: int = 300) -> str:
@@ -41,7 +41,7 @@ def moment(milliseconds: float) -> str:
     """Return a Unix time as RFC 3339, in whole seconds."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):  # spans may say any time
+    except (ValueError, OverflowError, OSError):  # spans can contain any time
         return "an invalid time"
 
 

@@ -43,33 +43,15 @@ def chosen(subject: Subject, rng: Random, what: str, fits: Callable[[ToolCall], 
     return rng.choice(found)
 
 
-def changes(subject: Subject) -> Callable[[ToolCall], bool]:
-    """Return a test for calls that change data: by its tool's hints, else its name."""
-    hints = {tool.name: tool.read_only for tool in subject.trace.tools}
-    return lambda call: nature(call.name, hints.get(call.name)) is Nature.CHANGING
-
-
 def last_change(subject: Subject) -> int:
     """Return the last call's index if it is a change that the answer reports. Raises :class:`NotApplicableError`."""
-    calls = subject.trace.tool_calls
-    if not calls or not changes(subject)(calls[-1]) or calls[-1].error:
+    calls, hints = subject.trace.tool_calls, {tool.name: tool.read_only for tool in subject.trace.tools}
+    is_change = bool(calls) and nature(calls[-1].name, hints.get(calls[-1].name)) is Nature.CHANGING
+    if not is_change or calls[-1].error:
         raise NotApplicableError("the run's last call changes nothing")
     if not _DONE.search(subject.answer):
         raise NotApplicableError("the answer does not say that something was done")
     return len(calls) - 1
-
-
-def chosen_argument(
-    subject: Subject, rng: Random, what: str, fits: Callable[[ToolCall, str], bool]
-) -> tuple[int, ToolCall, str]:
-    """Return index, call and the name of a fitting argument. Raises :class:`NotApplicableError`."""
-
-    def names(call: ToolCall) -> list[str]:
-        return [name for name in call.arguments if fits(call, name)] if with_arguments(call) else []
-
-    index = chosen(subject, rng, what, lambda call: bool(names(call)))
-    call = subject.trace.tool_calls[index]
-    return index, call, rng.choice(names(call))
 
 
 def with_arguments(call: ToolCall) -> bool:

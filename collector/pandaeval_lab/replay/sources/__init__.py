@@ -10,7 +10,7 @@ from pandaeval_lab.replay.sources.jaeger import Jaeger
 from pandaeval_lab.replay.sources.tempo import Tempo
 
 _MOST_IN_VAIN = 100
-"""Most answers one after the other that hold no new trace."""
+"""Maximum consecutive answers without a new trace."""
 
 
 class TraceSource:

@@ -24,7 +24,7 @@ from pandaeval_lab.replay.files import UnusableInputError
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json, traces_from_json
 
 PORTS = {"jaeger": 16686, "tempo": 3200}
-"""Ports of the query APIs, where an address names none and does not ask for TLS."""
+"""Default ports of the query APIs, for addresses without port and TLS."""
 EXAMPLES = "jaeger://localhost:16686?service=desk&since=2h, tempo+https://tempo.example?service=desk&limit=500"
 _SCHEME = re.compile(r"([a-z]+)(\+https?)?://", re.ASCII)
 _TRACE = re.compile(r"[0-9a-f]{32}")
@@ -34,9 +34,9 @@ _MOST = 1_000_000
 _TENANT = {"jaeger": "x-tenant", "tempo": "x-scope-orgid"}
 """The header that names the tenant of a store with several."""
 MOST_BYTES = 64 << 20
-"""Most bytes of one answer, before as well as after decompression."""
+"""Maximum bytes of an answer, before and after decompression."""
 _MOST_PARSED = 512 << 20
-"""Most bytes that an answer may be estimated to take as objects, as usual traces of some 32 MiB do."""
+"""Maximum estimated bytes of an answer as objects. Usual traces of about 32 MiB need this size."""
 _TOO_LARGE = "more than 64 MiB, or than 512 MiB once it is read"
 _DEADLINE_S = 120.0
 """Seconds for all of an answer."""
@@ -153,7 +153,7 @@ def _trace_ids(text: str) -> tuple[str, ...]:
 
 def _time(key: str, text: str) -> int:
     try:
-        # A plus sign is a blank in a query.
+        # A plus sign means a space in a query.
         return int(parse_moment(text.strip().replace(" ", "+") if "T" in text else text).timestamp() * 1e6) * 1000
     except ValueError as error:
         cure = "write a time (RFC 3339) or how long ago, such as 7d or 2h"
@@ -245,17 +245,17 @@ class StoreClient:
                 headers["authorization"] = f"Bearer {token}"
         try:
             url = httpx.URL(place.url)
-            assert url.host is not None  # httpx reads the host only now, and may raise
+            assert url.host is not None  # httpx reads the host only now, and can raise an exception
         except (httpx.InvalidURL, UnicodeError) as error:
             raise place.told(f"{place.url} is not a valid address: {one_printable_line(str(error))}") from error
-        # A proxy for the internet knows no store on this machine.
+        # A proxy for the internet cannot reach a store on this machine.
         self._client = httpx.AsyncClient(
             base_url=url,
             headers=headers | {"accept-encoding": "gzip, identity"},
             auth=auth,
             timeout=_TIMEOUT,
             trust_env=not is_loopback(url.host),
-            # A self-signed certificate is told by the usual variable (SSL_CERT_FILE), on this machine too.
+            # The usual variable SSL_CERT_FILE names a self-signed certificate, also on this machine.
             verify=httpx.create_ssl_context() if place.url.startswith("https:") else True,
         )
         self._loop = asyncio.Runner()

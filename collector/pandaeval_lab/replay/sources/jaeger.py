@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from pandaeval_lab.replay.query_answers import from_envelope
 from pandaeval_lab.replay.sources.client import (
-    AnswerTooLargeError,
     OneTrace,
     StoreAddress,
     StoreClient,
@@ -20,9 +19,6 @@ _PAGE = 100
 _LEAST_NS = 1_000_000
 _OURS = frozenset({"jaeger", "jaeger-all-in-one", "pandaeval-collector"})
 """Services that trace themselves, in Jaeger as it comes and in the collector's output."""
-_MOST_HELD = 128 << 20
-"""Most bytes of traces of several services that are held at a time."""
-_MOST_SERVICES = 10_000
 Found = dict[str, OneTrace]
 
 
@@ -40,29 +36,15 @@ class Jaeger:
             for id_ in self._place.traces:
                 yield self._ask(f"trace {id_}", f"/api/v3/traces/{id_}", {"raw_traces": "true"}), True
             return
-        if self._place.service and self._place.service not in there:
+        named = {self._place.service} if self._place.service else set(there) - _OURS
+        if len(named) != 1 or not named <= set(there):
             shown = ", ".join(sorted(there)[:20])
             known = f"there are {shown}" if shown else "it knows no service at all"
-            raise self._place.told(f"there is no service {self._place.service}; {known}")
-        if not self._place.service and len(there) > _MOST_SERVICES:
-            raise self._place.told(f"it has more than {_MOST_SERVICES:,} services: name one with service=")
-        services = [self._place.service] if self._place.service else sorted(set(there) - _OURS)
+            absent = f"there is no service {self._place.service}" if self._place.service else "name one with service="
+            raise self._place.told(f"{absent}; {known}")
+        [service] = named
         window = self._place.since_ns, self._place.until_ns
-        yield from newest_first(*window, _LEAST_NS, lambda since, until: self._of_all(services, since, until))
-
-    def _of_all(self, services: Sequence[str], since_ns: int, until_ns: int) -> tuple[Found, bool]:
-        found: Found = {}
-        whole, is_least = True, until_ns - since_ns <= _LEAST_NS
-        for service in services:
-            page = self._page(service, since_ns, until_ns)
-            found |= page
-            whole = whole and len(page) < _PAGE
-            if not whole and not is_least:
-                break
-            if sum(len(each.data) for each in found.values()) > _MOST_HELD:
-                why = f"more than {_MOST_HELD >> 20} MiB at one moment: name a service with service="
-                raise self._place.told(why, AnswerTooLargeError)
-        return {id_: found[id_] for id_ in sorted(found, key=lambda id_: -found[id_].start_ns)}, whole
+        yield from newest_first(*window, _LEAST_NS, lambda since, until: self._page(service, since, until))
 
     def _services(self) -> list[str]:
         names = self._asking.get(
@@ -75,7 +57,7 @@ class Jaeger:
             raise self._place.other_api("it has no list of services (/api/v3/services); use a newer version of Jaeger")
         return names
 
-    def _page(self, service: str, since_ns: int, until_ns: int) -> Found:
+    def _page(self, service: str, since_ns: int, until_ns: int) -> tuple[Found, bool]:
         asked: dict[str, str | int] = {
             "query.service_name": service,
             "query.num_traces": _PAGE,
@@ -83,7 +65,8 @@ class Jaeger:
             "query.start_time_min": _rfc3339(since_ns),
             "query.start_time_max": _rfc3339(until_ns),
         }
-        return self._ask("a trace", "/api/v3/traces", asked)
+        found = self._ask("a trace", "/api/v3/traces", asked)
+        return found, len(found) < _PAGE
 
     def _ask(self, what: str, path: str, parameters: dict[str, str | int]) -> Found:
         return self._asking.get(what, path, parameters, self._read) or {}

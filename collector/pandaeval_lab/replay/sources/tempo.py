@@ -27,7 +27,7 @@ class Tempo:
         if self._place.traces:
             yield from ((self._trace(id_), True) for id_ in self._place.traces)
             return
-        # Tempo's search knows whole seconds.
+        # Tempo's search accepts only whole seconds.
         since, until = self._place.since_ns // _SECOND_NS, -(-self._place.until_ns // _SECOND_NS)
         for ids, whole in newest_first(since, until, 1, self._search):
             new = [id_ for id_ in ids if id_ not in self._known]
@@ -43,7 +43,7 @@ class Tempo:
 
         def hits(answer: dict[str, Any]) -> list[str]:
             newest = sorted(answer.get("traces") or [], key=lambda hit: -int(hit.get("startTimeUnixNano") or 0))
-            return [str(hit["traceID"]).lower().zfill(32) for hit in newest]  # Tempo leaves out zeros in front
+            return [str(hit["traceID"]).lower().zfill(32) for hit in newest]  # Tempo omits leading zeros
 
         ids = self._asking.get("its answer for one second", "/api/search", asked, hits)
         if ids is None:

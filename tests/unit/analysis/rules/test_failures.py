@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.rules._failures import FailureSign, error_of, failed, is_absence, tells
+from pandaeval_collector.analysis.rules._failures import FailureSign, error_of, failed, failure_of, is_absence, tells
 from pandaeval_otel.model import ToolCall
 from support.told_failures import DECLINED, FAILED, FINE, UNSURE
 
@@ -46,6 +46,15 @@ def test_a_status_is_an_error_whatever_the_result() -> None:
     assert failed(called({"rows": []}, error="timeout"))
 
 
+def test_the_output_of_a_command_that_ended_well_is_no_error() -> None:
+    ended = {"exitCode": 0, "status": "completed", "stdout": "SYNTAX OK"}
+    assert not failed(called(ended, error="SYNTAX OK"))
+    assert not failed(called(json.dumps(ended), error="SYNTAX OK\n"))
+    assert failed(called(ended, error="the answer could not be sent"))
+    assert failed(called(ended | {"exitCode": 1}, error="SYNTAX OK"))
+    assert failed(called({"stdout": "SYNTAX OK"}, error="SYNTAX OK"))
+
+
 @pytest.mark.parametrize(
     ("call", "told"),
     [
@@ -58,6 +67,11 @@ def test_a_status_is_an_error_whatever_the_result() -> None:
 )
 def test_what_went_wrong(call: ToolCall, told: str) -> None:
     assert error_of(call) == told
+    assert failure_of(call) == (told or "failed")
+
+
+def test_a_call_that_worked_has_no_error() -> None:
+    assert failure_of(called({"rows": []})) is None
 
 
 def test_what_is_not_there() -> None:

@@ -117,17 +117,13 @@ def test_all_of_a_long_time_come_a_page_at_a_time(monkeypatch: pytest.MonkeyPatc
         assert ["limit=4" in note for note in few.notes] == [True]
 
 
-@pytest.mark.parametrize("most", [1 << 20, 300])
-def test_the_newest_are_the_newest_of_any_service(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
-    monkeypatch.setattr(asks_jaeger, "_MOST_HELD", most)
-    made = _many(12, 3_600_000_000_000)
-    for at, request in enumerate(made):
-        request["resourceSpans"][0]["resource"]["attributes"][0]["value"]["stringValue"] = f"service {at % 3}"
+def test_of_several_services_of_jaeger_one_is_named() -> None:
+    made = _many(2, 10**9)
+    made[1]["resourceSpans"][0]["resource"]["attributes"][0]["value"]["stringValue"] = "shop"
     with QueryApi(made, ["v3"]) as api:
-        source = TraceSource(f"jaeger://{api.host}?since=2023-11-01&until=2023-11-30&limit=4")
-        assert _traces(source) == {f"{at:032x}" for at in range(9, 13)}
-        assert len(_traces(TraceSource(f"jaeger://{api.host}?since=2023-11-01&until=2023-11-30"))) == 12
+        assert _traces(TraceSource(f"jaeger://{api.host}?service=shop&{ALL}")) == {f"{2:032x}"}
+        with pytest.raises(UnusableInputError, match="name one with service=; there are desk, shop"):
+            list(TraceSource(f"jaeger://{api.host}?{ALL}").requests())
 
 
 @pytest.mark.parametrize(("kind", "speaks"), [("jaeger", "v3"), ("tempo", "tempo-v2")])

@@ -397,3 +397,44 @@ class TestBatch:
         found = batch(crashed, item(3, "Accepted.", start=50))
         assert isinstance(found, Score)
         assert found.value == 1.0
+
+
+TOOLS = {"gen_ai.tool.definitions": json.dumps([{"type": "function", "name": "get_state"}, {"name": "finish"}])}
+CALL = '{"name": "get_state", "arguments": {"of": "sun"}}'
+
+
+class TestWrittenCalls:
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            CALL,
+            f"<tool_call>\n{CALL}\n</tool_call>",
+            f"I look it up. <tool_call>{CALL}</tool_call>",
+            '<|tool_call>call:get_state{of:<|"|>sun<|"|>}<tool_call|>',
+            "<function=get_state><parameter=of>sun</parameter></function>",
+        ],
+    )
+    def test_a_call_as_text_did_not_run(self, answer: str) -> None:
+        found = scored(run(answer=answer, attributes=TOOLS))
+        assert (found.value, found.label, found.metadata["tool"]) == (0.0, "dangling_tool_call", "get_state")
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            f"A call looks like this:\n```\n<tool_call>{CALL}</tool_call>\n```",
+            f"<tool_call>{CALL}</tool_call> is how I ask for the sun.",
+            '{"name": "get_state", "description": "Reads a state."}',
+            '{"name": "Kari", "arguments": {}}',
+            '{"name": "finish", "arguments": {"answer": "The sun is up."}}',
+        ],
+    )
+    def test_other_answers(self, answer: str) -> None:
+        assert scored(run(answer=answer, attributes=TOOLS)).value == 1.0
+
+
+def test_an_answer_that_the_provider_could_not_read() -> None:
+    attributes = {**CHAT, "gen_ai.response.finish_reasons": ["MALFORMED_FUNCTION_CALL"]}
+    found = scored(run(span(2, "chat m", attributes)))
+    assert (found.value, found.label) == (0.0, "error")
+    assert "MALFORMED_FUNCTION_CALL" in found.reason
+    assert scored(run(span(2, "chat m", attributes), answer="It is sunny.")).value == 1.0

@@ -68,7 +68,7 @@ def spelled(value: Any) -> str:
         return value
     try:
         return orjson.dumps(value, str).decode()
-    except TypeError:  # what orjson refuses: keys that are no texts, large numbers, halves of surrogates
+    except TypeError:  # orjson refuses keys that are not texts, large numbers and lone surrogates
         return json.dumps(value, default=str, skipkeys=True, ensure_ascii=False)
 
 

@@ -20,10 +20,10 @@ from pandaeval_otel.model import ToolCall, Trace
 MOST_CLAIMS = 300
 """Claims of one trace that are checked; that there are more is noted."""
 _MOST_ANSWER = 20_000
-"""Characters of an answer that are looked at."""
+"""Maximum characters read from an answer."""
 _LONGEST_SENTENCE, _LONGEST_ARGUMENT = 400, 200
 _LEAST_NUMBER = 3
-"""Characters of a number that is looked up."""
+"""Minimum characters of a checked number."""
 _SENTENCE = re.compile(r"[.!?\n。！？](?:(?<![.!?])|(?=\s))")
 _MADE_BY_AGENT = lazily(
     r"limit|page|offset|top_?k|timeout|size|width|height|retries|temperature|seed|max_|min_|depth|code$|script|command"
@@ -35,7 +35,7 @@ _IDENTITY = lazily(r"(?:^|_)(?:id|ids|no|ref|reference|number|sku|iban|account)$
 _CODE = re.compile(r"```(?s:.*?)(?:```|\Z)|`[^`\n]*`|data:image/[^\s)\"'>]*")
 """Fenced code, names in backticks and data in URLs: no claims."""
 _PLACEHOLDER = lazily(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}", 0)
-"""How identifiers are made up to show what one looks like."""
+"""Invented identifiers that only show a format."""
 _NO_NAME = lazily(r"(?:^|\s)--?[A-Za-z][\w\-]*[ =]\0|[\\/]\0|\0\.[A-Za-z][A-Za-z0-9]{0,4}\b(?!\.[A-Za-z])")
 """Options of a command, escapes and names of files."""
 _VAGUE = lazily(
@@ -152,7 +152,7 @@ def _hours(prose: str) -> Iterator[Value]:
 
 
 def specific(value: Value) -> bool:
-    """Return whether a value could be made up: not zero, a short number, a placeholder or the address of a site."""
+    """Return whether a value can be a fabrication: not zero, a short number, a placeholder or a site's address."""
     match value.kind:
         case "url":
             return any(map(str.isdigit, value.text)) or value.text.rstrip("/").count("/") > 3

@@ -33,7 +33,8 @@ _CONVERTED = lazily(
     r"\b(?:each|every|per|up to|at (?:most|least)|within|by|until|before|after|next|days?|weeks?|tomorrow|today"
     r"|(?-i:[A-Z]{1,2}[SD]?T|UTC|GMT))\b"
 )
-"""Words beside a rule, or a date or time that is converted: a single value of the results is no reason to doubt it."""
+"""Words next to a rule, or to a converted date or time. Such a value never contradicts a single value of the
+results."""
 
 
 class Contradiction(NamedTuple):

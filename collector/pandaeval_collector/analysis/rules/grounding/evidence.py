@@ -127,7 +127,7 @@ def _keys(value: Value) -> Iterator[float | str]:
 
 
 def _sought(value: Value) -> set[float | str]:
-    """Return the keys, any of which has to be known: of a time also 1100, as numbers write it."""
+    """Return alternative keys of a value; one must be known. For a time, a key such as 1100 is included."""
     if value.kind == "date":
         return {*_keys(value)}
     if value.kind != "time":
@@ -251,7 +251,7 @@ class Known:
 
 
 def _stands(text: str, whole: str) -> bool:
-    """Return whether a text stands in another to the letter, and not within a longer value."""
+    """Return whether a text contains another text exactly, and not inside a longer value."""
     place = -1
     for _ in range(
         _MOST_PLACES

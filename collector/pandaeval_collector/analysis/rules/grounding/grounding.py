@@ -82,7 +82,7 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     said = _said(trace, earlier, had)
     for claim in [*stated, *called][:MOST_CLAIMS]:
         _check(claim, comparison, had, said, found)
-    for claim in numbers if found.hidden is None else ():  # durations count; others only where results contradict them
+    for claim in numbers if found.hidden is None else ():  # durations, and numbers that results contradict
         if not had.has(claim.value):
             _sort_out(claim, comparison, had, found)
         elif claim.value.unit in _DURATIONS:

@@ -83,7 +83,7 @@ lira liras lirası lire liret ليرة lei leu lev leva лв лева лев kun
 baht บาท đồng dong ₫ ringgit peso pesos piso reais soles colones bolívares quetzales
 rial riyal riyals درهم ريال ريالا ریال تومان dirham dirhams shekel shekels שקל שקלים
 naira cedi shilling shillings shilingi eurá evri evra eiro eurai euras
-""".split()  # noqa: SIM905 - a list of words to be read
+""".split()  # noqa: SIM905 - a readable list of words
 """Names of currencies as they follow a number, in their usual forms, by CLDR: of about forty languages."""
 _GLUED_CURRENCIES = (
     "人民币 人民幣 欧元 歐元 美元 美金 日元 日圓 英镑 英鎊 港元 港币 港幣 加元 澳元 台币 台幣 新币 韩元 卢布 块 塊 "
@@ -115,7 +115,7 @@ _IDIOM = lazily(
 """What has letters and digits and names nothing of a case: standards, roads, types, models; decades, spans, sizes,
 odds, durations; functions (aes256_encrypt)."""
 _CODE = re.compile(r"(?=[A-Z0-9]{6,8}$)(?:[A-Z]+[0-9][A-Z]+|[B-DF-HJ-NP-TV-Z]+[0-9]|[0-9][B-DF-HJ-NP-TV-Z]+)$")
-"""A code with a single digit, such as a booking's (YAX4DR): capitals on both sides of it, or no vowel."""
+"""A code with a single digit, such as a booking's (YAX4DR): capitals on both sides of the digit, or no vowel."""
 _LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
 """Characters read before a digit; without a limit a text of dashes would take quadratic time."""
 _BEFORE = re.compile(rf"(?:{_PARTS_OF_DAY}|(?<![^\W\d_])([^\W\d_]+)\.?|[RUS]{{0,2}}[$€£¥₹₩₽₺₫฿₴₪₱₦₡₲₵₸₼₾৳]|[+(])\Z")
@@ -329,7 +329,7 @@ def scan(text: str) -> Sequence[Value]:
 
 
 values_of = lru_cache(maxsize=256)(scan)
-"""``scan`` of an answer or argument, which is asked about with each later trace of a session: nobody may change it."""
+"""Cached ``scan`` of an answer or argument, which each later trace of a session repeats. Do not change the result."""
 
 
 def _match(text: str, done: int, at: int) -> re.Match[str] | None:

@@ -6,7 +6,7 @@ the answer is right, and a refusal is no failure. The labels of score 0:
 - ``error``: the run ended with an error, or the answer is an error text.
 - ``empty_answer``: the answer is empty or only punctuation.
 - ``control_token``: the answer is a token, such as ``###STOP###``, that declares no end.
-- ``dangling_tool_call``: the last tool call has no result.
+- ``dangling_tool_call``: the last tool call has no result, or the answer is a call as text that did not run.
 - ``false_success``: a change failed, and the answer claims success. The severity is critical.
 - ``unrecovered_tool_error``: a change failed, and the run did not recover. If the answer admits the failure, the score
   is 0.4.
@@ -61,6 +61,7 @@ from pandaeval_collector.analysis.rules.response_recovery import (
     was_to_change,
     wrong_calls,
 )
+from pandaeval_collector.analysis.rules.written_calls import written_call
 from pandaeval_collector.analysis.stats.similarity import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import plain_error
@@ -195,6 +196,10 @@ def _of_answer(trace: Trace, turn: Turn | None, answer: str, end_tokens: Collect
     if error := raw_error(answer, trace.input if turn is None else turn.user):
         at = (trace.root_span_id if turn is None or not turn.span_id else turn.span_id,)
         return _bad(0.0, f"the answer is a raw error: {_short(error)}", Ending.ERROR, error=error, span_ids=at)
+    if name := written_call(trace, answer):
+        at = (trace.root_span_id if turn is None or not turn.span_id else turn.span_id,)
+        reason = f"the answer is a call of {name} as text, which did not run"
+        return _bad(0.0, reason, Ending.DANGLING_TOOL_CALL, tool=name, span_ids=at)
     lost = _lost(trace, answer)
     if trace.truncated and (lost is None or not lost.failed):
         return _truncated(trace, HONEST)
@@ -393,7 +398,7 @@ def _error_of_apology(text: str) -> str:
 METRIC = TraceMetric(
     name="response",
     kind="code",
-    version="10",
+    version="11",
     threshold=0.5,
     question="Did the run end with an answer or a declared end?",
     needs="a run that ended",

@@ -1,0 +1,42 @@
+"""Finds tool calls that a model wrote as text, so that nobody ran them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from pandaeval_collector.analysis.rules._failures import as_object
+from pandaeval_collector.analysis.rules._verbs import ends_run
+from pandaeval_collector.base.lazy_pattern import lazily
+from pandaeval_otel.model import Kind, Trace
+
+_RAN = (Kind.AGENT, Kind.WORKFLOW, Kind.TOOL)
+_LONGEST = 20_000
+_WORD = re.compile(r"[\w.-]+")
+_OPENS = lazily(r"<\|?(?:tool|function)_?calls?(?:_begin)?\|?>|<function=|\[TOOL_CALLS\]|<invoke name=")
+"""Markup of calls of Hermes, Qwen, Mistral and others."""
+_ARGUMENTS = frozenset({"arguments", "parameters", "args", "input"})
+_BESIDE = frozenset({"name", "id", "type"})
+
+
+def written_call(trace: Trace, answer: str) -> str:
+    """Return the tool that an answer calls in its last words, else ``""``.
+
+    A model call by itself does not count: its caller may read calls out of text.
+    """
+    if not any(span.kind in _RAN for span in trace.spans):
+        return ""
+    names = [*[tool.name for tool in trace.tools], *[call.name for call in trace.tool_calls]]
+    return _named(answer.strip(), [name for name in names if not ends_run(name) and "final" not in name.lower()])
+
+
+def _named(text: str, names: Collection[str]) -> str:
+    if len(text) > _LONGEST or text[-1:] not in ("}", "]", ">"):
+        return ""
+    words: set[str] = set()
+    found, last = as_object(text), text.rpartition("```")[2]
+    if found is not None and not _ARGUMENTS.isdisjoint(found) and found.keys() <= _ARGUMENTS | _BESIDE:
+        words = {str(found.get("name"))}
+    elif (opened := _OPENS.search(last)) is not None:
+        words = {*_WORD.findall(last, opened.start())}
+    return next((name for name in names if name in words), "")
