@@ -73,13 +73,12 @@ def _plays(number: int, body: dict[str, Any]) -> Say:
     return Say(json.dumps({"reason": "so", "state": state, "message": message}))
 
 
-def _case(name: str, conversations: int, **thresholds: float) -> dict[str, Any]:
+def _case(name: str, conversations: int) -> dict[str, Any]:
     scenario = {
         "goal": f"Get the money for order 17 back, the end {name}",
         "knowledge": ["the order is 17"],
         "max_turns": 4,
         "conversations": conversations,
-        "thresholds": thresholds,
     }
     return {"id": name, "expected_outcome": {"tools_called": ["refund_order"]}, "scenario": scenario}
 
@@ -115,7 +114,7 @@ def _run(
 
 @pytest.mark.parametrize("conversations", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_every_end_of_a_conversation_is_told_for_what_it_is(tmp_path: Path, conversations: int) -> None:
-    cases = [_case(name, conversations, trial_correct=1.0) for name in ENDS]
+    cases = [_case(name, conversations) for name in ENDS]
     done, results = _run(tmp_path, cases, _plays, "--metrics", "trial_correct")
     assert done.returncode == 1, done.stderr
     folder, n = tmp_path / "pandaeval-run", conversations
@@ -134,10 +133,8 @@ def test_every_end_of_a_conversation_is_told_for_what_it_is(tmp_path: Path, conv
     assert {how: int(count) for how, _, count in (each.rpartition(" ") for each in told.split(", "))} == ends
     assert f"the agent failed in {2 * n} attempts; agent-crashes, trial 1: ValueError: no such order" in errors
     assert f"the simulated user broke (no score; spoilt.pb) {2 * n} attempts; user-invents, trial 1" in errors
-    missed = {line.split(":")[1].split()[1] for line in errors.splitlines() if line.startswith("failed: scenario ")}
-    assert missed == {*ENDS} - {"goal-met"}
-    assert f"user-loops: trial.trial_correct (threshold 1): none of {n} result" in errors
-    assert "Scenarios" in done.stdout
+    missed = {line.split(":")[1].split()[1] for line in errors.splitlines() if line.startswith("failed: case ")}
+    assert missed == {name for name, score in CORRECT.items() if not score}
     tests = Counter[tuple[str, str]]()
     for test in ElementTree.parse(folder / "cases.xml").iter("testcase"):
         state = next((child.tag for child in test if child.tag in ("failure", "skipped")), "passed")
@@ -146,8 +143,6 @@ def test_every_end_of_a_conversation_is_told_for_what_it_is(tmp_path: Path, conv
         name: n * (1 - score) for name, score in CORRECT.items()
     }
     assert tests["user-invents", "skipped"] == tests["user-loops", "skipped"] == n
-    assert tests["user-invents:", "failure"] == tests["given-up:", "failure"] == 1, "the thresholds"
-    assert tests["goal-met:", "passed"] == 2, "its threshold and its gate of severity"
 
 
 def _judges_too(number: int, body: dict[str, Any]) -> Say:
@@ -158,8 +153,7 @@ def _judges_too(number: int, body: dict[str, Any]) -> Say:
 
 @pytest.mark.slow
 def test_a_judge_rates_each_turn_and_each_conversation_but_those_that_were_spoilt(tmp_path: Path) -> None:
-    thresholds = {"helpfulness": 3.5, "goal_completion": 0.8, "session.correctness": 0.5}
-    cases = [_case("goal-met", 2, **thresholds), _case("turn-limit", 1), _case("user-loops", 2, **thresholds)]
+    cases = [_case("goal-met", 2), _case("turn-limit", 1), _case("user-loops", 2)]
     names = "helpfulness,goal_completion,session.correctness,trial_correct"
     done, results = _run(tmp_path, cases, _judges_too, "--model", "openai/judge", "--metrics", names)
     found = Counter((each["metric"], str(each["session_id"]).partition("/")[0]) for each in results)
@@ -167,9 +161,5 @@ def test_a_judge_rates_each_turn_and_each_conversation_but_those_that_were_spoil
         assert (found[metric, "goal-met"], found[metric, "turn-limit"], found[metric, "user-loops"]) == (2, 1, 0)
     assert (found["helpfulness", "goal-met"], found["helpfulness", "turn-limit"]) == (2, 4), "each turn"
     assert found["helpfulness", "user-loops"] == 0
-    failed = [line.partition(" (")[0] for line in done.stderr.splitlines() if line.startswith("failed: scenario ")]
     assert "failed: case turn-limit: 1 of 1 trial not correct" in done.stderr
-    of_loops = "failed: scenario user-loops: "
-    keys = ("turn.helpfulness", "session.goal_completion", "session.correctness")
-    assert sorted(failed) == sorted(f"{of_loops}{key}" for key in keys)
     assert done.returncode == 1

@@ -9,6 +9,7 @@ FAILED: tuple[Any, ...] = (
     "Error: timeout",
     "exec failed: /bin/bash: line 1: python: command not found",
     'TOOL_ERROR: {"error": "database is locked"}',
+    {"url": "https://a.example", "status": 503, "content_type": "text/html", "extractor": "raw", "text": "<html>Later"},
     "error",
     "ERROR",
     "Error!",

@@ -37,7 +37,7 @@ _LEFT_OUT = (
     (r"cases run case\.yaml", "needs a case made of a failure (tests/integration/test_case_mocks.py)"),
     (r"(jaeger|tempo)(\+https)?://", "needs a trace store (tests/e2e/test_trace_sources.py)"),
     (r"tail -f", "needs a running collector"),
-    (r"runs cancel RUN|--detach", "needs a run that is under way"),
+    (r"runs cancel RUN", "needs a run that is under way"),
     (r"RUN OTHER --store", "needs two runs over a file"),
     (r"schedule (pause|resume|remove)", "needs a schedule of one's own"),
     (r"cibuildwheel", "needs a container engine"),

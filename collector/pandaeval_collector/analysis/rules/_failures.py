@@ -39,7 +39,7 @@ _SAYS_WHY = {*_ERRORS, *_STATES, *_HTTP, *_TRUE_IF_FAILED, *_FALSE_IF_FAILED}.un
     """
     message msg detail details reason errors title description hint help instance code type __type Message name stack
     trace cause retryable retry_after retryAfter timestamp path method request_id requestId trace_id traceId id jsonrpc
-    result data body
+    result data body url content_type contentType headers text
     """.split()  # noqa: SIM905 - a readable list of words
 )
 """Fields of error objects; other fields belong to records."""
@@ -73,7 +73,8 @@ _FIELDS = (
 )
 """Parts of the names of fields that can report a failure."""
 _ABSENT = re.compile(
-    r"not[ _]?found|no (?:such|matching|results?|match|records?)\b|does(?: not|n't) exist|no longer exists|unknown \w+",
+    r"(?<!command )(?<!tool )(?<!function )not[ _]?found|no (?:such(?! (?:tool|function)\b)|matching|results?|match|"
+    r"records?)\b|does(?: not|n't) exist|no longer exists|unknown (?!tool|function|command|method)\w+",
     re.IGNORECASE,
 )
 _WRAPPERS = frozenset(
@@ -197,7 +198,7 @@ def _is_output(error: str, result: Any) -> bool:
     """Return whether the error of a command that ended with exit code 0 is only its output."""
     found = as_object(result) or {}
     ended = [found[key] for key in _EXITS if key in found]
-    return bool(ended) and all(code == 0 and code is not False for code in ended) and error.strip() in found.values()
+    return bool(ended) and all(code == 0 for code in ended) and error.strip() in found.values()
 
 
 def error_of(call: ToolCall) -> str:
@@ -212,7 +213,7 @@ def failure_of(call: ToolCall) -> str | None:
 
 
 def is_absence(call: ToolCall) -> bool:
-    """Return whether a failed lookup reports a missing object."""
+    """Return whether a failed lookup reports a missing object, not a missing tool."""
     return _ABSENT.search(error_of(call)[:LOOKED_AT]) is not None
 
 

@@ -13,8 +13,12 @@ from pandaeval_otel.model import Kind, Trace
 _RAN = (Kind.AGENT, Kind.WORKFLOW, Kind.TOOL)
 _LONGEST = 20_000
 _WORD = re.compile(r"[\w.-]+")
-_OPENS = lazily(r"<\|?(?:tool|function)_?calls?(?:_begin)?\|?>|<function=|\[TOOL_CALLS\]|<invoke name=")
-"""Markup of calls of Hermes, Qwen, Mistral and others."""
+_OPENS = lazily(
+    r"<\W{0,3}(?:tool|function)[_\u2581]?(?:calls?|use)|<function=|\[TOOL_CALLS\]|<invoke name="
+    r"|\bAction: ?[\w.-]+\s+Action Input:"
+)
+"""Markup of calls of Hermes, Qwen, Mistral, DeepSeek, ReAct and others."""
+_FENCED = lazily(r"```\w*\s((?:(?!```)[\s\S])*)```")
 _ARGUMENTS = frozenset({"arguments", "parameters", "args", "input"})
 _BESIDE = frozenset({"name", "id", "type"})
 
@@ -31,6 +35,8 @@ def written_call(trace: Trace, answer: str) -> str:
 
 
 def _named(text: str, names: Collection[str]) -> str:
+    if len(text) <= _LONGEST and (fenced := _FENCED.fullmatch(text)) is not None:
+        text = fenced[1].strip()
     if len(text) > _LONGEST or text[-1:] not in ("}", "]", ">"):
         return ""
     words: set[str] = set()

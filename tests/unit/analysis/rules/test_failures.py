@@ -78,6 +78,8 @@ def test_what_is_not_there() -> None:
     assert is_absence(called("Error: user not found"))
     assert is_absence(called({"error": "no such order"}))
     assert not is_absence(called("Error: timeout"))
+    assert not is_absence(called("exec failed: bash: python: command not found"))
+    assert not is_absence(called("Unknown tool: get_lines"))
 
 
 def test_results_nested_without_end_are_no_errors() -> None:

@@ -412,6 +412,9 @@ class TestWrittenCalls:
             f"I look it up. <tool_call>{CALL}</tool_call>",
             '<|tool_call>call:get_state{of:<|"|>sun<|"|>}<tool_call|>',
             "<function=get_state><parameter=of>sun</parameter></function>",
+            f"```json\n{CALL}\n```",
+            "<\uff5ctool\u2581calls\u2581begin\uff5c>get_state\n{}<\uff5ctool\u2581calls\u2581end\uff5c>",
+            'Thought: I look.\nAction: get_state\nAction Input: {"of": "sun"}',
         ],
     )
     def test_a_call_as_text_did_not_run(self, answer: str) -> None:
