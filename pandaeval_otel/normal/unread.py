@@ -36,7 +36,7 @@ def unread(trace: Trace, raws: Iterable[RawSpan]) -> str:
         return ""
     bare = {span.span_id for span in trace.spans if not _told(span)}
     known = _known(trace.spans)
-    keys: dict[str, None] = {}
+    keys = set[str]()
     count = 0
     for raw in raws:
         if raw.span_id not in bare:
@@ -44,12 +44,12 @@ def unread(trace: Trace, raws: Iterable[RawSpan]) -> str:
         found = [key for key, value in raw.attributes.items() if _is_content(key, value) and value not in known]
         if found:
             count += 1
-            keys.update(dict.fromkeys(found))
+            keys.update(found)
     if not count:
         return ""
     more = ", …" if len(keys) > _SHOWN else ""
     carry = "span carries" if count == 1 else "spans carry"
-    return f"{count} {carry} text {MARK}: {', '.join([*keys][:_SHOWN])}{more}"
+    return f"{count} {carry} text {MARK}: {', '.join(sorted(keys)[:_SHOWN])}{more}"
 
 
 def _told(span: Span) -> bool:

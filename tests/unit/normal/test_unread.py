@@ -33,6 +33,7 @@ def notes(*attributes: dict[str, Any], **fields: Any) -> list[str]:
     ("attributes", "keys"),
     [
         ({"acme.input": ASKED, "acme.output": SAID}, "acme.input, acme.output"),
+        ({"acme.output": SAID, "acme.input": ASKED}, "acme.input, acme.output"),
         ({"vendor:request": ASKED}, "vendor:request"),
         ({"agent_message": SAID}, "agent_message"),
         ({"acme.llm.transcript": SAID, "acme.model": "gpt-x"}, "acme.llm.transcript"),
