@@ -144,6 +144,7 @@ def test_an_ended_demo_leaves_no_store(
 ) -> None:
     child, terminal = pty.fork()
     if not child:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # else tests under nohup never end the demo
         program = "from pandaeval_collector.cli import main; main()"
         os.execve(sys.executable, [sys.executable, "-c", program, "demo"], {**os.environ, "TMPDIR": str(tmp_path)})
     shown = b""

@@ -58,7 +58,7 @@ def test_the_page_names_the_counts() -> None:
     page = " ".join((_ROOT / "docs/internals/performance.md").read_text().split())
     counts = f"at most {MOST_CLAIMS} values of a trace, and compares at most {MOST_DOUBTED} of them with results"
     assert counts in page
-    assert f"compares a request with the last {_rewording._SUBJECTS} subjects" in page
+    assert f"with at most {_rewording._SUBJECTS} subjects" in page
 
 
 @pytest.mark.parametrize(

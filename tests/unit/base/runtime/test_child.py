@@ -74,7 +74,7 @@ def test_no_pipe_is_closed_twice(
         runner.run(runs())
     assert [pipe.closed for pipe in taken] == [True] * 6
     assert not again
-    assert open_then[0] == open_then[-1]
+    assert open_then[-1] <= open_then[0], "other tests' files may close meanwhile"
 
 
 _ECHO = """
