@@ -51,6 +51,11 @@ _JSON_START = re.compile(r'\s*[\[{]\s*["\[{]')
 _HALF_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
 _HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
 _TRIES = 4
+_UNFINISHED = re.compile(
+    r"<(?:[\w.]+ )?(?:\w*(?:Handler|Future|Task)\b[^<>]{0,200}\bpending\b[^\n]{0,400}"
+    r"|(?:coroutine|generator|async_generator) object [^\n]{1,200})>"
+)
+"""The repr of a Python object that has not made its value yet."""
 
 
 def is_prose(text: str) -> bool:
@@ -119,7 +124,9 @@ def _as_json(value: Any) -> Any:
 def hidden(value: Any) -> bool:
     if type(value) is not str:
         return value is None
-    return len(value) <= LONGEST_PLACEHOLDER and value.strip().lower() in HIDDEN
+    if len(value) <= LONGEST_PLACEHOLDER and value.strip().lower() in HIDDEN:
+        return True
+    return value[:1] == "<" and _UNFINISHED.fullmatch(value.strip()) is not None
 
 
 def visible(value: Any) -> Any:

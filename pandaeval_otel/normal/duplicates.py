@@ -16,6 +16,8 @@ from pandaeval_otel.normal.tool_names import same_served, same_tool
 from pandaeval_otel.normal.tree import Tree
 
 Messages = tuple[Message, ...]
+_Place = tuple[str, str, int, int]
+"""A span's name, parent and times."""
 # Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _LLM, _TOOL = Kind.AGENT, Kind.LLM, Kind.TOOL
 _CALLS = frozenset({Kind.LLM, Kind.TOOL, Kind.AGENT})
@@ -64,13 +66,21 @@ class _Keepers:
         """The first span of each tool name, by call id and digest of arguments and result."""
         self._tools: list[Span] = []
         self._models: list[Span] = []
+        self._by_place: dict[_Place, Span] = {}
 
     def add(self, span: Span) -> str:
-        keeper = self._with_its_id(span) or self._around(span)
+        keeper = self._twin(span) or self._with_its_id(span) or self._around(span)
         self._of[span.span_id] = keeper
         if span.kind is _LLM and span.response_id:
             self.by_response.setdefault(span.response_id, keeper)
         return keeper
+
+    def _twin(self, span: Span) -> str | None:
+        """Return the keeper of a span that was sent before under another id."""
+        first = self._by_place.setdefault(_place(span), span)
+        lasts = first is not span and span.end_ns > span.start_ns
+        is_same = lasts and all(getattr(first, name) == getattr(span, name) for name in _FILLED)
+        return self._of.get(first.span_id) if is_same and first.usage == span.usage else None
 
     def _with_its_id(self, span: Span) -> str | None:
         if span.kind is _LLM:
@@ -111,7 +121,7 @@ class _Keepers:
 def _twice(tree: Tree) -> tuple[bool, set[str]]:
     seen: set[str] = set()
     repeated: set[str] = set()
-    any_twice, tools, scopes = False, set[bool](), set[str]()
+    any_twice, tools, scopes, places = False, set[bool](), set[str](), list[_Place]()
     for span in tree.spans:
         kind = span.kind
         if kind not in _CALLS:
@@ -119,6 +129,7 @@ def _twice(tree: Tree) -> tuple[bool, set[str]]:
         above = tree.above(span)
         if (above is not None and above.kind is kind) or (span.response_id and span.response_id in seen):
             any_twice = True
+        places.append(_place(span))
         if kind is _LLM:
             seen.add(span.response_id)
             scopes.add(span.scope)
@@ -128,7 +139,11 @@ def _twice(tree: Tree) -> tuple[bool, set[str]]:
                 if call in seen:
                     repeated.add(call)
                 seen.add(call)
-    return any_twice or bool(repeated) or len(tools) > 1 or len(scopes) > 1, repeated
+    return any((any_twice, repeated, len(tools) > 1, len(scopes) > 1, len({*places}) < len(places))), repeated
+
+
+def _place(span: Span) -> _Place:
+    return span.name, span.parent_id, span.start_ns, span.end_ns
 
 
 def _asked_again(tree: Tree, ids: Collection[str]) -> set[str]:

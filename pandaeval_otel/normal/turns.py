@@ -19,6 +19,8 @@ from pandaeval_otel.normal.utility import own_calls
 _LLM = Kind.LLM
 _NEVER = 1 << 63
 _FROM_HISTORY = "input taken from the first model call"
+_SAID = 24
+"""Characters from which a question does not end with an agent's words by chance."""
 _BEGAN = attrgetter("start_ns", "end_ns", "span_id")
 
 
@@ -64,18 +66,25 @@ class _Exchange:
 
 
 def _without_handovers(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
-    """Join two runs of the same question if the first has no answer, or the second repeats its answer."""
+    """Join two runs of the same question if the first has no answer, or the second repeats or continues its answer."""
     kept: list[_Exchange] = []
     for exchange in exchanges:
         last = kept[-1] if kept else _Exchange(NOTHING, NOTHING, "", 0)
         text = last.question.text
         repeats = last.answer == exchange.answer and _FROM_HISTORY in exchange.notes
-        if text is not None and (last.answer.text is None or repeats) and exchange.question.text in (None, text):
+        is_same = (last.answer.text is None or repeats) and exchange.question.text in (None, text)
+        if text is not None and (is_same or _passed_on(last.answer.text, exchange.question.text)):
             kept.pop()
             notes = last.notes + exchange.notes
             exchange = replace(exchange, question=last.question, start_ns=last.start_ns, notes=notes)
         kept.append(exchange)
     return kept
+
+
+def _passed_on(answer: str | None, question: str | None) -> bool:
+    """Return whether a question ends with an agent's answer: the next agent works on it."""
+    said = (answer or "").strip()
+    return len(said) >= _SAID and (question or "").rstrip().endswith(said)
 
 
 def _of_run(root: Span, tree: Tree) -> list[_Exchange]:

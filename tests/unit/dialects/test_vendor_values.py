@@ -11,6 +11,7 @@ from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, 
 from pandaeval_otel.dialects._reprs import from_repr, is_object_text
 from pandaeval_otel.dialects._runs import answered, asked, model_input
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._values import hidden
 from pandaeval_otel.model import (
     NOT_CAPTURED,
     Captured,
@@ -259,3 +260,9 @@ def test_tokens_of_langwatch(metrics: dict[str, Any]) -> None:
     usage = seen({"langwatch.span.type": "llm", "langwatch.metrics": json.dumps(metrics)}).usage
     assert usage is not None
     assert (usage.input, usage.output) == (5, 2)
+
+
+@pytest.mark.parametrize("text", ["<WorkflowHandler pending>", "<coroutine object run>", "<Task pending name=1>"])
+def test_an_object_without_a_value_yet_is_no_content(text: str) -> None:
+    assert hidden(text)
+    assert not hidden(text.strip("<>"))

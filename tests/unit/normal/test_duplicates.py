@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_otel.model import Kind, Message, Part, Reasoning, Span, Text, ToolRequest, Usage
+from pandaeval_otel.model import Captured, Kind, Message, Part, Reasoning, Span, Text, ToolRequest, Usage
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.tool_names import asked_name, same_tool
 from pandaeval_otel.normal.tree import Tree
@@ -290,3 +290,13 @@ def test_calls_under_one_response_id_that_say_different_things_one_after_the_oth
     tree, folded = merge_duplicates(Tree(spans()))
     assert [span.response_id for span in tree.spans if span.kind is Kind.LLM] == ["r", "r", "r2"]
     assert folded == 1
+
+
+@pytest.mark.parametrize(("arguments", "folded"), [({"pr": 13}, 1), ({"pr": 14}, 0)])
+def test_a_span_that_was_sent_again_under_another_id(arguments: dict[str, int], folded: int) -> None:
+    spans = Spans()
+    agent = spans.agent()
+    at: dict[str, Any] = {"name": "run", "tool_name": "get_diff", "start_ns": 2_000_000, "end_ns": 3_000_000}
+    spans.add(Kind.TOOL, agent, arguments=Captured({"pr": 13}), **at)
+    spans.add(Kind.TOOL, agent, arguments=Captured(arguments), **at)
+    assert merge_duplicates(Tree(spans()))[1] == folded

@@ -337,3 +337,27 @@ def test_the_tool_by_which_a_framework_ends_the_run_is_a_step(name: str, attribu
 def test_a_users_own_tool_may_be_called_finish() -> None:
     span = normalize(raw({"gen_ai.tool.name": "finish", "gen_ai.tool.call.arguments": '{"order": 7}'}))
     assert (span.kind, span.tool_name, span.arguments) == (Kind.TOOL, "finish", Captured({"order": 7}))
+
+
+def raised(kind: str, at_ns: int = 0) -> RawEvent:
+    return RawEvent("exception", at_ns, {"exception.type": kind, "exception.message": "no"})
+
+
+@pytest.mark.parametrize("kind", ["ToolInterruptError", "pydantic_ai.exceptions.ApprovalRequired", "GraphInterrupt"])
+def test_a_call_that_waits_for_a_person_is_no_error(kind: str) -> None:
+    span = normalize(raw({"gen_ai.tool.name": "pay"}, status_code=STATUS_ERROR, events=(raised(kind),)))
+    assert (span.kind, span.error) == (Kind.TOOL, None)
+
+
+def test_finish_with_arguments_is_no_error_of_dspy() -> None:
+    fields = {"status_code": STATUS_ERROR, "status_message": "ValueError: Arg x is not in the tool's args."}
+    assert normalize(raw({"openinference.span.kind": "TOOL"}, name="finish.__call__", **fields)).error is None
+    assert normalize(raw({"openinference.span.kind": "TOOL"}, name="search.__call__", **fields)).error is not None
+
+
+@pytest.mark.parametrize(("at_ns", "is_error"), [(10**9, False), (5 * 10**9 - 1, True)])
+def test_an_attempt_before_the_answer_is_no_error(at_ns: int, is_error: bool) -> None:
+    said = '[{"role": "assistant", "parts": [{"type": "text", "content": "port"}]}]'
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": said}
+    span = normalize(raw(chat, start_ns=0, end_ns=5 * 10**9, events=(raised("RateLimitError", at_ns),)))
+    assert (span.error is not None) is is_error

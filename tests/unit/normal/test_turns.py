@@ -378,3 +378,16 @@ class TestAnEmptyAgentBesideItsModelCalls:
         spans.llm(spans.agent(top), [HI], "hello")
         spans.llm(top, [user("Name this chat.")], "Greeting")
         assert shown(spans) == [("hi", "hello")]
+
+
+def test_an_agent_that_works_on_anothers_words_is_in_its_turn() -> None:
+    spans, found = Spans(), "Hotel Arlo is free from May 1 to May 4."
+    spans.agent(None, "hotel", input=(user("Book a trip."),), output=(says(found),))
+    spans.agent(None, "advisor", input=(user("Book a trip."), user(found)), output=(says("Your trip is booked."),))
+    assert shown(spans) == [("Book a trip.", "Your trip is booked.")]
+
+
+def test_a_task_in_tags_is_the_question() -> None:
+    details = "<environment_details>\nfiles\n</environment_details>"
+    assert asked(asking(user("<task>\nlist files\n</task>", details))).text == "list files"
+    assert asked(asking(user("Do this: <task>list</task>"))).text == "Do this: <task>list</task>"

@@ -101,6 +101,9 @@ _WORD = re.compile(r"([a-z][a-z']{1,3})[a-z']*")
 _INSIDE = ("error", "exception", "failed", "fault")
 """Words that mean a failure even inside names (``RuntimeError``)."""
 _CODE = re.compile(r"[45]\d\d")
+_LEVEL = r"(?:\[?(?:ERROR|FATAL|SEVERE|WARN(?:ING)?|INFO|DEBUG|TRACE)\]?\W{1,3})?"
+_LOG = re.compile(rf"(?:{_LEVEL}\[?\d{{4}}-\d\d-\d\d[T ]\d\d:[^\n]+(?:\n|\Z)){{2,}}")
+"""Lines of a log. They are content, and their errors need not be the call's."""
 _NEAR = 120
 """Failure texts contain one of these stems in the first characters; other texts are not read further."""
 
@@ -173,7 +176,7 @@ SAYS_WHY = _any(
     r"(?:unknown|unrecogni[sz]ed|unsupported|no such) (?:tool|function|command|method|argument|option|operation|"
     rf"parameter|action|media type)(?:{_END}|{_WHY}|:|\s+['\"`])",
     r"(?:tool|function|method) ['\"`]?[\w.-]+['\"`]? (?:not found|does not exist|is not (?:available|defined"
-    r"|registered))",
+    r"|registered))|(?:sub-?agent|agent|skill)(?: type)? ['\"`][\w.:-]+['\"`] (?:was )?(?:not found|does not exist)",
     r"(?:tool|function|command) not found(?:: \S|\s*$)|no (?:tool|function|method|command) (?:named|called) ",
     r"[\w.-]+ is not a valid tool\b|(?:tool|function) ['\"`]?[\w.-]+['\"`]? raised:? ",
 )
@@ -268,6 +271,8 @@ def _tells(start: str, whole: bool) -> FailureSign:
     start = start.replace("\u2019", "'")
     near = start[:_NEAR].lower()
     hinted = not near.isascii() or _CODE.search(near) is not None or any(each in near for each in _INSIDE)
+    if _LOG.match(start) is not None:
+        return FailureSign.UNSURE
     if not hinted and _STEMS.isdisjoint(_WORD.findall(near)):
         return FailureSign.NOTHING  # as mostly
     opened = BEFORE.match(start)

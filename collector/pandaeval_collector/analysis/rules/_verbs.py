@@ -30,8 +30,8 @@ WRITE = frozenset(
 """Verbs that mean a change at any place in a name."""
 AMBIGUOUS = frozenset(
     """
-    book change charge comment copy credit export fork import issue log mail message order patch post process record
-    refuel refund report request return schedule share ship sign start store sync tag transfer transition
+    book change charge comment copy credit draft export fork import issue log mail message order patch post process
+    record refuel refund report request return schedule share ship sign start store sync tag transfer transition
     """.split()  # noqa: SIM905 - a readable list of words
 )
 """Words that are a verb in one name and a noun in another (``order_pizza``, ``order_status``)."""

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from pandaeval_collector.analysis.rules._failures import as_object
 from pandaeval_collector.analysis.rules._verbs import ends_run
+from pandaeval_collector.analysis.rules.grounding.claims import arguments
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import Kind, Trace
 
@@ -30,6 +31,9 @@ def written_call(trace: Trace, answer: str) -> str:
     """
     if not any(span.kind in _RAN for span in trace.spans):
         return ""
+    waiting = {call.name for call in trace.tool_calls if not call.has_result and call.error is None}
+    if (asked := as_object(answer)) is not None and waiting.intersection(str(leaf) for _, leaf in arguments(asked)):
+        return ""  # the application reports a call that waits, for example for a person
     names = [*[tool.name for tool in trace.tools], *[call.name for call in trace.tool_calls]]
     return _named(answer.strip(), [name for name in names if not ends_run(name) and "final" not in name.lower()])
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pandaeval_collector.analysis.rules._failure_text import text_tells
 from pandaeval_collector.analysis.rules._failures import FailureSign, error_of, failed, failure_of, is_absence, tells
 from pandaeval_otel.model import ToolCall
 from support.told_failures import DECLINED, FAILED, FINE, UNSURE
@@ -88,3 +89,13 @@ def test_results_nested_without_end_are_no_errors() -> None:
         deep = [deep]
     assert not failed(called(deep))
     assert error_of(called(deep)) == ""
+
+
+def test_lines_of_a_log_are_content() -> None:
+    log = "ERROR 2026-08-28 10:00:01 connection refused\nINFO 2026-08-28 10:00:05 reconnected"
+    assert text_tells(log) is FailureSign.UNSURE
+    assert text_tells("ERROR 1045: access denied") is FailureSign.FAILED
+
+
+def test_an_unknown_subagent_is_an_error() -> None:
+    assert text_tells('Subagent "reviewr" not found. Available subagents: reviewer') is FailureSign.FAILED

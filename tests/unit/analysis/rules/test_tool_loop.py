@@ -959,6 +959,7 @@ class TestNature:
             "delay_shipment",
             "list_and_delete_files",
             "press_key",
+            "draft_forward",
         ],
     )
     def test_may_change_something(self, name: str) -> None:

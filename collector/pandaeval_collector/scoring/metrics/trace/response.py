@@ -49,6 +49,7 @@ from pandaeval_collector.analysis.rules._failures import (
     text_tells,
 )
 from pandaeval_collector.analysis.rules._verbs import computes, ends_run
+from pandaeval_collector.analysis.rules.error_answers import raw_error
 from pandaeval_collector.analysis.rules.grounding.claims import arguments
 from pandaeval_collector.analysis.rules.response_recovery import (
     Told,
@@ -77,30 +78,8 @@ _RUN = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _RULING = ("system", "developer")
 _SAID_AT_LEAST = 12
 """Characters of an answer below which two texts may be equal by chance."""
-_RAW = re.compile(
-    r"Traceback \(most recent call last\):.*^[\w.]+(?::[^\n]*)?|"
-    r"(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): [^\n]+|"
-    r"Error code: \d{3} - \{.*\}|"
-    r"Agent stopped due to (?:max iterations|iteration limit or time limit)\.?",
-    re.DOTALL | re.MULTILINE,
-)
-_APOLOGY = re.compile(
-    r"(?:(?:I(?:'m| am)?|we(?:'re| are)?)? ?(?:apologi[sz]e|(?:so |very |really )?sorry|regret)|apologies|oops|"
-    r"unfortunately)\b[^:\n]{0,120}\b(?:error|exception|issue|problem)\b[^:\n]{0,60}:\s*(?P<error>.+)",
-    re.IGNORECASE | re.DOTALL,
-)
-_TECHNICAL = re.compile(
-    r"[A-Za-z](?:Error|Exception)\b|Traceback|\b(?:HTTP|status(?: code)?|error code:?) ?[45]\d\d\b"
-    r"|\b[45]\d\d [A-Z]\w+"
-    r"|(?i:\brecursion limit\b|\bmax(?:imum)? (?:number of )?(?:iterations|steps|turns|retries)\b|\brate.?limit|"
-    r"\bquota\b|\bcontext (?:length|window)\b|\btimed out\b|\bconnection (?:error|refused|reset|aborted)\b|"
-    r"\bobject has no attribute\b|\bunexpected keyword\b|\binternal server error\b|\bbad gateway\b|"
-    r"\bservice unavailable\b|\bAPI key\b)|\{['\"]error['\"]",
-)
-"""Technical words, which distinguish an error text from an agent's description of a problem."""
-_LONGEST_APOLOGY = 1_000
-_ASKED = re.compile(r"error|exception|traceback|stack ?trace|fehler|erreur|debug|log\b", re.IGNORECASE)
-_LONGEST = 20_000
+_PLACEHOLDER = re.compile(r"[(\[<](?:empty|no) (?:response|answer|output|content|reply|message)[)\]>]", re.IGNORECASE)
+"""Texts that applications show in place of an empty answer."""
 _WORD = re.compile(r"[a-z]+")
 _ALL = re.compile(r"\b(?:both|all|everything)\b(?! set)", re.IGNORECASE)
 _SHORT_WORD, _STEM = 3, 5
@@ -191,7 +170,7 @@ def _of_answer(trace: Trace, turn: Turn | None, answer: str, end_tokens: Collect
     token = answer.strip()
     if token in end_tokens or (is_control(token) and _declares(trace, token, end_tokens)):
         return _lost(trace, None) or Score(1.0, f"the run ended with {_short(token)}")
-    if not says_something(answer):
+    if not says_something(answer) or (_PLACEHOLDER.fullmatch(token) and not _declares(trace, token, end_tokens)):
         return _truncated(trace, 0.0) if trace.truncated else _silent(trace, turn, answer)
     if error := raw_error(answer, trace.input if turn is None else turn.user):
         at = (trace.root_span_id if turn is None or not turn.span_id else turn.span_id,)
@@ -317,7 +296,8 @@ def _silent(trace: Trace, turn: Turn | None, answer: str) -> Finding | None:
         )
     asked = turn is not None and (says_something(turn.user) or turn.media_only)
     if asked:
-        how = f"only punctuation ({_short(answer.strip())})" if answer.strip() else "empty"
+        what = "only punctuation" if not says_something(answer) else "only a placeholder"
+        how = f"{what} ({_short(answer.strip())})" if answer.strip() else "empty"
         return _bad(0.0, f"the answer to the user is {how}", Ending.EMPTY_ANSWER, span_ids=spans)
     if turn is not None and turn.user is not None:
         return None  # no message has words
@@ -377,22 +357,6 @@ def _values(content: Any) -> list[str]:
 def _short(text: str) -> str:
     one_line = " ".join(text.split())
     return one_line if len(one_line) <= 300 else f"{one_line[:300]}…"
-
-
-def raw_error(answer: str, user: str | None) -> str:
-    """Return the error text that an answer consists of; ``""`` if none, or if the user asked about errors."""
-    text = answer.strip()
-    if len(text) > _LONGEST:
-        return ""
-    error = text.splitlines()[-1].strip() if _RAW.fullmatch(text) is not None else _error_of_apology(text)
-    return "" if error and _ASKED.search(user or "") else error
-
-
-def _error_of_apology(text: str) -> str:
-    sorry = _APOLOGY.match(text.replace("\u2019", "'")[:_LONGEST_APOLOGY])
-    if sorry is None or _TECHNICAL.search(sorry["error"]) is None:
-        return ""
-    return sorry["error"].strip()
 
 
 METRIC = TraceMetric(
