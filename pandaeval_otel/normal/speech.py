@@ -31,7 +31,7 @@ _WRAPPERS = (
 _WRAPPED_AT_START = re.compile(rf"<({_WRAPPERS}|[a-z]{{1,20}}[-_]context)(?:\s[^<>]{{0,200}})?>")
 _WRAPPED_AT_END = re.compile(rf"</({_WRAPPERS})>\Z")
 _LONGEST_TAG, _MOST_WRAPPERS = 40, 16
-_TASK = re.compile(r"<task>\s*((?:(?!</?task>)[\s\S])*\S)\s*</task>")
+_TASK = "<task>"
 _REPLAYS = ("For context:", "Observation:\n")
 """First words of user messages written by frameworks: ADK retells another agent, smolagents a tool result."""
 
@@ -299,8 +299,8 @@ def words_of_user(text: str) -> str:
             left = left[:at].rstrip()
         else:
             break
-    if (task := _TASK.fullmatch(left)) is not None:
-        return task[1]
+    if left.startswith(_TASK) and left.endswith("</task>") and left.count(_TASK) == 1:
+        return left[len(_TASK) : -len("</task>")].strip() or text
     if not left or (asked is None and len(left) == len(text.strip())):
         return text
     return left
