@@ -149,7 +149,7 @@ def test_tests_written_by_hand_use_fixture_and_api(folder: Path) -> None:
 def test_a_named_file_without_cases_is_an_error(folder: Path) -> None:
     done = _pytest(folder, "--pandaeval", "cases/compose.yaml")
     assert done.returncode == 2, done.stdout
-    assert "services: is no field" in done.stdout
+    assert "services: is not a field" in done.stdout
 
 
 def test_an_unused_plugin_loads_nothing_and_collects_no_case(folder: Path) -> None:

@@ -121,7 +121,9 @@ def _no_problem(
     if (seen := looked_at(session, context)) < ENOUGH:
         reason = f"{checks}; only {seen:.0%} of the applicable checks could run"
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, unscored, coverage=seen)
-    return Score(found.score, f"{checks}; {reason}", metadata, label=label, coverage=share)
+    if found.max_risk:
+        checks = f"{checks}; {reason}"
+    return Score(found.score, checks, metadata, label=label, coverage=share)
 
 
 def _checks(counted: Mapping[str, int], basis: Mapping[str, int], what: str = "") -> str:
