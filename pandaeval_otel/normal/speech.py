@@ -19,6 +19,8 @@ _ENDED = frozenset({"stop", "end_turn", "completed"})
 _RECEIPTS = ("Returning structured response", "Final result processed")
 """First words of responses to answer-only tools, of LangChain and Pydantic AI."""
 _HANDS_OVER = "final_answer"
+_TOLD = frozenset({"message", "inner_thoughts", "thinking", "request_heartbeat"})
+"""Arguments of Letta's ``send_message``, by which its agents speak."""
 _OPENING = 400
 _LONG_RESULT = 4000
 """Below this length in characters of a cut result, the list may have been cut anywhere."""
@@ -372,7 +374,7 @@ def _answer_in(message: Message, served: bool) -> Said | None:
     if not requests:
         return _worded(message.parts)
     for request in requests:
-        if request.name and not asks_for_tool(request):
+        if request.name and (not asks_for_tool(request) or _tells_user(request)):
             return Said(_handed_over(request.arguments))
     if not served and not all(request.hosted for request in requests):
         return Said(pending=True)
@@ -380,6 +382,12 @@ def _answer_in(message: Message, served: bool) -> Said | None:
     if parts:
         return _worded(parts)
     return None
+
+
+def _tells_user(request: ToolRequest) -> bool:
+    """Return whether the call is a message without a recipient: it is for the user."""
+    given = request.arguments
+    return request.name == "send_message" and isinstance(given, dict) and "message" in given and given.keys() <= _TOLD
 
 
 def _handed_over(arguments: Any) -> str | None:

@@ -391,3 +391,11 @@ def test_a_task_in_tags_is_the_question() -> None:
     details = "<environment_details>\nfiles\n</environment_details>"
     assert asked(asking(user("<task>\nlist files\n</task>", details))).text == "list files"
     assert asked(asking(user("Do this: <task>list</task>"))).text == "Do this: <task>list</task>"
+
+
+@pytest.mark.parametrize(
+    ("given", "text"), [({"message": "Hi!", "inner_thoughts": "new"}, "Hi!"), ({"message": "Hi!", "to": "Kim"}, None)]
+)
+def test_a_message_without_a_recipient_is_the_answer(given: dict[str, str], text: str | None) -> None:
+    said = answered((says(asks("send_message", given)),))
+    assert (said.text, said.pending) == (text, text is None)
