@@ -14,7 +14,7 @@ import pytest
 
 from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.base.result import Identity
-from pandaeval_collector.base.score import Assumed, Score, Unscored
+from pandaeval_collector.base.score import Assumed, Score
 from pandaeval_collector.judge.rulings import Ruling
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, trace_unit
@@ -120,7 +120,7 @@ def test_ids_follow_from_what_a_result_depends_on() -> None:
     assert len({base, *changed}) == 6
 
 
-def test_a_refusal_replaces_a_score_but_not_a_metric_that_does_not_apply() -> None:
+def test_the_part_of_a_trace_that_one_service_sent_is_scored() -> None:
     class Embedder:
         id, bands = "none", None
 
@@ -128,14 +128,11 @@ def test_a_refusal_replaces_a_score_but_not_a_metric_that_does_not_apply() -> No
             return np.ones((len(texts), 1), dtype=np.float32)
 
     whole = Trace("a" * 32, (), "b" * 16, turns=(Turn(ASKED, SAID),), input=ASKED, output=SAID)
+    part = replace(whole, fragment=True, complete=False)
     evaluator = Evaluator(Embedder())
-    applying = {result.metric for result in evaluator.trace(whole, evaluator.embed([whole]))}
-    part = replace(whole, fragment=True)
-    results = evaluator.trace(part, evaluator.embed([part]))
-    assert {"coherence", "response"} <= applying
-    assert "tool_loop" not in applying
-    assert {(result.metric, result.why) for result in results} == {(name, "incomplete_trace") for name in applying}
-    assert all(isinstance(result.finding, Unscored) for result in results)
+    expected, found = (evaluator.trace(trace, evaluator.embed([trace])) for trace in (whole, part))
+    assert {"coherence", "response"} <= {result.metric for result in expected}
+    assert [(result.metric, result.finding) for result in found] == [(each.metric, each.finding) for each in expected]
 
 
 class TestIdsAndWhatElseIsRegistered:

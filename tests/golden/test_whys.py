@@ -9,7 +9,7 @@ from pathlib import Path
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
+from pandaeval_collector.scoring.evaluator.one_metric import ask
 from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli.metrics import whys
@@ -34,7 +34,7 @@ def _versions(trace: Trace) -> list[Trace]:
     silent = tuple(replace(call, arguments=None, has_arguments=False, result=None) for call in trace.tool_calls)
     nothing = replace(trace, input=None, output=None, turns=(), reasoning=(), tool_calls=silent, session_id="s")
     cut = replace(trace, trigger=Trigger.SPAN_LIMIT, complete=False)
-    return [trace, nothing, cut, replace(trace, fragment=True, session_id="s")]
+    return [trace, nothing, cut]
 
 
 def test_only_declared_whys_are_said() -> None:
@@ -47,11 +47,13 @@ def test_only_declared_whys_are_said() -> None:
         for version in _versions(trace):
             texts = evaluator.embed([version])
             for key, metric in metrics.items():
-                finding = ask(metric, version, TraceContext(texts, 0.5), refusal(version))
+                finding = ask(metric, version, TraceContext(texts, 0.5))
                 if isinstance(finding, Unscored):
                     said[key].add(finding.why)
     for key, metric in metrics.items():
         assert said[key] <= {*whys(metric)}, key
-        assert Why.INCOMPLETE_TRACE in said[key] or metric.kind == "llm" or metric.explains, key
+        assert Why.INCOMPLETE_TRACE in said[key] or Why.INCOMPLETE_TRACE not in whys(metric) or metric.kind == "llm", (
+            key
+        )
         assert Why.METRIC_ERROR not in said[key], key
     assert sum(Why.NO_CONTENT in whys for whys in said.values()) >= 8

@@ -11,7 +11,7 @@ from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin, Res
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.client import AnswerCost
 from pandaeval_collector.scoring.evaluator.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
+from pandaeval_collector.scoring.evaluator.one_metric import ask
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.units import trace_unit
 from pandaeval_collector.scoring.metric import JudgedTrialMetric, TrialMetric
@@ -156,9 +156,8 @@ class TrialGrader:
     def _refusal(self, trial: Trial) -> Unscored | None:
         if trial.spoilt is not None:
             return trial.spoilt
-        for trace in trial.traces:
-            if trace.forced or refusal(trace) is not None:
-                return Unscored(Why.INCOMPLETE_TRACE, "a trace of the trial was closed before its root span ended")
+        if any(trace.forced for trace in trial.traces):
+            return Unscored(Why.INCOMPLETE_TRACE, "a trace of the trial was closed before its root span ended")
         return None
 
 

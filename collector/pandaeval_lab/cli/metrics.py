@@ -49,12 +49,12 @@ def metrics(
 
 def whys(metric: Metric) -> tuple[Why, ...]:
     can = {*metric.unscored, Why.METRIC_ERROR}
-    if metric.level in ("trace", "turn", "trial"):
-        can.add(Why.INCOMPLETE_TRACE)
     if metric.level == "trial":
-        can.add(Why.SIMULATOR_FAILED)
+        can |= {Why.INCOMPLETE_TRACE, Why.SIMULATOR_FAILED}
     if metric.kind == "llm":
         can |= _JUDGED
+    if metric.kind == "llm" and metric.level != "session":
+        can.add(Why.INCOMPLETE_TRACE)
     return tuple(why for why in Why if why in can)
 
 

@@ -19,7 +19,7 @@ from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Wh
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
-from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal
+from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt
 from pandaeval_collector.scoring.evaluator.plan import MetricPlan
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
@@ -109,7 +109,7 @@ class Evaluator:
 
         Includes code scores of judged metrics (``by_code``); if ``is_judged``, only of metrics that wait for a verdict.
         """
-        coded = [] if trace.fragment or len(trace.tool_calls) < 2 else self.plan.coded
+        coded = [] if len(trace.tool_calls) < 2 else self.plan.coded
         if is_judged:
             coded = [metric for metric in coded if self.plan.waits(metric, trace.session_id is not None)]
         if not (self.plan.turns or coded) or trace.is_step:
@@ -136,7 +136,7 @@ class Evaluator:
             return
         view = turn_view(trace, index)
         metrics = [metric for metric in self.plan.turns if applies(metric, view)]
-        yield from self._run(metrics, view, turn_unit(view), TurnContext, refusal(trace))
+        yield from self._run(metrics, view, turn_unit(view), TurnContext)
         for metric in scored:
             if (result := self.judged.without_judge(metric, view)) is not None:
                 yield result
@@ -197,7 +197,7 @@ class Evaluator:
         return self._on_trace([metric], trace, unit, texts, **more)
 
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
-        if trace.is_step or trace.forced or refusal(trace) is not None:
+        if trace.is_step or trace.forced:
             return ()
         findings = {result.metric: result.finding for result in results if result.unit.level == "trace"}
         pairs = [(metric.name, metric.reads and metric.reads.unsettled) for metric in self.plan.unsettled]
@@ -216,7 +216,7 @@ class Evaluator:
         return conclude(unit, [(origin, finding, 0.0)])
 
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
-        return self._run(self.plan.sessions, session, unit, self._session_context, None)
+        return self._run(self.plan.sessions, session, unit, self._session_context)
 
     def judged_session(self, session: SessionView, unit: Unit) -> tuple[list[Result], list[Question]]:
         """Return results that need no judge, and questions, for a closing session."""
@@ -249,7 +249,7 @@ class Evaluator:
     ) -> list[Result]:
         texts = texts or Texts({}, (), self.embedder.id, self.embedder.bands)
         context = partial(TraceContext, texts, **more)
-        return self._run(metrics, trace, unit, context, refusal(trace))
+        return self._run(metrics, trace, unit, context)
 
     def _run(
         self,
@@ -257,13 +257,12 @@ class Evaluator:
         subject: Any,
         unit: Unit,
         context: Callable[[float], Any],
-        refused: Unscored | None,
     ) -> list[Result]:
         findings: list[tuple[Origin, Finding, float]] = []
         for metric in metrics:
             threshold, origin = self._preparation.of(metric)
             started = time.perf_counter()
-            finding = ask(metric, subject, context(threshold), refused)
+            finding = ask(metric, subject, context(threshold))
             if finding is not None:
                 findings.append((origin, finding, (time.perf_counter() - started) * 1e3))
         return conclude(unit, findings) if findings else []

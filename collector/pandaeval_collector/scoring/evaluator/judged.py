@@ -26,7 +26,7 @@ from pandaeval_collector.judge.rubric import QuestionPart
 from pandaeval_collector.judge.rulings import Guidance
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView, turn_view
-from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal
+from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt
 from pandaeval_collector.scoring.evaluator.plan import MetricPlan
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.settings import VERDICT, JudgeSettings
@@ -230,7 +230,7 @@ class Judged:
             question = self._question(metric, unit, choice)
             finding: Finding | None = refused if choice.included else _NOT_SAMPLED
             if finding is None:
-                finding = ask(metric, subject, context(question.threshold), None)
+                finding = ask(metric, subject, context(question.threshold))
             if finding is None:
                 questions.append(question)
             else:
@@ -323,11 +323,9 @@ class Judged:
 
 
 def _refused(trace: Trace | None) -> Unscored | None:
-    if trace is None:
+    if trace is None or not trace.forced:
         return None
-    if trace.forced and not trace.fragment:
-        return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
-    return refusal(trace)
+    return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
 
 
 def verdict(finding: Score, band: tuple[float, float], against: Mapping[str, str] | None) -> Score:

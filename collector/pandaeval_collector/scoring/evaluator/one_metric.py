@@ -26,10 +26,9 @@ _OF_CALLS = frozenset(
 )
 """Metrics that read tool calls."""
 _UNTRACED = Unscored(Why.NO_CONTENT, "the agent sent no spans, so its tool calls are not known")
-_FRAGMENT = Unscored(Why.INCOMPLETE_TRACE, "only a part of a trace over several services came here")
 
 
-def ask(metric: Metric, subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
+def ask(metric: Metric, subject: Any, context: Any, refusal: Unscored | None = None) -> Finding | None:
     """Return a metric's finding, or ``refusal`` if given; ``None`` if not applicable.
 
     Exceptions become ``metric_error``. If no time is left, the result is ``timeout``.
@@ -69,8 +68,3 @@ def attempt(metric: Metric, call: Callable[[Any], T], subject: Any, otherwise: T
 def is_untraced(trace: Trace) -> bool:
     """Return whether the trace has only the messages, because the agent sent no spans."""
     return not trace.tool_calls and any(PANDAEVAL_UNTRACED in span.attributes for span in trace.spans)
-
-
-def refusal(trace: Trace) -> Unscored | None:
-    """Return why this trace must not be scored; ``None`` if it may."""
-    return _FRAGMENT if trace.fragment else None

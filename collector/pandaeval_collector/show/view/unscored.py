@@ -18,8 +18,8 @@ CURES: Mapping[str, str] = {
     "timeout": "The judge took too long. Raise judge.timeout, or lower judge.concurrency.",
     "over_budget": "The daily budget is spent. Raise judge.daily_usd, or lower judge.sample.",
     "not_sampled": "Not sampled, because judge.sample is below 1.",
-    "incomplete_trace": "The trace was completed before its root span ended. Send the spans of all services to one "
-    "collector, or raise the close.* limits.",
+    "incomplete_trace": "The trace was completed before its root span ended. Check that your application exports the "
+    "root span, or raise the close.* limits.",
     "insufficient_evidence": "Too few inputs of this metric could be scored, or the session is longer than the metric "
     "examines. The reason of each result names the cause.",
     "metric_error": "A metric raised an error. This is a bug in pandaeval: please report it with the reason.",
