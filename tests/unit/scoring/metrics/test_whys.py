@@ -78,7 +78,8 @@ def test_a_metric_declares_the_whys_that_its_code_names(metric: Metric) -> None:
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
 def test_what_is_said_around_a_metric_is_added(metric: Metric) -> None:
     assert {*metric.unscored, Why.METRIC_ERROR} <= {*whys(metric)}
-    assert (Why.INCOMPLETE_TRACE in whys(metric)) == (metric.level in ("trace", "turn", "trial"))
+    waits = metric.level == "trial" or (metric.kind == "llm" and metric.level != "session")
+    assert (Why.INCOMPLETE_TRACE in whys(metric)) == (waits or Why.INCOMPLETE_TRACE in metric.unscored)
     assert ({Why.JUDGE_FAILED, Why.NOT_SAMPLED} <= {*whys(metric)}) == (metric.kind == "llm")
     assert [*whys(metric)] == sorted(whys(metric), key=list(Why).index)
 
