@@ -15,7 +15,7 @@ CANDIDATE = ("25c5799f8", "e1dea4ec4", "e85f8eed1", "dfbe34406", "8c1567c1e", "0
 """The commits of the release candidate of 0.2.0.
 
 From ``8c1567c1e`` on, receivers, store, pipeline, judge, exporters and span processor have the same code. Later commits
-change texts, how spans are read, and rules that find failures.
+change texts, how spans are read, and rules of scoring.
 """
 
 
