@@ -179,7 +179,7 @@ class Trace:
     @property
     def is_step(self) -> bool:
         """Whether this is a step of a run with a trace per model call. The last step's trace shows the whole run."""
-        if not self.ends_in_tool_call or not self.complete or self.error is not None:
+        if not self.ends_in_tool_call or self.error is not None or not (self.complete or self.fragment):
             return False
         kinds = [span.kind for span in self.spans if span.kind is not Kind.OTHER]
         tops = [span.kind for span in self.spans if not span.parent_id]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -86,3 +87,9 @@ def test_what_an_agent_or_a_request_holds_together_is_no_step() -> None:
     spans.llm(agent, [ASKED], says(asks()))
     assert not trace_of(spans(), "digest", Closing()).is_step
     assert not step([], ANSWER).is_step
+
+
+def test_a_call_through_a_gateway_is_a_step_too() -> None:
+    first, _ = run(1)
+    assert replace(first, fragment=True, complete=False).is_step
+    assert not replace(first, complete=False).is_step
