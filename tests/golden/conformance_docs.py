@@ -122,6 +122,24 @@ COMMITTED = {
 }
 """Committed sets recorded like a set of another name."""
 
+PROGRAMS = (
+    ("AgentScope", "its own spans"),
+    ("BeeAI", "OpenInference"),
+    ("CrewAI", "OpenLIT"),
+    ("DSPy", "OpenTelemetry's instrumentation; OpenLIT, whose spans have no tool results"),
+    ("LangChain", "traceAI; OpenLLMetry for JavaScript"),
+    ("LangGraph", "Monocle, whose spans do not have the order of parallel calls; MLflow"),
+    ("Mirascope", "its own spans"),
+    ("OpenAI client", "Langtrace; Neatlogs; Netra, which writes arguments as text; OpenTelemetry for JavaScript"),
+    ("OpenAI Agents SDK", "MLflow"),
+    ("Pydantic AI", "MLflow"),
+    ("smolagents", "OpenLIT"),
+    ("Strands", "MLflow; OpenInference"),
+    ("Upsonic", "its own spans"),
+    ("Vercel AI SDK 7", "OpenInference"),
+    ("Agno", "OpenLIT, where plan and answer are joined"),
+)
+"""Frameworks and telemetry of the recordings in ``programs``."""
 DOCUMENTED = (
     ("AG2", "its own spans and conversations", "earlier"),
     ("Amazon Bedrock AgentCore", "spans of the AWS distribution, their content in log records", "earlier"),
@@ -295,7 +313,10 @@ def _days() -> Iterator[str]:
 
 
 def _documented() -> Iterator[str]:
-    yield "## Read as documented\n"
+    yield "## Tested with one program\n"
+    yield "We recorded one program with three tools for each of these instrumentations.\n"
+    yield from (f"- **{name}**: {spans}" for name, spans in sorted(PROGRAMS, key=lambda each: each[0].lower()))
+    yield "\n## Read as documented\n"
     yield "We tested these frameworks with spans that we made from their code and documentation, not with recordings.\n"
     yield from (f"- **{name}**: {spans}" for name, spans, _ in DOCUMENTED)
 
