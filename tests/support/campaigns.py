@@ -11,7 +11,7 @@ from typing import Any
 PROOFS = Path(__file__).parents[1] / "lab" / "proofs"
 BEGINS, ENDS = "<!-- proofs: python tests/lab/proofs/all.py --table -->\n", "<!-- end of proofs -->"
 Line = Mapping[str, Any]
-CANDIDATE = ("25c5799f8", "e1dea4ec4", "e85f8eed1", "dfbe34406", "8c1567c1e", "0c29007af", "c6df334d8")
+CANDIDATE = ("25c5799f8", "e1dea4ec4", "e85f8eed1", "dfbe34406", "8c1567c1e", "0c29007af", "c6df334d8", "78aabcc68")
 """The commits of the release candidate of 0.2.0.
 
 From ``8c1567c1e`` on, receivers, store, pipeline, judge, exporters and span processor have the same code. Later commits
