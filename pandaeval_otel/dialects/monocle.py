@@ -50,25 +50,25 @@ class Monocle(ByKind):
         return _KINDS.get(str(self.get("span.type")), Kind.STEP)
 
     def read_llm(self) -> None:
-        given = [_message(parsed(item)) for item in as_list(self._told("input", "input"))]
-        made = _message(parsed(self._told("output", "response")))
+        given = [_message(parsed(item)) for item in as_list(self._event_value("input", "input"))]
+        made = _message(parsed(self._event_value("output", "response")))
         self.input, self.output = messages_of(given, "user"), messages_of([made], "assistant")
         self.request_model = self._entity("model.")
         spent = next((event.attributes for event in self.span.events if event.name == "metadata"), None)
         self.usage = usage_in(spent, "prompt_tokens", "completion_tokens")
 
     def read_agent(self) -> None:
-        read_sides(self, self._told("input", "input"), self._told("output", "response"))
+        read_sides(self, self._event_value("input", "input"), self._event_value("output", "response"))
         self.agent_name = agent_named(self._entity("agent."))
 
     read_workflow = read_retrieval = read_agent
 
     def read_tool(self) -> None:
         self.tool_name = self._entity("tool.") or self.span.name
-        self.arguments = tool_arguments(self._told("input", "input"))
-        give_outcome(self, tool_outcome(self._told("output", "response")))
+        self.arguments = tool_arguments(self._event_value("input", "input"))
+        give_outcome(self, tool_outcome(self._event_value("output", "response")))
 
-    def _told(self, side: str, name: str) -> Any:
+    def _event_value(self, side: str, name: str) -> Any:
         events = (event for event in self.span.events if event.name == f"data.{side}")
         return next((event.attributes.get(name) for event in events), None)
 
@@ -80,10 +80,10 @@ class Monocle(ByKind):
 DIALECT = Monocle
 
 
-def _message(told: Any) -> Object:
+def _message(value: Any) -> Object:
     """Return a message out of ``{role: text}`` or ``{role: call}``."""
-    [(role, said)] = as_dict(told).items() or [("assistant", told)]
+    [(role, content)] = as_dict(value).items() or [("assistant", value)]
     message = {"role": _ROLES.get(role, role)}
-    if type(said) is dict and "args" in said:
-        return {**message, "tool_calls": [said]}
-    return {**message, "content": said}
+    if type(content) is dict and "args" in content:
+        return {**message, "tool_calls": [content]}
+    return {**message, "content": content}

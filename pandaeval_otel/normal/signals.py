@@ -20,15 +20,15 @@ _AFTER_NS = 100_000_000
 """A model that ends this much later than its exception tried again."""
 
 
-def is_no_error(raw: RawSpan, said: Reading, kind: Kind) -> bool:
+def is_no_error(raw: RawSpan, reading: Reading, kind: Kind) -> bool:
     """Return whether the error of a span is only control flow, or a failed attempt before its answer."""
     raised = [event for event in raw.events if event.name == semconv.EXCEPTION]
-    words = (said.error, *[event.attributes.get("exception.type") for event in raised])
+    words = (reading.error, *[event.attributes.get("exception.type") for event in raised])
     if any(_WAITS.match(str(each or "")) for each in words):
         return True
-    if raw.name.startswith(_FINISH) and _HAS_NO_ARGUMENTS in (said.error or ""):
+    if raw.name.startswith(_FINISH) and _HAS_NO_ARGUMENTS in (reading.error or ""):
         return True
-    if kind is not Kind.LLM or not said.output or raw.status_code == STATUS_ERROR:
+    if kind is not Kind.LLM or not reading.output or raw.status_code == STATUS_ERROR:
         return False
     over = raw.end_ns - _AFTER_NS
     return bool(raised) and semconv.ERROR_TYPE not in raw.attributes and all(e.time_ns < over for e in raised)

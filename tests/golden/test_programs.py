@@ -53,14 +53,14 @@ def facts(recording: Path) -> list[dict[str, Any]]:
 
 
 def _facts(trace: Trace, left_out: set[str]) -> dict[str, Any]:
-    told = json.loads(json.dumps(describe(trace), default=str))
-    session = told["session_id"] or ""
-    found = {key: told[key] for key in PLAIN}
+    described = json.loads(json.dumps(describe(trace), default=str))
+    session = described["session_id"] or ""
+    found = {key: described[key] for key in PLAIN}
     found["session_id"] = NO_ID if session.startswith(NO_ID) else session
-    found["tools"] = sorted(tool["name"] for tool in told["tools"])
+    found["tools"] = sorted(tool["name"] for tool in described["tools"])
     found["tool_calls"] = [
         [call["name"], call["arguments"], failure_of(read) or call["result"]]
-        for call, read in zip(told["tool_calls"], trace.tool_calls, strict=True)
+        for call, read in zip(described["tool_calls"], trace.tool_calls, strict=True)
     ]
     return {key: value for key, value in found.items() if key not in left_out}
 

@@ -42,8 +42,8 @@ def inspect(
                 others.setdefault(trace.session_id, []).extend(map(_other, trace.evaluations))
             if format_ == "json":
                 whole = describe(trace)
-                for told, call in zip(whole["tool_calls"], trace.tool_calls, strict=True):
-                    told["error"] = failure_of(call)
+                for described, call in zip(whole["tool_calls"], trace.tool_calls, strict=True):
+                    described["error"] = failure_of(call)
                 write_json(orjson.dumps(whole, default=str))
             else:
                 _print(out, trace)
