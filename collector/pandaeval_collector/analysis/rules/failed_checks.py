@@ -11,6 +11,8 @@ from pandaeval_collector.analysis.rules.response_recovery import sentences, stat
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import ToolCall, Trace
 
+CLAIM_WORDS = ("pass", "succe", "green", "clean", "went through")
+"""An answer without these words claims no passed check."""
 _LONGEST, _TAIL = 20_000, 2_000
 """Characters of a command, and at the end of a result, that are read."""
 _RUN = ("run", "execute", "exec", "check", "start")

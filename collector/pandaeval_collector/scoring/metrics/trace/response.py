@@ -51,7 +51,7 @@ from pandaeval_collector.analysis.rules._failures import (
 )
 from pandaeval_collector.analysis.rules._verbs import computes, ends_run
 from pandaeval_collector.analysis.rules.error_answers import raw_error
-from pandaeval_collector.analysis.rules.failed_checks import failed_check
+from pandaeval_collector.analysis.rules.failed_checks import CLAIM_WORDS, failed_check
 from pandaeval_collector.analysis.rules.grounding.claims import arguments
 from pandaeval_collector.analysis.rules.response_recovery import (
     Told,
@@ -323,7 +323,7 @@ def _lost(trace: Trace, answer: str | None) -> Score | None:
 
 
 def _unchecked(trace: Trace, answer: str) -> Score | None:
-    call = failed_check(trace, answer)
+    call = failed_check(trace, answer) if any(word in answer.lower() for word in CLAIM_WORDS) else None
     if call is None:
         return None
     reason = f"the answer claims a passed check, but the last run of {call.name} failed"
