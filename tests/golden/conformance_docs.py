@@ -150,6 +150,10 @@ PROGRAMS = (
     ),
     ("OpenAI Agents SDK", "MLflow; Logfire"),
     ("Pydantic AI", "MLflow"),
+    (
+        "Quarkus LangChain4j",
+        "its own spans, where the question follows the instructions and the history without a mark",
+    ),
     ("Semantic Kernel", "its own spans and log records"),
     ("smolagents", "OpenLIT"),
     ("Strands", "MLflow; OpenInference"),
