@@ -102,3 +102,10 @@ def test_errors_sessions_and_users() -> None:
     assert (found.error, found.session_ids, found.user_id) == ("too far", ((4, "s-7"),), "u-1")
     whole = normalize(span({TYPE: "span", "session.id": "s-1", "langfuse.trace.metadata.thread_id": '"s-7"'}))
     assert whole.session_ids == ((3, "s-1"), (4, "s-7"))
+
+
+def test_untyped_spans_state_their_kind_by_other_keys() -> None:
+    model = normalize(span({INPUT: '[{"role": "user", "content": "Weather in Oslo?"}]', "gen_ai.request.model": "m"}))
+    assert (model.kind, model.input) == (Kind.LLM, (ASK,))
+    tool = normalize(span({INPUT: '{"city": "Oslo"}', OUTPUT: "4 degrees.", "desk.tool.name": "weather"}))
+    assert (tool.kind, tool.tool_name, tool.result) == (Kind.TOOL, "weather", Captured("4 degrees."))

@@ -362,7 +362,7 @@ def _short(text: str) -> str:
 METRIC = TraceMetric(
     name="response",
     kind="code",
-    version="11",
+    version="12",
     threshold=0.5,
     question="Did the run end with an answer or a declared end?",
     needs="a run that ended",
