@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._kit import ByKind, Switch, identifier, keys, parsed
+from pandaeval_otel.dialects._kit import ByKind, Messages, Switch, identifier, keys, messages_of, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, ToolRequest
 
 _MODEL_CALLS = ("chat", "text_completion", "generate_content", "completion")  # an operation may be anything
 _SEPARATOR = ", "
+_LEFT_OUT = Message("assistant", (NOT_CAPTURED,))
 
 
 class OpenLIT(ByKind):
@@ -32,6 +33,8 @@ class OpenLIT(ByKind):
         return None
 
     def read_unstated(self) -> None:
+        if self.get("openai.api.type") == "responses":
+            self.input = _apart(messages_of(self.get(semconv.INPUT_MESSAGES), "user"))
         if self.get(semconv.OPERATION) not in _MODEL_CALLS or semconv.OUTPUT_MESSAGES in self.attributes:
             return
         names, ids = _pieces(self.get(semconv.TOOL_NAME)), _pieces(self.get(semconv.TOOL_CALL_ID))
@@ -47,6 +50,14 @@ class OpenLIT(ByKind):
 
 
 DIALECT = OpenLIT
+
+
+def _apart(given: Messages | None) -> Messages | None:
+    """Separate the user's messages, because the answers between them are left out for the Responses API."""
+    if not given or any(message.role != "user" for message in given):
+        return given
+    *before, last = given
+    return (*(each for message in before for each in (message, _LEFT_OUT)), last)
 
 
 def _pieces(value: Any) -> list[str]:

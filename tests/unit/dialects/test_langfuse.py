@@ -109,3 +109,11 @@ def test_untyped_spans_state_their_kind_by_other_keys() -> None:
     assert (model.kind, model.input) == (Kind.LLM, (ASK,))
     tool = normalize(span({INPUT: '{"city": "Oslo"}', OUTPUT: "4 degrees.", "desk.tool.name": "weather"}))
     assert (tool.kind, tool.tool_name, tool.result) == (Kind.TOOL, "weather", Captured("4 degrees."))
+
+
+def test_thoughts_beside_the_output_or_within() -> None:
+    beside = {"input": 122, "output": 54, "total": 188, "output_reasoning_tokens": 12}
+    for details, made in ((beside, 66), ({**beside, "total": 176}, 54), ({"input": 122, "output": 54}, 54)):
+        usage = read({TYPE: "generation", f"{PREFIX}usage_details": json.dumps(details)}).usage
+        assert usage is not None
+        assert (usage.input, usage.output) == (122, made)
