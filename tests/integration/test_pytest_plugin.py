@@ -44,8 +44,8 @@ from pandaeval_lab import load_cases, run_cases
 def answer(message, context):
     return f"Done: {message}"
 
-def test_hand_written(pandaeval):
-    results = pandaeval.run("cases/shop.yaml", agent=answer, only=["red", "green"], trials=2)
+def test_hand_written():
+    results = run_cases("cases/shop.yaml", answer, only=["red", "green"], trials=2)
     assert not results.passed
     assert results["red"].passed and results["red"].correct == 2
     assert results["green"].failures[0].startswith("case green: 2 of 2 trials not correct")
@@ -139,7 +139,7 @@ def test_a_run_without_results_fails_each_case_and_is_made_once(folder: Path) ->
     assert (folder / "loads").read_text() == "x"
 
 
-def test_tests_written_by_hand_use_fixture_and_api(folder: Path) -> None:
+def test_tests_written_by_hand_use_the_api(folder: Path) -> None:
     done = _pytest(folder, "test_shop.py")
     assert done.returncode == 0, done.stdout
     assert "6 passed" in done.stdout

@@ -1,11 +1,11 @@
-"""A pytest plug-in: ``pytest --pandaeval cases/`` collects each case as a test; the fixture ``pandaeval`` runs cases.
+"""A pytest plug-in: ``pytest --pandaeval cases/`` collects each case as a test.
 
 Loads PandaEval only if used, because pytest imports this module in every run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ OPTIONS = {
 }
 _SUFFIXES = (".yaml", ".yml", ".json")
 _GATES = "gates"
-_SCATTERED = "thresholds need all cases of a file in one process; with pytest-xdist, use --dist loadfile"
+_SCATTERED = "the cases of a file run in one process: with pytest-xdist, use --dist loadfile"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,6 +67,8 @@ class CaseFile(pytest.File):
         from pandaeval_collector.base.errors import UserError
         from pandaeval_lab.cli._case_api import load_cases
 
+        if hasattr(self.config, "workerinput") and self.config.getoption("dist", "") != "loadfile":
+            raise self.CollectError(_SCATTERED)
         try:
             suite = load_cases(self.path)
         except UserError as error:
@@ -75,17 +77,10 @@ class CaseFile(pytest.File):
             yield CaseItem.from_parent(self, name=case.id)
         yield GatesItem.from_parent(self, name=_GATES)
 
-    @property
-    def is_scattered(self) -> bool:
-        """Whether the cases of this file run in several processes."""
-        return hasattr(self.config, "workerinput") and self.config.getoption("dist", "") != "loadfile"
-
-    def results(self, item: pytest.Item) -> CaseRunResults:
-        """Run the selected cases of this file once; only the case of ``item`` if cases are scattered."""
+    def results(self) -> CaseRunResults:
+        """Run the selected cases of this file once."""
         from pandaeval_lab.cli._case_api import run_cases
 
-        if self.is_scattered:
-            return run_cases(self.path, only=[escape(item.name)], **given_options(self.config))
         if self._results is None:
             options = given_options(self.config)
             if "output" in options:
@@ -118,7 +113,7 @@ class CaseItem(_Item):
     """A case as a test. A capability case that is not correct is an expected failure."""
 
     def runtest(self) -> None:
-        outcome = self.parent.results(self)[self.name]
+        outcome = self.parent.results()[self.name]
         self.user_properties.append(("correct", f"{outcome.correct} of {outcome.trials}"))
         if not outcome.passed:
             raise CaseFailedError("\n".join(_told(outcome)))
@@ -132,9 +127,7 @@ class GatesItem(_Item):
     """The thresholds of a run that belong to no case."""
 
     def runtest(self) -> None:
-        if self.parent.is_scattered:
-            pytest.skip(_SCATTERED)
-        results = self.parent.results(self)
+        results = self.parent.results()
         of_cases = {text for each in results.values() for text in each.failures}
         failures = [text for text in results.failures if text not in of_cases]
         if failures:
@@ -145,23 +138,3 @@ def _told(outcome: CaseOutcome) -> Iterator[str]:
     yield from outcome.failures
     for trial, text in outcome.transcripts.items():
         yield f"\ntrial {trial}:\n{text}"
-
-
-class CaseRunner:
-    """Runs cases with the options of pytest."""
-
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = options
-
-    def run(self, cases: Any, agent: Any = None, **options: Any) -> CaseRunResults:
-        """Run an agent on cases, as :func:`pandaeval_lab.run_cases`. Given options replace those of pytest."""
-        from pandaeval_lab.cli._case_api import run_cases
-
-        own = {} if agent is None else {"agent": agent}
-        return run_cases(cases, **{**self._options, **own, **options})
-
-
-@pytest.fixture
-def pandaeval(pytestconfig: pytest.Config) -> CaseRunner:
-    """Run cases in a test: ``assert pandaeval.run("refunds.yaml", agent=answer).passed``."""
-    return CaseRunner(given_options(pytestconfig))
