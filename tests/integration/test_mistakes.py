@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
-import shutil
 import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
