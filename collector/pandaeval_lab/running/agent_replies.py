@@ -60,7 +60,7 @@ def _at(value: Any, path: str) -> Any:
 
 def _request(at: int, given: Any) -> RequestedCall:
     call = given.get("function", given) if isinstance(given, Mapping) else {}
-    arguments = call.get("arguments", call.get("args", {}))
+    arguments = call.get("arguments", {})
     if isinstance(arguments, str):
         with suppress(ValueError):
             arguments = json.loads(arguments or "{}")
