@@ -28,6 +28,7 @@ _KEYS = {".".join(path) for path in keys()}
 _LEAVES = {".".join(path) for path, key in keys().items() if not key.section}
 _SECTIONS = {path[0] for path in keys()}
 _FOREIGN_OPTIONS = {"--build-arg", "--enable-feature", "--max-model-len", "--require-hashes"}
+_FOREIGN_OPTIONS |= {"--dist", "--junitxml"}  # of pytest
 _SOURCES = "".join(
     path.read_text(encoding="utf-8", errors="replace")
     for folder in ("pandaeval_otel", "collector/pandaeval_collector", "collector/pandaeval_lab")

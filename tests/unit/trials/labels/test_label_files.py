@@ -86,7 +86,7 @@ def test_mistakes_are_told_with_their_line_and_nothing_is_taken(tmp_path: Path, 
     ("text", "said"),
     [
         ("trace_id,label\n", "line 1: no column metric. The first line must name columns: trace_id, session_id,"),
-        ("metric,passed\n", "line 1: no column trace_id or session_id."),
+        ("metric,label\n", "line 1: no column trace_id or session_id."),
         ("metric,trace_id\n", "line 1: no column label or score."),
         ("", "line 1: no column"),
         ("metric,trace_id,label\n", "the file contains no labels"),
