@@ -26,7 +26,6 @@ from pandaeval_otel.model import Trace  # noqa: E402
 STORED = FOLDER / "facts.json"
 MISREAD = {
     "monocle": {"tool_calls"},  # the order of parallel calls is only in the request, which is not recorded
-    "netra": {"tool_calls"},  # the decorator writes each argument as text
     "openlit_agno": {"output", "turns"},  # Agno joins the plan and the answer
     "openlit_dspy": {"tool_calls"},  # results are only in the next prompt
 }

@@ -52,8 +52,8 @@ class Tools:
 
     @filtered()
     async def worst_sessions(self, limit: Limit = 10, *, filters: dict[str, Any]) -> str:
-        """The sessions of agents, worst first, each with its worst trace and why: incidents has them by cause. Then ask
-        why_failed with a trace id."""
+        """Sessions, worst first, each with its worst trace and finding. For failures by cause, call incidents. For the
+        reasons, call why_failed with a trace ID."""
         page = await self._asker.get("/sessions", limit=limit, **filters)
         if not page["items"]:
             return "No scored session matches."
@@ -72,7 +72,7 @@ class Tools:
         order: Annotated[Order, Field(description="Which come first.")] = "worst",
         limit: Limit = 10,
     ) -> str:
-        """Traces (runs of an agent) that fit all that is given, worst first or newest first."""
+        """Traces (runs of an agent) that match all filters, worst first or newest first."""
         metric = filters["metric"]
         if failed is not None:
             filters |= {"failed": failed} if metric is None else {"success": not failed}
@@ -88,8 +88,8 @@ class Tools:
     async def incidents(
         self, severity: Severity = None, state: State = "open", *, filters: dict[str, Any], limit: Limit = 10
     ) -> str:
-        """What failed, by root cause, most severe first (false claims of success before all others): in how
-        many runs, when they began, what people say of it, and an example. Then ask why_failed with its trace id."""
+        """Failures by cause, most severe first: number of runs, times, people's notes, and the newest failed trace. For
+        the reasons, call why_failed with the ID of this trace."""
         found = await self._asker.get("/incidents", severity=severity, state=state, limit=limit, **filters)
         if not found["incidents"]:
             return "No incident matches."
@@ -105,8 +105,8 @@ class Tools:
         return await self._answer([*map(written.question_line, found)], "/questions")
 
     async def why_failed(self, trace_id: TraceId) -> str:
-        """Why a trace failed: whether the run did its job (a judge's verdict on each thing that was asked for, else
-        that of rules), the verdicts of people, its results with their reasons, and what was asked and answered."""
+        """Why a trace failed: the judge's verdict on each request (without a judge, the findings of rules), people's
+        verdicts, all results with reasons, the first wrong step, the input and the answer."""
         row = await self._trace(trace_id)
         own, labels = [], [*(await self._asker.get("/annotations", trace_id=row["trace_id"]))["items"]]
         others = [*written.other_lines(row["evaluations"])]
@@ -118,15 +118,15 @@ class Tools:
         return await self._answer(lines, f"/trace/{row['trace_id']}", "Call trace_steps for the steps.")
 
     async def trace_steps(self, trace_id: TraceId) -> str:
-        """What a run did, step by step: agents, model calls with their last words, and tools with arguments and results
-        as a tree, with times and errors, and which steps the failed results blame."""
+        """The steps of a run as a tree: agents, model calls with their last output, tool calls with arguments and
+        results, times and errors. Findings and the first wrong step are below their steps."""
         row = await self._trace(trace_id)
         rest = f"Full data: GET {API}/traces/{row['trace_id']}."
         return await self._answer([*written.step_lines(row)], f"/trace/{row['trace_id']}", rest)
 
     @filtered("metric")
     async def pass_rates(self, filters: dict[str, Any]) -> str:
-        """How many results passed and failed, a line for each metric and agent; most failures first."""
+        """Numbers of passed and failed results for each metric and agent, most failures first."""
         rates = await self._rates(filters)
         if not rates:
             return "No results match."
