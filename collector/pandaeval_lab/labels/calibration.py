@@ -167,8 +167,12 @@ def from_store(connection: sqlite3.Connection) -> dict[Key, JudgedRow]:
 
 
 def _unit(result: dict[str, Any]) -> str:
-    unit = str(result.get("session_id" if result["level"] == "session" else "trace_id") or "")
-    return f"{unit}:{result.get('span_id', '')}" if result["level"] == "turn" else unit
+    if result["level"] == "session":
+        return str(result.get("session_id") or "")
+    trace = str(result.get("trace_id") or "")
+    if result["level"] == "turn":
+        return f"{trace}:{result.get('span_id', '')}"
+    return trace
 
 
 def _revision(result: dict[str, Any]) -> int:

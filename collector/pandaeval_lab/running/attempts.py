@@ -20,9 +20,9 @@ from opentelemetry.trace import Span, SpanContext, Status, StatusCode
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.cases.trial import RUN_ERROR, RUN_SCOPE, SIMULATED, SIMULATOR_FAILED, TURN
 from pandaeval_lab.running.agent import AgentError, RunContext, Talk, TurnLog
+from pandaeval_lab.running.agent_replies import content_of
 from pandaeval_lab.running.simulated import ENDED, SimulatedUser, Simulator
 from pandaeval_lab.running.taps import Tap, connect
-from pandaeval_lab.running.tool_loop import content_of
 from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_case, using_session
 from pandaeval_otel.base import semconv
 
