@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from pandaeval_collector.show.view.results import ResultView, failing, is_inline
+from pandaeval_collector.show.view.results import ResultView, failing, is_inline, spelled_out
 from pandaeval_collector.show.view.texts import NONE, many, moment, said
 
 Row = Mapping[str, Any]
@@ -140,7 +141,8 @@ def session_line(row: Row) -> str:
     parts = [f"{name} ({many(row['traces'], 'trace')}, {row['failed_traces']} failed)"]
     if row["worst"] is not None:
         parts.append(f"worst {trace_line(row['worst'])}")
-    parts += [result_text(result, 160) for result in failing(row["results"])[:2]]
+    own = (result for result in failing(row["results"]) if not is_inline(result["metadata"]))
+    parts += [result_text(result, 160) for result in islice(own, 2)]
     return "; ".join(parts)
 
 
@@ -150,15 +152,25 @@ def trace_line(row: Row, metric: str | None = None) -> str:
     return f"trace {row['trace_id']} of {about}: {headline(row, 200, metric)}"
 
 
-def session_headline(row: Row, most: int) -> str:
-    """Return the main finding: worst trace's error, own failed result, else the trace's finding.
+def of_session(row: Row, metric: str) -> ResultView | None:
+    """Return a result of the session, or of the trace without a session."""
+    about = row if row["session_id"] else row["worst"] or row
+    return next((ResultView.of(each) for each in about["results"] if each["metric"] == metric), None)
 
-    A session score without a judge only sums up the findings of traces.
-    """
-    worst = row["worst"] or row
-    own = [each for each in failing(row["results"]) if not (worst.get("failed") and is_inline(each["metadata"]))]
-    if own and worst.get("error") is None:
-        return result_text(own[0], most)
+
+def session_headline(row: Row, most: int) -> str:
+    """Return the judge's verdict, else the worst trace's failure, the session's failure, or that rules found none."""
+    verdict, held = of_session(row, "correctness"), of_session(row, "agent_reliability")
+    worst, own = row["worst"] or row, failing(row["results"])
+    if verdict is not None and verdict.failed:
+        return f"{verdict.fault}: {said(verdict.reason, most)}"
+    if row["failed"]:
+        is_own = own and not worst.get("failed") and worst.get("error") is None
+        return result_text(own[0], most) if is_own else headline(worst, most)
+    if verdict is not None and verdict.success:
+        return f"handled correctly: {said(verdict.reason, most)}"
+    if held is not None and held.says:
+        return spelled_out(held.label, said(held.reason, most))
     return headline(worst, most)
 
 

@@ -59,11 +59,12 @@ def test_a_finding_gives_its_reason_once_and_its_name_at_further_steps() -> None
 def test_the_row_of_a_session_names_the_cause_and_not_only_that_there_is_one() -> None:
     worst = {**trace("c" * 32, result("response", 0.0)), "failed": True}
     reliability = result("agent_reliability", 0.0, level="session", metadata={"basis": "inline"})
-    row = {"results": [reliability], "worst": worst}
+    row = {"session_id": "s", "results": [reliability], "worst": worst, "failed": True}
     assert session_headline(row, 80).startswith("trace.response 0.00")
     assert session_headline({**row, "worst": {**worst, "failed": False}}, 80).startswith("session.agent_reliability")
-    judged = result("agent_reliability", 0.0, level="session")
-    assert session_headline({**row, "results": [judged]}, 80).startswith("session.agent_reliability")
+    told = {"label": "missing_thing", "metadata": {"first_wrong_step": "turn 2"}}
+    judged = [result("goal_completion", 0.0, level="session"), result("correctness", 0.1, level="session", **told)]
+    assert session_headline({**row, "results": judged}, 80) == "missing thing at turn 2: correctness it is"
 
 
 def test_a_row_without_a_score_gives_the_reason() -> None:
