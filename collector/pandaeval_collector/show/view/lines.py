@@ -129,7 +129,7 @@ def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterat
             yield f"- first wrong step: {said(wrong, 40)}"
     for label in labels:
         verdict = {True: "pass", False: "fail"}.get(label["passed"], label["score"])
-        person = f'a person ("{said(label["annotator"], 60)}")'
+        person = f'a person ("{said(label["annotator"], 60)}")' if label["annotator"] else "a person"
         yield f"{person} labels {said(label['metric'], 80)}: {verdict} {said(label['comment'], 200)}".strip()
 
 
@@ -156,6 +156,15 @@ def of_session(row: Row, metric: str) -> ResultView | None:
     """Return a result of the session, or of the trace without a session."""
     about = row if row["session_id"] else row["worst"] or row
     return next((ResultView.of(each) for each in about["results"] if each["metric"] == metric), None)
+
+
+def session_lines(row: Row) -> Iterator[str]:
+    """Yield the results of a session, the verdict first. A session score without a judge does not follow a verdict."""
+    results = sorted(row["results"], key=lambda result: result["metric"] != "correctness")
+    is_judged = any(result["metric"] == "correctness" and result["outcome"] == "scored" for result in results)
+    for result in results:
+        if not (is_judged and is_inline(result["metadata"])):
+            yield f"- {result_text(result, 400)}"
 
 
 def session_headline(row: Row, most: int) -> str:

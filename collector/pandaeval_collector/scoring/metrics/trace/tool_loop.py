@@ -69,7 +69,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 METRIC = TraceMetric(
     name="tool_loop",
     kind="code",
-    version="12",
+    version="13",
     threshold=0.5,
     question="Does the agent repeat calls without progress in one trace?",
     needs="tool calls",
