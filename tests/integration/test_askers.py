@@ -159,7 +159,7 @@ async def _about_one_trace(agent: Agent, told: Told) -> None:
         for each in failed:
             assert f"- {each['level']}.{each['metric']} {each['score']:.2f} (fail" in why
     crashed = next(row for row in told.traces if row["error"] is not None)
-    assert "the run itself failed" in await agent.data("why_failed", trace_id=crashed["trace_id"].upper())
+    assert "the run failed: " in await agent.data("why_failed", trace_id=crashed["trace_id"].upper())
 
 
 async def _about_rates(agent: Agent, told: Told) -> None:
@@ -304,7 +304,7 @@ async def _same_over_stdio(collector: CollectorProcess, *arguments: str) -> None
     async with over_stdio(*arguments) as client:
         agent = Agent(client)
         assert worst in await agent.data("worst_sessions", limit=1)
-        assert "asked: " in await agent.data("why_failed", trace_id=worst)
+        assert "user: " in await agent.data("why_failed", trace_id=worst)
 
 
 def test_a_collector_that_is_not_there_or_wants_a_token_is_said_with_the_cure(

@@ -52,27 +52,28 @@ class Tools:
 
     @filtered()
     async def worst_sessions(self, limit: Limit = 10, *, filters: dict[str, Any]) -> str:
-        """The sessions of agents, worst first, each with its worst trace and why: incidents has them by cause. Then ask
-        why_failed with a trace id."""
+        """List sessions, worst first. Each line shows the worst trace of a session and the reason. To explain a trace,
+        call why_failed with its ID. To group failures by cause, call incidents."""
         page = await self._asker.get("/sessions", limit=limit, **filters)
         if not page["items"]:
             return "No scored session matches."
         lines, rates = [*map(written.session_line, page["items"])], await self._rates(filters)
-        whole = f"Of all that match: {handled_line(rates)}."
+        whole = f"All matching sessions: {handled_line(rates)}."
         return await self._answer(lines, "/sessions", "Use a smaller limit, or filter by agent.", whole)
 
     @filtered("text", "metric", "session", "status", "label")
     async def find_traces(
         self,
         failed: Annotated[
-            bool | None, Field(description="If true, show traces in which the given metric failed, or any metric.")
+            bool | None,
+            Field(description="If true, show traces in which metric failed. Without metric: in which any failed."),
         ] = None,
         *,
         filters: dict[str, Any],
-        order: Annotated[Order, Field(description="Which come first.")] = "worst",
+        order: Annotated[Order, Field(description="Sort order: worst or newest first.")] = "worst",
         limit: Limit = 10,
     ) -> str:
-        """Traces (runs of an agent) that fit all that is given, worst first or newest first."""
+        """List traces (runs of an agent) that match all filters."""
         metric = filters["metric"]
         if failed is not None:
             filters |= {"failed": failed} if metric is None else {"success": not failed}
@@ -81,32 +82,36 @@ class Tools:
             return "No scored trace matches."
         lines, more = [written.trace_line(row, metric) for row in page["items"]], ""
         if page["next"]:
-            more = "There are more: filter by agent, metric or hours."
+            more = "More traces match. To see them, filter by agent, metric or hours."
         return await self._answer(lines, "/traces", "", more)
 
     @filtered("label")
     async def incidents(
         self, severity: Severity = None, state: State = "open", *, filters: dict[str, Any], limit: Limit = 10
     ) -> str:
-        """What failed, by root cause, most severe first (false claims of success before all others): in how
-        many runs, when they began, what people say of it, and an example. Then ask why_failed with its trace id."""
+        """List incidents, which are failures with the same cause, most severe first. Each line shows severity, runs,
+        times, people's notes and an example trace. To explain the example, call why_failed with its trace ID."""
         found = await self._asker.get("/incidents", severity=severity, state=state, limit=limit, **filters)
         if not found["incidents"]:
             return "No incident matches."
-        more = f"{found['total'] - limit} more: filter by agent or severity." if found["total"] > limit else ""
+        more = (
+            f"{found['total'] - limit} more incidents match. To see them, filter by agent or severity."
+            if found["total"] > limit
+            else ""
+        )
         return await self._answer([*map(written.incident_line, found["incidents"])], "/failures?window=all", "", more)
 
     async def open_questions(self) -> str:
-        """The judge's open questions to the agent's owner, with the number of runs whose verdicts depend on each. Only
-        the owner answers, on the page or with `pandaeval rulings answer`."""
+        """List the judge's open questions to the agent's owner. Each line shows how many runs have verdicts that depend
+        on the answer. Only the owner can answer, on the page or with `pandaeval rulings answer`."""
         found = (await self._asker.get("/questions"))["items"]
         if not found:
             return "No question is open."
         return await self._answer([*map(written.question_line, found)], "/questions")
 
     async def why_failed(self, trace_id: TraceId) -> str:
-        """Why a trace failed: whether the run did its job (a judge's verdict on each thing that was asked for, else
-        that of rules), the verdicts of people, its results with their reasons, and what was asked and answered."""
+        """Explain why a trace failed. Shows the judge's verdict on each request, or without a judge the findings of
+        rules. Also shows people's verdicts, all results with reasons, the user's message and the answer."""
         row = await self._trace(trace_id)
         own, labels = [], [*(await self._asker.get("/annotations", trace_id=row["trace_id"]))["items"]]
         others = [*written.other_lines(row["evaluations"])]
@@ -118,15 +123,15 @@ class Tools:
         return await self._answer(lines, f"/trace/{row['trace_id']}", "Call trace_steps for the steps.")
 
     async def trace_steps(self, trace_id: TraceId) -> str:
-        """What a run did, step by step: agents, model calls with their last words, and tools with arguments and results
-        as a tree, with times and errors, and which steps the failed results blame."""
+        """Show the steps of a trace as a tree: agents, model calls with their output, and tool calls with arguments,
+        results, times and errors. Marks the steps that failed results name."""
         row = await self._trace(trace_id)
         rest = f"Full data: GET {API}/traces/{row['trace_id']}."
         return await self._answer([*written.step_lines(row)], f"/trace/{row['trace_id']}", rest)
 
     @filtered("metric")
     async def pass_rates(self, filters: dict[str, Any]) -> str:
-        """How many results passed and failed, a line for each metric and agent; most failures first."""
+        """Count passed and failed results for each metric and agent, most failures first."""
         rates = await self._rates(filters)
         if not rates:
             return "No results match."
@@ -140,8 +145,8 @@ class Tools:
         b: GroupFilters,
         metric: Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("metric"))] = None,
     ) -> str:
-        """Two groups of runs: two versions of an agent, two models, or the times before and after a change. Pass rates
-        with their 95 % intervals and p-values, new, growing and gone incidents, latency and cost."""
+        """Compare two groups of runs, such as two versions, two models, or the times before and after a change. Shows
+        pass rates with 95 % intervals and p-values, new, growing and gone incidents, latency and cost."""
         sides = {"a": a.model_dump(mode="json"), "b": b.model_dump(mode="json")}
         asked = {f"{side}.{name}": value for side, group in sides.items() for name, value in group.items()}
         found = await self._asker.get("/compare", metric=metric, **asked)

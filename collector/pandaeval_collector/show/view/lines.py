@@ -9,6 +9,8 @@ from pandaeval_collector.show.view.results import ResultView, failing
 from pandaeval_collector.show.view.texts import NONE, many, moment, said
 
 Row = Mapping[str, Any]
+_FAILED = "the run failed: "
+"""Beginning of the reason of ``response`` for a run that ended with an error."""
 
 
 def incident_line(row: Row) -> str:
@@ -40,7 +42,7 @@ def step_lines(row: Row) -> Iterator[str]:
     """Yield a trace's steps as a tree, with reasons below blamed steps."""
     detail = row["detail"]
     if detail is None:
-        yield "its spans are no longer stored, so there are no steps to show"
+        yield "no steps to show: the spans of this trace are no longer stored (store.retention)"
         return
     blamed = _reasons_by_step(row["results"])
     for number, span in enumerate(detail["spans"], 1):
@@ -161,7 +163,9 @@ def headline(row: Row, most: int, metric: str | None = None) -> str:
         shown += scored
     else:
         parts.append(f"run failed: {said(error, most)}")
-        shown += [result for result in failing(scored) if not result["reason"].startswith(error[:80])]
+        shown += [
+            each for each in failing(scored) if not each["reason"].startswith((error[:80], f"{_FAILED}{error[:80]}"))
+        ]
     parts += [result_text(result, most) for result in shown[:1]]
     return "; ".join(parts) or "not scored"
 
@@ -185,7 +189,7 @@ def trace_lines(row: Row) -> Iterator[str]:
     )
     yield ", ".join(facts if row["complete"] else (*facts, "incomplete"))
     if row["error"] is not None:
-        yield f"the run itself failed: {said(row['error'], 400)}"
+        yield f"the run failed: {said(row['error'], 400)}"
     failed = failing(row["results"])
     yield f"{len(failed)} of {many(len(row['results']), 'result')} failed:"
     for result in failed:
@@ -194,8 +198,8 @@ def trace_lines(row: Row) -> Iterator[str]:
         for step in _candidates(result):
             what = " ".join(said(step[key], 60) for key in ("kind", "tool", "agent") if step.get(key))
             yield f"- step {step['span_id']} ({what}): {_blame(result, step).removeprefix('trace.blame: ')}"
-    yield f"asked: {_captured(row['input'])}"
-    yield f"answered: {_captured(row['output'])}"
+    yield f"user: {_captured(row['input'])}"
+    yield f"answer: {_captured(row['output'])}"
     for result in row["results"]:
         if result not in failed:
             yield f"- {result_text(result, 120)}"

@@ -541,4 +541,4 @@ def test_a_suite_with_fewer_than_twenty_failures_has_a_note(recorded: int, noted
     absent = [{"metric": "trace.response", "label": "false_success"}]
     cases = [{"id": str(at), "absent": absent} for at in range(recorded)] or [{"id": "other", "exit_code": 0}]
     told = " ".join(doubts(Suite.model_validate({"cases": cases})))
-    assert ("at least 20 failures from production" in told) == noted
+    assert ("a regression suite needs at least 20" in told) == noted
