@@ -34,6 +34,9 @@ _WHOLE = {
 }
 """Events with a whole side: the attribute that holds it, and the role of its speaker."""
 
+_DETAILS = ("gen_ai.client.inference.operation.details", "gen_ai.usage")
+"""Events with attributes of the span."""
+
 
 @dataclass(slots=True)
 class EventContent:
@@ -91,7 +94,7 @@ def _content(events: Iterable[tuple[str, Any, Attributes]]) -> EventContent:
         if name in _WHOLE:
             key, role = _WHOLE[name]
             sides[role] += messages_of(attributes.get(key), role) or ()
-        if name == "gen_ai.client.inference.operation.details":
+        if name in _DETAILS:
             content.details.append(attributes)
             if type(body) is dict and body is not attributes:
                 content.details.append(body)

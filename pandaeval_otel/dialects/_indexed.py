@@ -97,7 +97,8 @@ def _message(fields: Fields, items: Sequence[Fields], default_role: str) -> Mess
 
 def _role(plain: Fields, calls: Sequence[Fields], items: Sequence[Fields], default: str) -> str:
     if "role" in plain:
-        return role_of(plain, default)
+        role = role_of(plain, default)
+        return "tool" if role == "user" and plain.get("tool_call_id") else role  # as in Anthropic's requests
     if calls:
         return "assistant"
     if "tool_call_id" in plain:

@@ -27,6 +27,9 @@ _URI_KEYS = ("uri", "url", "file_uri", "fileUri", "file_id", "image_url", "s3Loc
 _MIME_KEYS = ("mime_type", "media_type", "mimeType", "mediaType", "contentType", "format")
 _TEXT_KEYS = ("content", "text", "refusal")
 _REASONING_KEYS = ("content", "text", "thinking", "reasoning", "reasoningText", "summary")
+_THOUGHT_KEY = "reasoningContent"
+_THOUGHT = f'{{"{_THOUGHT_KEY}": {{'
+"""Begins a thought of Amazon Bedrock that OpenLLMetry writes as the JSON text of its block."""
 _NAME_KEYS = ("name", "toolName", "tool_name")
 _CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id", "ref")
 _APPROVALS = ("approvalId", "approval_id", "approval_request_id")
@@ -197,7 +200,10 @@ def _flat_once(value: Any) -> str:
 def _text(block: Object) -> Part:
     if block.get("thought") is True:  # Gemini marks thinking on an ordinary text part
         return _reasoning(block)
-    return text_part(first(block, _TEXT_KEYS))
+    text = first(block, _TEXT_KEYS)
+    if type(text) is str and text.startswith(_THOUGHT):
+        return _reasoning(as_dict(as_dict(parsed(text)).get(_THOUGHT_KEY)) or block)
+    return text_part(text)
 
 
 def _reasoning(block: Object) -> Part:
@@ -283,7 +289,7 @@ def _wrapped(read: _Reader, *keys: str) -> dict[str, _Reader]:
 
 def _tables() -> tuple[dict[str, _Reader], dict[str, _Reader]]:
     inner = _wrapped(request_of, "toolUse") | _wrapped(response_of, "toolResult")
-    inner |= _wrapped(_reasoning, "reasoningContent") | _wrapped(_code_call, "executable_code", "executableCode")
+    inner |= _wrapped(_reasoning, _THOUGHT_KEY) | _wrapped(_code_call, "executable_code", "executableCode")
     inner |= _wrapped(_code_result, "code_execution_result", "codeExecutionResult")
     by_type: dict[_Reader, tuple[str, ...]] = {
         _text: ("text", "output_text", "input_text", "summary_text", "refusal"),

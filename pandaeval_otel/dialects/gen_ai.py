@@ -330,12 +330,14 @@ def _kind_of_other(operation: Any, attributes: Attributes) -> Kind:
 
 
 def without_chunks(output: Messages) -> Messages:
-    """Join a streamed answer, which ADK records as a message per chunk."""
+    """Join a streamed answer, which ADK records as a message per chunk. Some emitters add the whole text."""
     *before, last = output
     if not last.finish_reason or any(message.role != "assistant" or message.finish_reason for message in before):
         return output
     parts: list[Part] = []
     for part in all_parts(output):
+        if parts and part == parts[-1] and type(part) is Text:
+            continue
         joined = _joined(parts[-1], part) if parts else None
         if joined is None:
             parts.append(part)

@@ -39,7 +39,9 @@ _MADE_WORDS = ("output", "output_tokens", "completion_tokens", "completionTokens
 _TOTAL_WORDS = ("total", "total_tokens", "totalTokens")
 _CACHE_READ = ("input_cache_read", "cache_read_input_tokens", "input_cached_tokens")
 _CACHE_WRITE = ("input_cache_creation", "cache_creation_input_tokens")
-_MADE_BESIDE = frozenset({"output_reasoning", "output_audio"})
+_MADE_BESIDE = ("output_reasoning", "output_audio")
+_MAY_BE_BESIDE = ("output_reasoning_tokens", "output_audio_tokens")
+"""Tokens that JavaScript's SDK takes out of the output tokens. Other programs count them in both."""
 _THOUGHT = ("output_reasoning", "reasoning_tokens", "output_reasoning_tokens")
 _SCHEMA_KEYS = frozenset({"function", "input_schema", "parameters"})
 
@@ -124,6 +126,13 @@ def _usage(details: Any) -> Usage | None:
     usage = usage_in(details, _SPENT_WORDS, _MADE_WORDS, _CACHE_READ, _CACHE_WRITE, _THOUGHT)
     if usage is None:
         return None
-    made = usage.output + sum(count(details.get(key)) or 0 for key in _MADE_BESIDE)
+    made = usage.output + _tokens(details, _MADE_BESIDE)
     total = count(first(details, _TOTAL_WORDS)) or 0
+    beside = _tokens(details, _MAY_BE_BESIDE)
+    if total == usage.input + made + beside:
+        made += beside
     return replace(usage, input=max(usage.input, total - made), output=made)
+
+
+def _tokens(details: Any, names: tuple[str, ...]) -> int:
+    return sum(count(details.get(name)) or 0 for name in names)

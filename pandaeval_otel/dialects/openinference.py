@@ -188,7 +188,9 @@ class OpenInference(ByKind):
         self.documents = tuple(documents) or documents_in(self.get(_OUTPUT), "documents")
 
     def _read_input(self, lists: Mapping[str, list[Fields]]) -> None:
-        self.input = without_task_mark(indexed_messages(lists.get(_GIVEN), "user"))
+        self.input = _with_lost_results(
+            without_task_mark(indexed_messages(lists.get(_GIVEN), "user")), self.get(_INPUT)
+        )
         if self.input is None and _PROMPTS in lists:
             texts = [str(text) for fields in lists[_PROMPTS] for text in fields.values()]
             self.input = split_prompt(said_by_user("\n".join(texts)))
@@ -329,6 +331,18 @@ class OpenInference(ByKind):
 
 
 DIALECT = OpenInference
+
+
+def _with_lost_results(given: Messages | None, request: Any) -> Messages | None:
+    """Return the messages of the request if the flattened list lacks results of parallel calls."""
+    parts = all_parts(given or ())
+    answered = {part.id for part in parts if type(part) is ToolResponse}
+    asked = {part.id for part in parts if type(part) is ToolRequest and part.id}
+    if not answered or asked <= answered:
+        return given
+    whole = model_input(request)[0]
+    known = {part.id for part in all_parts(whole or ()) if type(part) is ToolResponse}
+    return whole if known > answered else given
 
 
 def _is_end(output: Messages, whole: Messages) -> bool:

@@ -10,10 +10,12 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
     ByKind,
+    Messages,
     Switch,
     give_outcome,
     identifier,
     keys,
+    messages_of,
     parsed,
     tool_arguments,
     tool_outcome,
@@ -23,6 +25,7 @@ from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, ToolRequest
 _ARGUMENTS = ("gen_ai.tool.args", "gen_ai.tool.input", "gen_ai.tool.arguments")
 _MODEL_CALLS = ("chat", "text_completion", "generate_content", "completion")  # an operation may be anything
 _SEPARATOR = ", "
+_LEFT_OUT = Message("assistant", (NOT_CAPTURED,))
 
 
 class OpenLIT(ByKind):
@@ -48,6 +51,8 @@ class OpenLIT(ByKind):
             give_outcome(self, tool_outcome(self.first("gen_ai.tool.output", "gen_ai.tool.result")))
 
     def read_unstated(self) -> None:
+        if self.get("openai.api.type") == "responses":
+            self.input = _apart(messages_of(self.get(semconv.INPUT_MESSAGES), "user"))
         if self.get(semconv.OPERATION) not in _MODEL_CALLS or semconv.OUTPUT_MESSAGES in self.attributes:
             return
         names, ids = _pieces(self.get(semconv.TOOL_NAME)), _pieces(self.get(semconv.TOOL_CALL_ID))
@@ -63,6 +68,14 @@ class OpenLIT(ByKind):
 
 
 DIALECT = OpenLIT
+
+
+def _apart(given: Messages | None) -> Messages | None:
+    """Separate the user's messages, because the answers between them are left out for the Responses API."""
+    if not given or any(message.role != "user" for message in given):
+        return given
+    *before, last = given
+    return (*(each for message in before for each in (message, _LEFT_OUT)), last)
 
 
 def _pieces(value: Any) -> list[str]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pandaeval_otel.dialects._kit import (
     KINDS,
     ByKind,
     answered,
+    as_dict,
+    as_list,
     asked,
     keys,
     kinds,
@@ -22,6 +26,7 @@ _LOOPS = ("generateText", "streamText")  # compared, not looked up: an operation
 """Operations that repeat model calls under a single span if they have tools. The span has the tokens of the last call,
 the agent's span those of all calls.
 """
+_STATE = "agent.stateSnapshot"
 _MODELS = ("llm.model", "ai.model.name")
 _RUN_KEYS = keys(system="agent.instructions", request_model=_MODELS)
 
@@ -47,6 +52,8 @@ class VoltAgent(ByKind):
         read_sides(self, self.get(_INPUT), self.get(_OUTPUT))
         self.fill(_RUN_KEYS)
         self.usage = self._usage("usage")
+        listed = as_list(as_dict(self.parsed(_STATE)).get("tools"))
+        self.tools = tool_definitions([_with_schema(tool) for tool in listed]) or None
 
     read_agent = read_workflow
 
@@ -74,3 +81,15 @@ class VoltAgent(ByKind):
 
 
 DIALECT = VoltAgent
+
+
+def _with_schema(tool: Any) -> Any:
+    """Return a tool with a JSON schema in place of the object of the schema library Zod."""
+    inner = as_dict(as_dict(as_dict(tool).get("parameters")).get("def"))
+    if type(inner.get("shape")) is not dict:
+        return tool
+    properties = {name: {"type": as_dict(field).get("type", "string")} for name, field in inner["shape"].items()}
+    optional = {name for name, field in properties.items() if field["type"] in ("optional", "default")}
+    typed = {name: {} if name in optional else field for name, field in properties.items()}
+    required = [name for name in typed if name not in optional]
+    return {**tool, "parameters": {"type": "object", "properties": typed, "required": required}}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Container, Hashable, Mapping, Sequence
+from typing import Any
 
+from pandaeval_otel.base._json import as_text
 from pandaeval_otel.normal.call import Call
 from pandaeval_otel.normal.tool_names import asked_name, same_served
 
@@ -91,5 +93,12 @@ def _unite(call: Call, request: Call | None) -> None:
     call.id = call.id or request.id
     # A request in a history stands later than its call. Elsewhere a tool's clock may be behind the model's.
     call.order = min(call.order, request.order) if request.order[1] < 0 else request.order
-    if not call.has_arguments:
+    if not call.has_arguments or _is_spelled(call.arguments, request.arguments):
         call.arguments, call.has_arguments = request.arguments, request.has_arguments
+
+
+def _is_spelled(told: Any, asked: Any) -> bool:
+    """Return whether a span has the requested arguments with each value as text."""
+    if type(told) is not dict or type(asked) is not dict or told == asked or told.keys() != asked.keys():
+        return False
+    return all(value in (asked[name], str(asked[name]), as_text(asked[name])) for name, value in told.items())

@@ -37,6 +37,7 @@ _RUNS = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _HOOK = re.compile(r"\.a?(?:before|after|wrap)_(?:agent|model|model_call|tool|tool_call)(?:\.\w+)?\Z")
 """Matches hook names of middleware in LangChain agents."""
 _NOTHING_SAID = Reading()
+_TRACEBACK = "Traceback (most recent call last)"
 _NO_MARKS: frozenset[str] = frozenset()
 
 _SHARED = attrgetter(*[name for name in Reading.__dataclass_fields__ if name not in ("kind", "error", "notes")])
@@ -199,7 +200,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         kind,
         raw.start_ns,
         raw.end_ns,
-        said.error and said.error[:MAX_ERROR],
+        said.error and _cause(said.error)[:MAX_ERROR],
         *_SHARED(said),
         raw.resource.service,
         raw.resource.environment,
@@ -212,6 +213,11 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         said.notes + notes,
         own,
     )
+
+
+def _cause(error: str) -> str:
+    """Return an error without the traceback that follows it, as LangChain's callbacks write it."""
+    return error.partition(_TRACEBACK)[0].rstrip() or error
 
 
 def _settle(raw: RawSpan, said: Reading) -> Kind:

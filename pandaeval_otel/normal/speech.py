@@ -320,13 +320,19 @@ def _only_text(messages: Sequence[Message], role: str) -> str | None:
 def _worded(parts: Sequence[Part]) -> Said:
     if len(parts) == 1 and type(parts[0]) is Text:
         return Said(parts[0].text)
-    text = "\n".join(part.text for part in parts if type(part) is Text and part.text)
+    texts = [part.text for part in parts if type(part) is Text and part.text]
+    text = texts[-1] if is_whole(texts) else "\n".join(texts)
     kinds = {type(part) for part in parts}
     if text or kinds <= {Text} or kinds == {Text, Reasoning}:
         return Said(text)
     if any(type(part) is Media for part in parts):
         return Said(None, media_only=True)
     return NOTHING
+
+
+def is_whole(texts: Sequence[str]) -> bool:
+    """Return whether the last text repeats the earlier ones, which are chunks of a streamed answer."""
+    return len(texts) > 2 and texts[-1] == "".join(texts[:-1])
 
 
 def _is_aside(message: Message) -> bool:

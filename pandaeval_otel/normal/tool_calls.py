@@ -16,7 +16,9 @@ _LLM, _TOOL = Kind.LLM, Kind.TOOL
 
 def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     """Return the calls of a trace, by time of the request."""
-    run = [call_on_span(span, tree, index) for index, span in enumerate(tree.spans) if span.kind is _TOOL]
+    run = [
+        call for index, span in enumerate(tree.spans) if span.kind is _TOOL for call in calls_on_span(span, tree, index)
+    ]
     speakers = [span for span in tree.spans if span.kind is _LLM and (span.input or span.output)]
     groups = turn_groups(speakers, tree)
     asked = asked_calls(speakers, tree, groups)
@@ -55,7 +57,21 @@ def _carried(tree: Tree) -> set[str]:
     }
 
 
-def call_on_span(span: Span, tree: Tree, index: int) -> Call:
+def calls_on_span(span: Span, tree: Tree, index: int) -> list[Call]:
+    """Return the call of a tool span, or the calls of a span for a batch, which joins their names and IDs by commas."""
+    call = _call_on_span(span, tree, index)
+    if "," not in call.name or "," not in call.id:
+        return [call]
+    names, ids = ([each.strip() for each in text.split(",")] for text in (call.name, call.id))
+    if len(names) != len(ids):
+        return [call]
+    return [
+        Call(name, call_id, (span.start_ns, index), span.span_id, call.agent, span.start_ns, span.end_ns)
+        for name, call_id in zip(names, ids, strict=True)
+    ]
+
+
+def _call_on_span(span: Span, tree: Tree, index: int) -> Call:
     return Call(
         span.tool_name or span.name,
         span.tool_call_id,

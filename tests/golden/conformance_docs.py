@@ -123,34 +123,49 @@ COMMITTED = {
 """Committed sets recorded like a set of another name."""
 
 PROGRAMS = (
+    ("AG2 1", "its own spans"),
+    ("Agenta", "its own decorators"),
     ("AgentScope", "its own spans"),
+    ("AgentScope for Java", "its own spans; those of release 2 have no content"),
+    ("Agno", "OpenLIT and OpenInference, where plan and answer are joined"),
+    ("Amazon Bedrock (boto3)", "OpenTelemetry's instrumentation of botocore; OpenInference; OpenLLMetry"),
+    ("Anthropic client", "OpenLLMetry; Logfire; OpenInference for JavaScript"),
+    ("AutoGen AgentChat", "OpenInference"),
+    ("Ax (JS)", "its own spans, which have no content"),
     ("BeeAI", "OpenInference"),
     ("CrewAI", "OpenLIT"),
+    ("Deep Agents, with a sub-agent", "OpenInference; LangSmith"),
     ("DSPy", "OpenTelemetry's instrumentation; OpenLIT, whose spans have no tool results"),
+    ("Google Gen AI client", "OpenInference; OpenLLMetry"),
     ("LangChain", "traceAI; OpenLLMetry for JavaScript"),
-    ("LangGraph", "Monocle, whose spans do not have the order of parallel calls; MLflow"),
+    ("LangGraph", "Monocle, whose spans do not have the order of parallel calls; MLflow; Laminar; LoongSuite"),
+    ("LlamaIndex (JS)", "OpenLLMetry, whose spans have no tool calls"),
+    ("mcp-agent", "its own spans beside OpenLLMetry"),
     ("Mirascope", "its own spans"),
-    ("OpenAI client", "Langtrace; Neatlogs; Netra, which writes arguments as text; OpenTelemetry for JavaScript"),
-    ("OpenAI Agents SDK", "MLflow"),
+    (
+        "OpenAI client",
+        "Langtrace; Neatlogs; Netra; Laminar; Logfire; OpenLIT with the Responses API, whose spans have no tool "
+        "results; OpenTelemetry for JavaScript and Java; Langfuse for JavaScript",
+    ),
+    ("OpenAI Agents SDK", "MLflow; Logfire"),
     ("Pydantic AI", "MLflow"),
+    ("Semantic Kernel", "its own spans and log records"),
     ("smolagents", "OpenLIT"),
     ("Strands", "MLflow; OpenInference"),
     ("Upsonic", "its own spans"),
+    ("Vercel AI SDK 6", "Laminar"),
     ("Vercel AI SDK 7", "OpenInference"),
-    ("Agno", "OpenLIT, where plan and answer are joined"),
+    ("VoltAgent (JS), with a sub-agent", "its own spans, where the sub-agent's tokens are not counted"),
 )
 """Frameworks and telemetry of the recordings in ``programs``."""
 DOCUMENTED = (
-    ("AG2", "its own spans and conversations", "earlier"),
+    ("AG2 before 1", "its own spans and conversations", "earlier"),
     ("Amazon Bedrock AgentCore", "spans of the AWS distribution, their content in log records", "earlier"),
     ("CrewAI", "its own spans", "earlier"),
     ("Envoy AI Gateway (d408b675)", "the GenAI conventions, or OpenInference", "2026-11-28"),
     ("GitHub Copilot in VS Code (3fef59cc)", "the GenAI conventions and `copilot_chat.*`", "2026-11-28"),
-    ("Laminar", "`lmnr.*`", "earlier"),
-    ("Logfire", "the spans of its own integrations", "earlier"),
     ("Microsoft.Extensions.AI for .NET (0120286b)", "the GenAI conventions", "2026-11-28"),
     ("Pipecat", "its spans of turns and services", "earlier"),
-    ("Semantic Kernel", "its spans of models, agents and functions", "earlier"),
 )
 """Emitters without a recording: subject and date of the last check."""
 
@@ -314,7 +329,7 @@ def _days() -> Iterator[str]:
 
 def _documented() -> Iterator[str]:
     yield "## Tested with one program\n"
-    yield "We recorded one program with three tools for each of these instrumentations.\n"
+    yield "We recorded one program with tools for each of these instrumentations.\n"
     yield from (f"- **{name}**: {spans}" for name, spans in sorted(PROGRAMS, key=lambda each: each[0].lower()))
     yield "\n## Read as documented\n"
     yield "We tested these frameworks with spans that we made from their code and documentation, not with recordings.\n"

@@ -1,8 +1,9 @@
-"""Facts of recorded programs: one agent with three tools, two questions, and a tool that fails.
+"""Facts of recorded programs: an agent with tools, some questions, and a tool that fails.
 
 python tests/golden/test_programs.py          # rewrites the facts; compare each change with the recording
 
-The agent looks after a garden. Its model is scripted, and each program records it with another instrumentation.
+The agent looks after a garden or books ferries, some with a sub-agent. Its model is scripted, and each program records
+it with another instrumentation.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from pandaeval_otel.model import Trace  # noqa: E402
 STORED = FOLDER / "facts.json"
 MISREAD = {
     "monocle": {"tool_calls"},  # the order of parallel calls is only in the request, which is not recorded
-    "netra": {"tool_calls"},  # the decorator writes each argument as text
-    "openlit_agno": {"output", "turns"},  # Agno joins the plan and the answer
+    "openinference_agno": {"output", "turns"},  # Agno joins the plan and the answer
+    "openlit_agno": {"output", "turns"},
     "openlit_dspy": {"tool_calls"},  # results are only in the next prompt
+    "voltagent_subagents": {"tokens"},  # an agent's tokens are those of its own calls, and only the agent has them
 }
 """Facts that are not read correctly, by program. The file of facts leaves them out."""
 PLAIN = ("input", "output", "agent", "user_id", "status", "llm_calls", "models", "tokens", "turns")

@@ -10,9 +10,13 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
+from pandaeval_collector.config import load
+from pandaeval_lab.alignment.file_judging import FileJudging
+from pandaeval_lab.replay.files import Input
 from support.judge import JudgeServer
-from support.refunds import COMMENT, USEFUL, USELESS, flawed, written
+from support.refunds import COMMENT, USEFUL, USELESS, flawed, trace_id, written
 
 _RUNS = 60
 
@@ -60,3 +64,19 @@ def test_labels_of_a_custom_metric_are_known_by_the_configuration(tmp_path: Path
     named = ["--model", "openai/gpt-4o-mini", "--config", str(config)]
     done = CliRunner().invoke(app, ["judge", "align", str(labels), *named], env={"OPENAI_API_KEY": "sk-test"})
     assert (done.exit_code, "name files or the address" in done.stderr) == (2, True), done.output
+
+
+def test_the_daily_limit_holds_for_all_passes_together(tmp_path: Path) -> None:
+    traces, _ = written(tmp_path, 2)
+    with JudgeServer(flawed) as server:
+        overrides = {"judge.model": "openai/gpt-4o-mini", "judge.api_base": server.url, "judge.daily_usd": 1.0}
+        config, units = load(None, {}, {**overrides, "judge.detail": "all"}), {trace_id(0): None}
+        requests = [*Input(str(traces)).requests()]
+        judging = FileJudging(config, requests, "trace.task_completion", "", {"OPENAI_API_KEY": "sk-test"})
+        assert judging.first(units)
+        assert 0.0 < judging.spent < 1.0
+        assert judging.remaining().judge.daily_usd == 1.0 - judging.spent
+        judging.spent, calls = 1.0, len(server.requests)
+        with pytest.raises(UserError, match=r"judge\.daily_usd"):
+            judging.first(units)
+        assert len(server.requests) == calls

@@ -304,7 +304,7 @@ async def _same_over_stdio(collector: CollectorProcess, *arguments: str) -> None
     async with over_stdio(*arguments) as client:
         agent = Agent(client)
         assert worst in await agent.data("worst_sessions", limit=1)
-        assert "user: " in await agent.data("why_failed", trace_id=worst)
+        assert "asked: " in await agent.data("why_failed", trace_id=worst)
 
 
 def test_a_collector_that_is_not_there_or_wants_a_token_is_said_with_the_cure(

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
-import shutil
 import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -214,33 +212,6 @@ def test_a_port_in_use(collector: CollectorProcess, tmp_path: Path) -> None:
     said = _said("collector", **{**collector.settings, "PANDAEVAL_DATA": str(tmp_path / "other")})
     assert "is already in use, perhaps by another collector: stop that one, or set server." in said
     assert "PANDAEVAL_SERVER__" in said
-
-
-def _old_pythons() -> Mapping[str, str]:
-    """Return installed interpreters before 3.11 by version."""
-    pyenv = sorted((Path.home() / ".pyenv" / "versions").glob("3.*/bin/python"))
-    named = [shutil.which(f"python3.{minor}") for minor in (10, 9, 8)]
-    found = {}
-    for path in [*pyenv, *(Path(name) for name in named if name)]:
-        asked = subprocess.run([path, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
-        if re.fullmatch(r"3 ([7-9]|10)", asked.stdout.strip()):
-            found[asked.stdout.strip().replace(" ", ".")] = str(path)
-    return found
-
-
-def test_an_old_python() -> None:
-    pythons = _old_pythons()
-    if not pythons:
-        pytest.skip("no Python before 3.11 here")
-    for version, python in pythons.items():
-        environ = os.environ | {
-            "PYTHONPATH": f"{_ROOT}{os.pathsep}{_ROOT / 'collector'}",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-        done = subprocess.run([python, "-c", _CLI], env=environ, capture_output=True, text=True)
-        assert done.returncode == 2, done.stderr
-        assert f"pandaeval needs Python 3.11 or newer, and this is {version}" in done.stderr
-    assert 'requires-python = ">=3.11"' in (_ROOT / "pyproject.toml").read_text()
 
 
 def test_a_place_where_the_demo_cannot_write_is_said_at_once(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ class TestLists:
         [looping] = [row for row in _rows(_listed(collector, "traces", "--format", "json")) if row["tool_calls"] == 4]
         shown = _listed(collector, "traces", "show", looping["trace_id"]).output
         assert "trace.tool_loop 0.25 (fail" in shown
-        assert "user: Which help article" in shown
+        assert "asked: Which help article" in shown
 
     def test_sessions_and_one_of_them(self, collector: CollectorProcess) -> None:
         rows = _rows(_listed(collector, "sessions", "--format", "json"))

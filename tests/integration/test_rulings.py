@@ -86,8 +86,8 @@ def follows_ruling(result: dict[str, Any]) -> bool:
     return "+" in result["evaluator"]["version"] and result["success"] is True
 
 
-def run(collector: CollectorProcess, *arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(app, [*arguments, "--url", collector.http])
+def run(collector: CollectorProcess, *arguments: str, answers: str | None = None, code: int = 0) -> str:
+    done = CliRunner().invoke(app, [*arguments, "--url", collector.http], input=answers)
     assert done.exit_code == code, done.output
     return done.output
 
@@ -110,7 +110,7 @@ def test_a_ruling_is_tried_then_kept_and_decides_all_runs_of_the_question(
     assert question["id"] in run(collector, "questions")
 
     asked = len(server.requests)
-    told = run(collector, "rulings", "try", RULING, "--question", question["id"], "--yes")
+    told = run(collector, "rulings", "answer", RULING, "--question", question["id"], answers="y\nn\n", code=1)
     found = [tuple(map(int, re.findall(r"\d+", line))) for line in told.splitlines() if ": decided" in line]
     assert [sum(each[n] for each in found) for n in range(4)] == [flips, waiting + flips, waiting + flips, flips]
     assert "agrees with labels 0 → 1 of 1" in told
@@ -135,9 +135,9 @@ def test_a_ruling_is_tried_then_kept_and_decides_all_runs_of_the_question(
 def test_other_pages_and_runs_without_a_ruling_add_none(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     _, collector = judged
     with api(collector) as client:
-        said_by_page = client.post("/rulings", json={"text": RULING}, headers={"origin": "https://elsewhere.example"})
-        as_form = client.post("/rulings", content=json.dumps({"text": RULING}), headers={"content-type": "text/plain"})
-        answers = [said_by_page, as_form, client.post("/rulings", json={"text": " "})]
+        said_by_page = client.post("/rulings", json={"run": "r"}, headers={"origin": "https://elsewhere.example"})
+        as_form = client.post("/rulings", content=json.dumps({"run": "r"}), headers={"content-type": "text/plain"})
+        answers = [said_by_page, as_form, client.post("/rulings", json={"text": RULING})]
         answers.append(client.delete("/rulings/none", headers={"content-type": "application/json"}))
         answers.append(client.post("/rulings", json={"run": "0123456789abcdef"}))
         answers.append(client.post("/rulings/try", json={"text": RULING, "question": "none", "dry_run": True}))

@@ -11,6 +11,7 @@ FAILED: tuple[Any, ...] = (
     'TOOL_ERROR: {"error": "database is locked"}',
     "Tool create_po raised: 2 validation errors for CreatePoInput\nvendor: Field required",
     {"url": "https://a.example", "status": 503, "content_type": "text/html", "extractor": "raw", "text": "<html>Later"},
+    {"order": 17, "detail": [{"msg": "field required"}]},
     "error",
     "ERROR",
     "Error!",

@@ -21,15 +21,10 @@ if TYPE_CHECKING:
     app: typer.Typer
 
 __all__ = ["app", "main"]
-_PYTHON = (3, 11)
 
 
 def main() -> None:
     """Run the command line and exit; exit code 2 with a sentence for user errors."""
-    if sys.version_info < _PYTHON:  # pip sees to it; a checkout in the path, or another interpreter's, gets here
-        found, needed = (".".join(map(str, version[:2])) for version in (sys.version_info, _PYTHON))
-        print(f"pandaeval needs Python {needed} or newer, and this is {found}: {sys.executable}", file=sys.stderr)
-        sys.exit(2)
     for number in {getattr(signal, "SIGHUP", signal.SIGTERM), signal.SIGTERM}:  # Windows has no SIGHUP
         if signal.getsignal(number) is signal.SIG_DFL:  # else nohup ignores it
             signal.signal(number, _end_as_interrupted)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Why
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.rulings import Ruling
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
@@ -40,6 +42,14 @@ class FileJudging:
     def __call__(self, text: str, runs: Sequence[LabelledRun]) -> dict[str, JudgedUnit]:
         return {unit: judged(each) for unit, each in self._results(text, {run.unit for run in runs}).items()}
 
+    def remaining(self) -> Config:
+        """Return the configuration with the rest of ``judge.daily_usd``, which limits all passes together."""
+        limit = self.config.judge.daily_usd
+        if limit is None:
+            return self.config
+        rest = {"daily_usd": max(0.0, limit - self.spent)}
+        return self.config.model_copy(update={"judge": self.config.judge.model_copy(update=rest)})
+
     def evaluator(self, text: str) -> Evaluator:
         if text not in self._evaluators:
             from pandaeval_collector.analysis.embedding import load
@@ -63,7 +73,7 @@ class FileJudging:
             return run.unit.trace_id in wanted or run.unit.session_id in wanted
 
         found: dict[str, Result] = {}
-        config, scorer = judge(self.config), self.evaluator(text)
+        config, scorer = judge(self.remaining()), self.evaluator(text)
         assert config is not None
         with (
             TraceFiles(close_rules(self.config)) as files,
@@ -72,6 +82,8 @@ class FileJudging:
             files.add_all(self.requests)
             for result in replay(files, scorer, asked, where=where):
                 self.spent += result.cost_usd
+                if result.why == Why.OVER_BUDGET:
+                    raise UserError(f"{self.metric}: {result.finding.reason}; raise it, or pass fewer labels")
                 unit = result.unit
                 if result.key == self.metric and unit.id in units:
                     found[unit.id] = result

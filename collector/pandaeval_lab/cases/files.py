@@ -151,7 +151,7 @@ def case_files(patterns: Iterable[str]) -> list[Path]:
     for pattern in patterns:
         path = Path(pattern)
         if path.is_dir():
-            files = sorted(each for each in path.rglob("*") if holds_cases(each))
+            files = sorted(each for each in path.rglob("*") if _holds_cases(each))
         else:
             is_pattern = has_magic(pattern) and not path.exists()
             files = sorted(map(Path, glob(pattern, recursive=True))) if is_pattern else [path]
@@ -163,7 +163,7 @@ def case_files(patterns: Iterable[str]) -> list[Path]:
     return [*found]
 
 
-def holds_cases(path: Path) -> bool:
+def _holds_cases(path: Path) -> bool:
     """Return whether a file of a folder is a case file: YAML or JSON with ``cases`` at the top level."""
     if path.suffix not in _SUFFIXES or not path.is_file():
         return False

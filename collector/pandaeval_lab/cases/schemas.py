@@ -1,19 +1,14 @@
-"""Validates values against untrusted JSON schemas.
-
-References are not fetched, and patterns run on RE2 in linear time.
-"""
+"""Validates values against JSON schemas. References are not fetched, and patterns run on RE2 in linear time."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 import orjson
 import re2
 from jsonschema import SchemaError, ValidationError
-from jsonschema._utils import uniq
 from jsonschema.protocols import Validator
 from jsonschema.validators import Draft202012Validator, extend, validator_for
 from referencing import Registry
@@ -24,9 +19,6 @@ _CURE = (
     "of the text, at most 1,000 repetitions"
 )
 MOST = 10
-_MOST_STEPS = 100_000
-"""Maximum keywords applied to a value, about a second of work. Nested references could take years."""
-_left = threading.local()
 
 
 class PatternError(ValueError):
@@ -55,7 +47,6 @@ def schema_errors(schema: Any, value: Any) -> list[str]:
 
     Formats are annotations. Raises :class:`BadSchemaError`.
     """
-    _left.steps = _MOST_STEPS
     try:
         found = sorted(validator_of(schema).iter_errors(value), key=lambda error: error.json_path)
     except (Unresolvable, RecursionError) as error:
@@ -80,32 +71,8 @@ def _validator(schema: bytes) -> Validator:
         raise BadSchemaError(error.message) from error
     except PatternError as error:
         raise BadSchemaError(f"has an unsupported pattern: {error}") from error
-    kind = extend(kind, _IN_LINEAR_TIME)  # type: ignore[no-untyped-call]
-    kind = extend(kind, {name: _counted(check) for name, check in kind.VALIDATORS.items()})  # type: ignore[no-untyped-call]
-    validator: Validator = kind(given, registry=Registry())
+    validator: Validator = extend(kind, {"pattern": _pattern})(given, registry=Registry())  # type: ignore[no-untyped-call]
     return validator
-
-
-def _counted(check: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
-    def counted(validator: Validator, wanted: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
-        _use_up(1)
-        yield from check(validator, wanted, value, schema) or ()
-
-    return counted
-
-
-def _use_up(steps: int) -> None:
-    _left.steps -= steps
-    if _left.steps < 0:
-        raise BadSchemaError(f"needs more than {_MOST_STEPS:,} steps to check this value")
-
-
-def _unique(validator: Validator, wanted: Any, value: Any, _: Any) -> Iterator[ValidationError]:
-    if wanted and validator.is_type(value, "array"):
-        sortable = any(all(validator.is_type(item, kind) for item in value) for kind in ("string", "number"))
-        _use_up(len(value) if sortable else len(value) ** 2 // 10)
-        if not uniq(value):
-            yield ValidationError(f"{value!r} has non-unique elements")
 
 
 def _check_patterns(schema: Any) -> None:
@@ -126,10 +93,3 @@ def _check_patterns(schema: Any) -> None:
 def _pattern(validator: Validator, pattern: str, value: Any, _: Any) -> Iterator[ValidationError]:
     if validator.is_type(value, "string") and compiled(pattern).search(value) is None:
         yield ValidationError(f"{value!r} does not match {pattern!r}")
-
-
-_IN_LINEAR_TIME = {
-    "pattern": _pattern,
-    "uniqueItems": _unique,
-}
-"""Keywords for which the library has Python's own engine of expressions, or compares each with each."""

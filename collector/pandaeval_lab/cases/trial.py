@@ -135,6 +135,11 @@ class Trial:
         """Whether the agent sent no spans for a turn, so that its calls are not known."""
         return any(is_untraced(trace) for trace in self.traces)
 
+    @cached_property
+    def is_whole_session(self) -> bool:
+        """Whether ``pandaeval cases run`` made the trial: each of its trials is a new session."""
+        return any(span.scope == RUN_SCOPE for trace in self.traces for span in trace.spans)
+
     def check_calls(self) -> None:
         if self.is_untraced:
             raise NotCapturedError("the agent sent no spans, so its tool calls are not known")
@@ -221,11 +226,7 @@ class Trial:
     @property
     def past_mocks(self) -> list[str]:
         """Tools that bypassed mocks, an entry per call."""
-        if (
-            self.is_untraced
-            or not self.case.is_mocked
-            or not any(span.scope == RUN_SCOPE for trace in self.traces for span in trace.spans)
-        ):
+        if self.is_untraced or not self.case.is_mocked or not self.is_whole_session:
             return []
         left = Counter(call.name for call in self.all_calls)
         left.subtract(call["tool"] for call in self.mock_calls)

@@ -86,7 +86,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
     rubric = proposing_rubric(registry(judging.config.metrics.modules)[judging.metric].question)
 
     async def ask() -> list[str]:
-        async with judge_of(judging.config, judging.environ) as found:
+        async with judge_of(judging.remaining(), judging.environ) as found:
             asked = Judge(JudgeClient(found), disagreements(errors), name)
             try:
                 verdict = await asked.ask(rubric)

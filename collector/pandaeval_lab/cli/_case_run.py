@@ -168,7 +168,10 @@ class CaseRun:
             finished = f"{len(ended)} of {many(len(self.attempts), 'attempt')}"
             notice(f"interrupted; {finished} had finished")
         _tell("the agent failed in", [(each, each.error) for each in ended if each.error])
-        _tell("the simulated user broke (no score; spoilt.pb)", [(each, each.spoilt) for each in ended if each.spoilt])
+        _tell(
+            "the simulated user broke (no score; simulator_failed.pb)",
+            [(each, each.spoilt) for each in ended if each.spoilt],
+        )
         return bool(ended)
 
 
@@ -249,7 +252,8 @@ def _write_spans(receiver: SpanReceiver, run: CaseRun, is_remote: bool) -> None:
         elif owner.has_ended:
             kept.add(id_)
     receiver.write(run.folder / "traces.pb", kept)
-    receiver.write(run.folder / "spoilt.pb", spoilt - kept)
+    if apart := spoilt - kept:
+        receiver.write(run.folder / "simulator_failed.pb", apart)
 
 
 def chosen(suite: Suite, options: CaseRunOptions) -> Suite:

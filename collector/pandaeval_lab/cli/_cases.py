@@ -87,7 +87,7 @@ class CaseStage(Stage):
             notes.append(f"… and {cases - _MAX_ROWS} more (--format junit has all)")
         if any(_NOTHING in row["layers"] for row in rows):
             notes.append(_EMPTY)
-        print_table(_COLUMNS, map(_row, rows), "Cases, broken ones first", out, "\n".join(notes))
+        print_table(_COLUMNS, map(_row, rows), "Cases, failed cases first", out, "\n".join(notes))
         totals = [_row(kind)[:-1] for kind in self._report.by_kind()]
         print_table(_COLUMNS[:-1], totals, "Cases by kind", out)
 

@@ -84,8 +84,8 @@ def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome
     grave = [group for group in groups if least is not None and at_least(group.severity, least)]
     if not grave:
         return GateOutcome(KEY, True)
-    count = f"{len(grave)} group{'' if len(grave) == 1 else 's'} of failures"
-    text = f"{KEY} (fail_on_error_severity {least}): {count} of that severity or graver"
+    count = many(len(grave), "incident")
+    text = f"{KEY} (fail_on_error_severity {least}): {count} with this severity or a higher one"
     return GateOutcome(KEY, False, text, tuple(f"{group.heading}: {group.places}" for group in grave[:3]))
 
 

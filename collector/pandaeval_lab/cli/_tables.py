@@ -9,10 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from pandaeval_collector.cli._output import ID, Listing, Row, print_list, print_table, reason_room, show
-from pandaeval_collector.show.view.lines import headline, session_headline
-from pandaeval_collector.show.view.results import ResultView, spelled_out
+from pandaeval_collector.show.view.lines import of_session, session_headline
 from pandaeval_collector.show.view.rows import SessionRow
-from pandaeval_collector.show.view.texts import NONE, dollars, number, said
+from pandaeval_collector.show.view.texts import NONE, dollars, number
 from pandaeval_collector.show.view.unscored import unasked
 from pandaeval_collector.store.costs import read_costs
 from pandaeval_collector.store.finding import Finder
@@ -84,7 +83,7 @@ def print_sessions(finder: Finder, sessions: int, out: Console) -> None:
             ("handled correctly", _handled),
             ("worst signal", _worst_signal),
             ("reliability", _reliability),
-            ("finding", lambda row: _finding(row, reason_room(out))),
+            ("finding", lambda row: session_headline(row, reason_room(out))),
         ),
         title="Sessions and single runs, worst first",
         says_why=True,
@@ -101,14 +100,8 @@ def _session_row(unit: ListedSession) -> Row:
     return {**SessionRow.of(unit).model_dump(), "signal": None if signal >= NO_SCORE else signal}
 
 
-def _view(row: Row, metric: str) -> ResultView | None:
-    """Return a result of the session, or of the trace without a session."""
-    about = row if row["session_id"] else row["worst"] or row
-    return next((ResultView.of(each) for each in about["results"] if each["metric"] == metric), None)
-
-
 def _handled(row: Row) -> Text:
-    verdict = _view(row, "correctness")
+    verdict = of_session(row, "correctness")
     if verdict is None:
         return Text("")
     if verdict.success is None:
@@ -118,7 +111,7 @@ def _handled(row: Row) -> Text:
 
 def _worst_signal(row: Row) -> str:
     """Return the worst signal, unless it contradicts the words."""
-    signal, held = row["signal"], _view(row, "agent_reliability")
+    signal, held = row["signal"], of_session(row, "agent_reliability")
     is_misleading = row["failed"] != (signal is not None and signal < _HALF)
     if is_misleading or (held is not None and held.says and not row["failed"]):
         return NONE
@@ -126,25 +119,12 @@ def _worst_signal(row: Row) -> str:
 
 
 def _reliability(row: Row) -> str:
-    held = _view(row, "agent_reliability")
-    if held is None or (held.inline and _view(row, "correctness")):
+    held = of_session(row, "agent_reliability")
+    if held is None or (held.inline and of_session(row, "correctness")):
         return ""
     if held.score is None:
         return held.word
     return f"{number(held.score) if held.agrees else ''} {held.says}".strip()
-
-
-def _finding(row: Row, most: int) -> str:
-    verdict, held, worst = _view(row, "correctness"), _view(row, "agent_reliability"), row["worst"] or {}
-    if verdict is not None and verdict.failed:
-        return f"{verdict.fault}: {said(verdict.reason, most)}"
-    if row["failed"]:
-        return headline(worst, most) if worst.get("failed") else session_headline(row, most)
-    if verdict is not None and verdict.success:
-        return f"handled correctly: {said(verdict.reason, most)}"
-    if held is not None and held.says:
-        return spelled_out(held.label, said(held.reason, most))
-    return session_headline(row, most)
 
 
 def _print_costs(finder: Finder, out: Console) -> None:

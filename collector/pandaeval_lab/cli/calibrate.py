@@ -34,7 +34,7 @@ def calibrate(
     else:
         assert store is not None
         with opened_folder(store) as connection:
-            scores = from_store(connection, {label.unit for label in verdicts})
+            scores = from_store(connection)
     calibrations = compare(verdicts, scores)
     found = calibrations.found
     if not found:

@@ -111,7 +111,7 @@ async def _running(folder: Path, results: Path) -> AsyncIterator[tuple[Collector
 
 async def _serve(folder: Path, results: Path, out: Console) -> None:
     async with _running(folder, results) as (_, listening):
-        out.print(f"Incidents: http://{listening.http}/#/failures\nPress Ctrl-C to stop.")
+        out.print(f"Page: http://{listening.http}/\nPress Ctrl-C to stop.")
         await asyncio.Event().wait()
 
 

@@ -43,6 +43,8 @@ from pandaeval_otel.normal.unread import MARK
 
 _ADDRESSES = re.compile(r"(^|_)(endpoint|brokers|api_base)$")
 """The names of keys that hold addresses."""
+_EXPORTER = re.compile(r'^pandaeval_exporter_state\{pandaeval_exporter="(\w+)",pandaeval_signal="(\w+)"\} (-?\d)', re.M)
+"""Exporter, signal and state, as :data:`EXPORTER_STATE` describes them."""
 _TIMEOUT_S = 3.0
 _BACK_S = 60.0
 _LOOKED_AT = 100
@@ -84,7 +86,7 @@ def doctor(config: ConfigFile = None, store: StoreFolder = None) -> None:
 def examine(path: Path | None, folder: Path | None) -> Iterator[Diagnosis]:
     try:
         config = resolve_config(path, given(folder)).config
-        yield _collector(config.server.health)
+        yield from _collector(config.server.health)
         yield from _store(Path(config.store.path), config.store.max_bytes, is_named=folder is not None)
         yield from _places(config)
         resolve_config(path, given(folder), on_this_machine=True)
@@ -94,17 +96,33 @@ def examine(path: Path | None, folder: Path | None) -> Iterator[Diagnosis]:
             yield Diagnosis("wrong", f"configuration: {line}", "correct this file or variable")
 
 
-def _collector(address: str) -> Diagnosis:
+def _collector(address: str) -> Iterator[Diagnosis]:
     host, _, port = address.rpartition(":")
     host = "127.0.0.1" if host in ("0.0.0.0", "[::]", "") else host  # noqa: S104
     try:
         urllib.request.urlopen(f"http://{host}:{port}/readyz", timeout=_TIMEOUT_S).close()
     except urllib.error.HTTPError as error:
         ready = error.read().decode(errors="replace")
-        return Diagnosis("wrong", f"collector: not ready: {ready}", "read the log of the collector")
+        yield Diagnosis("wrong", f"collector: not ready: {ready}", "read the log of the collector")
     except (OSError, ValueError):
-        return Diagnosis("note", f"collector: none answers at {address}", "start one with `pandaeval collector`")
-    return Diagnosis("ok", f"collector: ready at {address}")
+        yield Diagnosis("note", f"collector: none answers at {address}", "start one with `pandaeval collector`")
+    else:
+        yield Diagnosis("ok", f"collector: ready at {address}")
+        with suppress(OSError), urllib.request.urlopen(f"http://{host}:{port}/metrics", timeout=_TIMEOUT_S) as answer:
+            yield from _exporters(answer.read().decode(errors="replace"), f"{host}:{port}")
+
+
+def _exporters(metrics: str, address: str) -> Iterator[Diagnosis]:
+    for exporter, signal, state in _EXPORTER.findall(metrics):
+        key = f"exporters.{exporter}"
+        if state == "0":
+            cure = "the log of the collector shows the answer of the sink"
+            yield Diagnosis("wrong", f"{key}: {signal} cannot be delivered, and wait in the store", cure)
+        if state == "-1":
+            cure = f"set {key}.{signal}.enabled: false"
+            if signal == "metrics":
+                cure += f"; after a restart, Prometheus can scrape the scores at http://{address}/metrics"
+            yield Diagnosis("note", f"{key}: the sink accepts no {signal}", cure)
 
 
 def _store(folder: Path, most: int, is_named: bool) -> Iterator[Diagnosis]:

@@ -49,14 +49,6 @@ def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
         typer.echo(f"file: {found['path']}")
 
 
-@rulings.command("try")
-@at_collector
-@given_by("options", TrialOptions)
-def try_(options: TrialOptions, *, api: ApiClient) -> None:
-    """Show the effect of a ruling without keeping it."""
-    _tried(api, options)
-
-
 @rulings.command("answer")
 @at_collector
 @given_by("options", TrialOptions)

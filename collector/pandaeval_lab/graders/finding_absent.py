@@ -11,7 +11,9 @@ Source: ours.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
+from pandaeval_collector.analysis.rules.grounding.before import Before, before, pack
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.context import Texts, TraceContext
 from pandaeval_lab.cases.graders import rule_of
@@ -29,8 +31,16 @@ def _reported(trial: Trial) -> Iterator[tuple[AbsentFinding, Finding | None]]:
             continue
         threshold = metric.threshold
         assert not callable(threshold)  # only embedding metrics compute a threshold
-        for trace in trial.traces:
-            yield absent, metric.evaluate(trace, TraceContext(_NO_TEXTS, threshold))
+        for index, trace in enumerate(trial.traces):
+            yield absent, metric.evaluate(trace, TraceContext(_NO_TEXTS, threshold, before=_before(trial, index)))
+
+
+def _before(trial: Trial, index: int) -> Before | None:
+    """Return the conversation before a trace of the trial; ``None`` if the trial is perhaps only a part of it."""
+    if not trial.is_whole_session:
+        return None
+    earlier = trial.traces[:index]
+    return before([*map(pack, earlier)], frozenset(chain.from_iterable(trace.responses for trace in earlier)))
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -53,4 +63,4 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     return Score(1.0, f"absent: {labels}")
 
 
-METRIC = trial_metric(_evaluate, needs="a case with absent", unscored=(Why.NO_CONTENT,), layer="outcome")
+METRIC = trial_metric(_evaluate, needs="a case with absent", unscored=(Why.NO_CONTENT,), layer="outcome", version="2")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 
 from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS, Labelled
 from pandaeval_collector.show.view.texts import number
-from pandaeval_collector.store import JudgedRow, numbers, people
+from pandaeval_collector.store import JudgedRow, people
 from pandaeval_lab.labels.judge_agreement import AgreementEstimate, JudgeAgreement, agreement
 from pandaeval_lab.labels.judge_report import Figure, JudgeReport
 from pandaeval_otel.wire.labels import HumanLabel
@@ -154,51 +153,47 @@ def _notes(calibration: Calibration) -> Iterator[str]:
 
 def from_lines(results: Iterable[dict[str, Any]]) -> dict[Key, JudgedRow]:
     """Return the scored results among JSON objects, the highest revision per unit and metric."""
-    found: dict[Key, tuple[int, JudgedRow | None]] = {}
+    newest: dict[Key, dict[str, Any]] = {}
     for result in results:
-        _add(found, result)
-    return {key: row for key, (_, row) in found.items() if row is not None}
+        key = _unit(result), f"{result['level']}.{result['metric']}"
+        if key not in newest or _revision(result) >= _revision(newest[key]):
+            newest[key] = result
+    return {key: _row(*key, result) for key, result in newest.items() if _is_scored(result)}
 
 
-def from_store(connection: sqlite3.Connection, units: Collection[str]) -> dict[Key, JudgedRow]:
-    """Read scores: judges' within 30 days, others within ``store.retention``."""
-    found: dict[Key, tuple[int, JudgedRow | None]] = {}
-    for marks, group in numbers.batched(numbers.of_units(connection, units)):
-        query = f"SELECT body FROM results WHERE about IN ({marks}) ORDER BY seq"  # noqa: S608
-        for (body,) in connection.execute(query, group):
-            _add(found, json.loads(body))
-    standing = {key: row for key, (_, row) in found.items() if row is not None}
-    wanted = set(units)
-    for row, _ in people.judged(connection):
-        if row.unit in wanted:
-            standing[row.unit, row.metric] = row
-    return standing
+def from_store(connection: sqlite3.Connection) -> dict[Key, JudgedRow]:
+    """Return the scores of judges within 30 days."""
+    return {(row.unit, row.metric): row for row, _ in people.judged(connection)}
 
 
-def _add(found: dict[Key, tuple[int, JudgedRow | None]], result: dict[str, Any]) -> None:
-    unit = str(result.get("session_id" if result["level"] == "session" else "trace_id") or "")
+def _unit(result: dict[str, Any]) -> str:
+    if result["level"] == "session":
+        return str(result.get("session_id") or "")
+    trace = str(result.get("trace_id") or "")
     if result["level"] == "turn":
-        unit = f"{unit}:{result.get('span_id', '')}"
-    key = unit, f"{result['level']}.{result['metric']}"
-    revision = result.get("revision") or 0
-    if key in found and found[key][0] > revision:
-        return
-    score, evaluator = result.get("score"), result.get("evaluator") or {}
-    if result["outcome"] != "scored" or not isinstance(score, int | float):
-        found[key] = revision, None
-        return
-    found[key] = (
-        revision,
-        JudgedRow(
-            unit=unit,
-            metric=key[1],
-            session=str(result.get("session_id") or ""),
-            agent=str(result.get("agent") or ""),
-            score=float(score),
-            passed=result.get("success"),
-            threshold=result.get("threshold") if result.get("raw") is None else None,
-            model=str(evaluator.get("model") or evaluator.get("kind") or ""),
-            version=str(evaluator.get("version") or ""),
-            probability=float((result.get("metadata") or {}).get("inclusion_probability") or 1.0),
-        ),
+        return f"{trace}:{result.get('span_id', '')}"
+    return trace
+
+
+def _revision(result: dict[str, Any]) -> int:
+    return result.get("revision") or 0
+
+
+def _is_scored(result: dict[str, Any]) -> bool:
+    return result["outcome"] == "scored" and isinstance(result.get("score"), int | float)
+
+
+def _row(unit: str, metric: str, result: dict[str, Any]) -> JudgedRow:
+    evaluator = result.get("evaluator") or {}
+    return JudgedRow(
+        unit=unit,
+        metric=metric,
+        session=str(result.get("session_id") or ""),
+        agent=str(result.get("agent") or ""),
+        score=float(result["score"]),
+        passed=result.get("success"),
+        threshold=result.get("threshold") if result.get("raw") is None else None,
+        model=str(evaluator.get("model") or evaluator.get("kind") or ""),
+        version=str(evaluator.get("version") or ""),
+        probability=float((result.get("metadata") or {}).get("inclusion_probability") or 1.0),
     )

@@ -23,7 +23,6 @@ from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_COMMENT, HumanLabel, LabelError, verdict
 
 COLUMNS = ("trace_id", "session_id", "metric", "label", "score", "annotator", "time", "comment", "probability")
-_ALIASES = {"passed": "label", "verdict": "label", "explanation": "comment", "reason": "comment", "timestamp": "time"}
 _NEEDED = (("metric",), ("trace_id", "session_id"), ("label", "score"))
 _MOST_TOLD = 20
 _FORMULA = re.compile(r"'(?=[=+\-@\t\r])")
@@ -102,8 +101,7 @@ def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, Row]]:
 
 
 def _column(name: str) -> str:
-    name = name.strip().lower()
-    return _ALIASES.get(name, name)
+    return name.strip().lower()
 
 
 def _named(pairs: Any) -> Row:

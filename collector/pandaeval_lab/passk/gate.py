@@ -64,7 +64,7 @@ class GateVerdict:
     def notice(self) -> str:
         if not self.doubtful:
             return ""
-        return f"{_BROKE}, which so few trials may by chance: {first_of(self.doubtful)}"
+        return f"{_BROKE}, which can be chance with so few trials: {first_of(self.doubtful)}"
 
     @property
     def passed(self) -> bool:

@@ -4,7 +4,6 @@ and Tempo.
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
 import lzma
@@ -35,7 +34,6 @@ _OPENERS: dict[bytes, Callable[[io.BufferedReader], object]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
     b"\xfd7zXZ\x00": lzma.LZMAFile,
     b"\x28\xb5\x2f\xfd": lambda raw: zstandard.ZstdDecompressor().stream_reader(raw),
-    b"BZh": bz2.BZ2File,
 }
 """Decompressors of files, by first bytes."""
 

@@ -137,7 +137,7 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
             about = each["metadata"]  # a plan grader that could read only calls counts for the layer of actions
             layer = "action" if about.get("basis") == "calls" else str(about["layer"])
             graders.append({**{key: each[key] for key in _KEYS}, "layer": layer, "gates": about["gates"]})
-    layers = {layer: _state([each for each in graders if each["layer"] == layer]) for layer in LAYERS}
+    layers = {layer: _state([each for each in graders if each["layer"] == layer], correct) for layer in LAYERS}
     return {
         "trial": results[0]["metadata"]["trial"],
         "correct": correct,
@@ -157,17 +157,20 @@ def _is_unscored(row: Row) -> bool:
     return any(each["gates"] and each["success"] is None and each["why"] != _SPOILT for each in row["graders"])
 
 
-def _state(graders: Sequence[Row]) -> str:
-    compared = [
-        each["success"]
-        for each in graders
-        if each["gates"] or not (each["outcome"] == "assumed" or each["why"] == "insufficient_evidence")
-    ]
+def _state(graders: Sequence[Row], correct: bool | None) -> str:
+    """Return the state of a layer. A correct trial broke nowhere, so only declared graders can fail its layers."""
+    compared = [each["success"] for each in graders if each["gates"] or _counts(each, correct)]
     if not compared:
         return "-"
     if False in compared:
         return "fail"
     return "unscored" if None in compared else "pass"
+
+
+def _counts(grader: Row, correct: bool | None) -> bool:
+    if grader["outcome"] == "assumed" or grader["why"] == "insufficient_evidence":
+        return False
+    return correct is not True or grader["success"] is not False
 
 
 def junit_suites(report: LayerReport, no_fail: bool = False, with_unscored: bool = False) -> dict[str, list[Element]]:

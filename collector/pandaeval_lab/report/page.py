@@ -9,12 +9,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
 import orjson
-from google.protobuf.message import DecodeError
 
 from pandaeval_collector.base.result import now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.untrusted.printable import excerpt
-from pandaeval_collector.show.report.detail import content, stored_trace
+from pandaeval_collector.show.report.detail import content, readable_trace
 from pandaeval_collector.show.report.index import LiveIndex
 from pandaeval_collector.show.report.text import clean_json, filled_shell
 from pandaeval_collector.show.view.rates import handled
@@ -24,7 +23,6 @@ from pandaeval_collector.show.view.unscored import missing
 from pandaeval_collector.store.finding import Finder, every
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.listed_pages import Listed
-from pandaeval_otel.model import Trace
 
 MAX_DETAILED = 10_000
 """Number of worst traces that are shown with their spans."""
@@ -111,15 +109,9 @@ def _details(
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
     room = max(_LEAST_OF_ONE, min(_MOST_OF_ONE, _ALL_TEXTS // max(1, len(rows))))
     for position, row in enumerate(rows):
-        yield position, content(_read(finder, row.facts["id"]), room, map(shown, row.results.values()))
+        trace = readable_trace(finder, bytes.fromhex(row.facts["id"]))
+        yield position, content(trace, room, map(shown, row.results.values()))
         on_read(position + 1, len(rows))
-
-
-def _read(finder: Finder, trace_id: str) -> Trace | None:
-    try:
-        return stored_trace(finder.contents(bytes.fromhex(trace_id)))
-    except (ValueError, DecodeError):  # damaged spans: only the scores are shown
-        return None
 
 
 def write_page(out: TextIO, index: Mapping[str, Any], details: Iterable[tuple[int, Mapping[str, Any]]]) -> int:

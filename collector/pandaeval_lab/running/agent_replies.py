@@ -20,8 +20,8 @@ class RequestedCall:
     arguments: Any
 
     def to_dict(self) -> dict[str, Any]:
-        told = self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments, ensure_ascii=False)
-        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": told}}
+        asked = {"name": self.name, "arguments": content_of(self.arguments)}
+        return {"id": self.id, "type": "function", "function": asked}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,13 @@ class AgentReply:
 
     text: str | None
     calls: tuple[RequestedCall, ...] = ()
+
+
+def content_of(value: Any) -> str:
+    """Return a text, or JSON of another value."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def read_reply(body: str, content_type: str, path: str | None) -> AgentReply:
@@ -60,7 +67,7 @@ def _at(value: Any, path: str) -> Any:
 
 def _request(at: int, given: Any) -> RequestedCall:
     call = given.get("function", given) if isinstance(given, Mapping) else {}
-    arguments = call.get("arguments", call.get("args", {}))
+    arguments = call.get("arguments", {})
     if isinstance(arguments, str):
         with suppress(ValueError):
             arguments = json.loads(arguments or "{}")

@@ -20,9 +20,9 @@ from opentelemetry.trace import Span, SpanContext, Status, StatusCode
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.cases.trial import RUN_ERROR, RUN_SCOPE, SIMULATED, SIMULATOR_FAILED, TURN
 from pandaeval_lab.running.agent import AgentError, RunContext, Talk, TurnLog
+from pandaeval_lab.running.agent_replies import content_of
 from pandaeval_lab.running.simulated import ENDED, SimulatedUser, Simulator
 from pandaeval_lab.running.taps import Tap, connect
-from pandaeval_lab.running.tool_loop import content_of
 from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_case, using_session
 from pandaeval_otel.base import semconv
 
@@ -191,6 +191,11 @@ class Attempted:
     how: str = ""
     has_ended: bool = False
 
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """The case's ID, the trial and the session."""
+        return self.case.id, self.trial, self.session
+
 
 def _is_cancelled() -> bool:
     """Return whether this task was cancelled. An agent can also raise ``CancelledError`` itself."""
@@ -237,15 +242,13 @@ class CaseAttempts:
         return await unless_interrupted(asyncio.gather(*map(make, attempts)))
 
     async def _converse(self, attempt: Attempted) -> None:
-        user: ScriptedUser | SimulatedUser = ScriptedUser(attempt.case)
-        if self.simulator is not None and attempt.case.scenario is not None:
-            user = SimulatedUser(self.simulator, attempt.case.scenario, int(attempt.trial))
+        user = self._user(attempt)
         messages, talk = list[dict[str, str]](), None
-        names, end = (attempt.case.id, attempt.trial, attempt.session), time.monotonic() + self.case_s
+        end = time.monotonic() + self.case_s
         said = await user.next(None)
         while said is not None:
             messages.append({"role": "user", "content": said})
-            about = RunContext(*names, len(attempt.trace_ids), tuple(messages), attempt.case.inputs)
+            about = RunContext(*attempt.names, len(attempt.trace_ids), tuple(messages), attempt.case.inputs)
             with self.tracing.turn(about, user.marks) as span:
                 attempt.trace_ids.append(_trace_id(span))
                 started = time.time_ns()
@@ -268,12 +271,21 @@ class CaseAttempts:
                 span.set_attributes(user.marks)
                 span.end(ended)
         attempt.how = user.marks.get(ENDED, "")
-        if user.spoilt:  # a trace without content or an error represents the attempt
-            attempt.spoilt = user.spoilt
-            with self.tracing.turn(RunContext(*names, len(attempt.trace_ids)), user.marks) as span:
-                attempt.spoilt_id = _trace_id(span)
-                span.set_attributes({semconv.OPERATION: "invoke_agent", SIMULATOR_FAILED: user.spoilt})
-                span.end()
+        if user.spoilt:
+            self._record_spoilt(attempt, user)
+
+    def _user(self, attempt: Attempted) -> ScriptedUser | SimulatedUser:
+        if self.simulator is None or attempt.case.scenario is None:
+            return ScriptedUser(attempt.case)
+        return SimulatedUser(self.simulator, attempt.case.scenario, int(attempt.trial))
+
+    def _record_spoilt(self, attempt: Attempted, user: ScriptedUser | SimulatedUser) -> None:
+        """Send a trace without content or an error, which represents the attempt."""
+        attempt.spoilt = user.spoilt
+        with self.tracing.turn(RunContext(*attempt.names, len(attempt.trace_ids)), user.marks) as span:
+            attempt.spoilt_id = _trace_id(span)
+            span.set_attributes({semconv.OPERATION: "invoke_agent", SIMULATOR_FAILED: user.spoilt})
+            span.end()
 
     async def _answer(self, talk: Talk, message: str, about: RunContext, left: float) -> str:
         """Ask the agent. ``left``: seconds of the attempt. Raises :class:`AgentError`."""

@@ -36,15 +36,16 @@ class SpanReceiver:
         self._folder = tempfile.TemporaryDirectory(prefix="pandaeval-cases-")
         self._data = Path(self._folder.name) / "data"
         settings = {
-            "SERVER__GRPC": _FREE if given is None else given.server.grpc,
-            "SERVER__HTTP": _FREE if given is None else given.server.http,
-            "SERVER__HEALTH": _FREE,
-            # Another process can send its spans seconds after they ended.
-            "CLOSE__QUIET": "1s" if given is None else f"{given.close.quiet:g}s",
+            **{f"SERVER__{name}": _FREE for name in ("GRPC", "HTTP", "HEALTH")},
+            "CLOSE__QUIET": "1s",
             "SESSION__IDLE": "1s",
             "LATE__WINDOW": "1000h",
             "STORE__PATH": str(self._data),
         }
+        if given is not None:
+            settings |= {"SERVER__GRPC": given.server.grpc, "SERVER__HTTP": given.server.http}
+            # Another process can send its spans seconds after they ended.
+            settings["CLOSE__QUIET"] = f"{given.close.quiet:g}s"
         config = load(None, {f"PANDAEVAL_{key}": value for key, value in settings.items()})
         config = config.model_copy(update={"metrics": config.metrics.model_copy(update={"enabled": ()})})
         self._calls = Calls("the collector of this run", __name__, config, os.environ, silent=True)

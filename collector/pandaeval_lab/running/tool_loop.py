@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from pandaeval_lab.running.agent import AgentError, MadeCall, RunContext
-from pandaeval_lab.running.agent_replies import AgentReply, RequestedCall
+from pandaeval_lab.running.agent_replies import AgentReply, RequestedCall, content_of
 from pandaeval_lab.running.mock_replies import MockReplies
 
 MOST_ROUNDS = 20
@@ -48,10 +47,6 @@ class ToolRounds:
             result, error = None, f"{call.name}: the arguments are not a JSON object: {call.arguments!r:.200}"
         made = MadeCall(call.id, call.name, call.arguments, result, error, start, time.time_ns())
         context.log.calls.append(made)
-        told = {"error": error} if error else result
-        return content_of(told)
-
-
-def content_of(value: Any) -> str:
-    """Return a text, or JSON of another value."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if error:
+            return content_of({"error": error})
+        return content_of(result)

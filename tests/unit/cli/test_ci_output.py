@@ -119,7 +119,7 @@ def test_failures_fail_a_run_from_the_configured_severity_on(tmp_path: Path) -> 
     done = evaluate(tmp_path, "gates: {fail_on_error_severity: medium}")
     assert done.exit_code == 1
     assert "Unique errors:\n  [medium] error: boom (2 occurrence(s))" in done.stdout
-    assert "failed: failures (fail_on_error_severity medium): 1 group of failures" in done.stderr
+    assert "failed: failures (fail_on_error_severity medium): 1 incident" in done.stderr
     assert "  [medium] error: boom (2 occurrence(s)): trace 000000000000" in done.stderr
 
 

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.store import Chunk, Store, StoreFullError
+from pandaeval_lab.cli.doctor import _exporters
 
 
 def test_a_named_store_must_exist(tmp_path: Path) -> None:
@@ -19,6 +20,20 @@ def test_a_named_store_must_exist(tmp_path: Path) -> None:
     assert outcome.exit_code == 1
     assert f"store: there is none in {tmp_path / 'nowhere'}" in outcome.output
     assert "name the data directory of a collector" in outcome.output
+
+
+STATES = """# TYPE pandaeval_exporter_state gauge
+pandaeval_exporter_state{pandaeval_exporter="otlp",pandaeval_signal="logs"} 1.0
+pandaeval_exporter_state{pandaeval_exporter="otlp",pandaeval_signal="metrics"} -1.0
+pandaeval_exporter_state{pandaeval_exporter="otlp",pandaeval_signal="traces"} 0.0
+"""
+
+
+def test_a_sink_that_refuses_a_signal_or_is_down_is_named() -> None:
+    [refused, down] = _exporters(STATES, "127.0.0.1:4329")
+    assert (refused.state, refused.text) == ("note", "exporters.otlp: the sink accepts no metrics")
+    assert refused.cure.startswith("set exporters.otlp.metrics.enabled: false; after a restart, Prometheus can scrape")
+    assert (down.state, down.text) == ("wrong", "exporters.otlp: traces cannot be delivered, and wait in the store")
 
 
 def test_the_default_store_is_created_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

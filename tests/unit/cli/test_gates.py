@@ -335,5 +335,5 @@ def test_a_bare_name_is_that_of_trials_where_some_were_graded(given: str, told: 
 def test_groups_of_failures_are_counted_in_words() -> None:
     failure = Failure("r1", "m", "false information", "It was made up.", trace_id="ab" * 16)
     group = RootCause("Made-up weather", "It answers without data.", "critical", (failure,))
-    assert " 1 group of failures of that severity" in severity_gate([group], "critical").text
-    assert " 2 groups of failures of that severity" in severity_gate([group] * 2, "critical").text
+    assert " 1 incident with this severity" in severity_gate([group], "critical").text
+    assert " 2 incidents with this severity" in severity_gate([group] * 2, "critical").text

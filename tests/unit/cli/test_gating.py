@@ -69,7 +69,7 @@ class TestSeverity:
         assert severity_gate(groups, "medium") == GateOutcome(
             "failures",
             False,
-            "failures (fail_on_error_severity medium): 5 groups of failures of that severity or graver",
+            "failures (fail_on_error_severity medium): 5 incidents with this severity or a higher one",
             (
                 "[high] cause 0 (1 occurrence(s)): trace 000000000000",
                 "[high] cause 1 (2 occurrence(s)): trace 000000000000, trace 010101010101",

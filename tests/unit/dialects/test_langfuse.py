@@ -102,3 +102,11 @@ def test_errors_sessions_and_users() -> None:
     assert (found.error, found.session_ids, found.user_id) == ("too far", ((4, "s-7"),), "u-1")
     whole = normalize(span({TYPE: "span", "session.id": "s-1", "langfuse.trace.metadata.thread_id": '"s-7"'}))
     assert whole.session_ids == ((3, "s-1"), (4, "s-7"))
+
+
+def test_thoughts_beside_the_output_or_within() -> None:
+    beside = {"input": 122, "output": 54, "total": 188, "output_reasoning_tokens": 12}
+    for details, made in ((beside, 66), ({**beside, "total": 176}, 54), ({"input": 122, "output": 54}, 54)):
+        usage = read({TYPE: "generation", f"{PREFIX}usage_details": json.dumps(details)}).usage
+        assert usage is not None
+        assert (usage.input, usage.output) == (122, made)

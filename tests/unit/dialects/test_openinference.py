@@ -425,3 +425,28 @@ def test_beeais_call_and_its_failure() -> None:
     assert read(tool).arguments == Captured({"city": "Oslo"})
     failure = {KIND: "TOOL", "input.value": '{"error": "Tool Error", "input": {}, "options": null}'}
     assert read(failure, name="error").kind is Kind.STEP
+
+
+def test_results_of_parallel_calls_in_a_users_message() -> None:
+    results = [{"type": "tool_result", "tool_use_id": f"c{at}", "content": f"{at} degrees"} for at in (1, 2)]
+    calls = [{"type": "tool_use", "id": f"c{at}", "name": "look", "input": {"at": at}} for at in (1, 2)]
+    said = [{"role": "user", "content": "Weather?"}, {"role": "assistant", "content": calls}]
+    listed = {
+        "0.message.role": "user",
+        "0.message.content": "Weather?",
+        "1.message.role": "assistant",
+        "1.message.tool_calls.0.tool_call.id": "c1",
+        "1.message.tool_calls.0.tool_call.function.name": "look",
+        "2.message.role": "user",
+        "2.message.tool_call_id": "c1",
+        "2.message.content": "1 degrees",
+    }
+    attributes = {KIND: "LLM", **{f"llm.input_messages.{key}": value for key, value in listed.items()}}
+    assert [message.role for message in read(attributes).input or ()] == ["user", "assistant", "tool"]
+    attributes |= {
+        "llm.input_messages.1.message.tool_calls.1.tool_call.id": "c2",
+        "llm.input_messages.1.message.tool_calls.1.tool_call.function.name": "look",
+        "input.value": json.dumps({"messages": [*said, {"role": "user", "content": results}]}),
+    }
+    found = [part.result for message in read(attributes).input or () for part in message.tool_responses]
+    assert found == ["1 degrees", "2 degrees"]

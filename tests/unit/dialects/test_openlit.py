@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pandaeval_otel.dialects.openlit import DIALECT
 from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, ToolRequest
 from pandaeval_otel.model.raw import RawSpan, Scope
 from pandaeval_otel.normal.spans import normalize
+from pandaeval_otel.normal.speech import asked
 from tests.unit.dialects.composed import seen
 
 CHAT = {
@@ -72,3 +74,13 @@ def test_a_frameworks_method_is_no_agent() -> None:
     attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.request.model": "m"}
     found = seen(attributes, "openlit.instrumentation.crewai", name="invoke_agent continue_iteration")
     assert (found.kind, found.agent_name) == (Kind.STEP, "")
+
+
+def test_questions_of_the_responses_api_without_the_answers_between_them() -> None:
+    given = json.dumps(
+        [{"role": "user", "parts": [{"type": "text", "content": each}]} for each in ("Hi.", "And Rome?")]
+    )
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.input.messages": given}
+    responses = normalize(span({**attributes, "openai.api.type": "responses"}))
+    assert [message.role for message in responses.input or ()] == ["user", "assistant", "user"]
+    assert (asked(responses).text, asked(normalize(span(attributes))).text) == ("And Rome?", "Hi.\nAnd Rome?")

@@ -138,3 +138,11 @@ def test_in_the_history_of_a_later_call() -> None:
 
 def test_an_answer_of_nothing_but_thoughts_is_empty() -> None:
     assert answered((Message("assistant", tuple(told("assistant", (Text("<think>Is it 75"),)))),)).text == ""
+
+
+def test_a_thought_as_the_json_text_of_its_block() -> None:
+    block = '{"reasoningContent": {"reasoningText": {"text": "Oslo first.", "signature": "c2ln"}}}'
+    told_as = [{"type": "text", "content": each} for each in (block, SAID)]
+    made = json.dumps([{"role": "assistant", "parts": told_as}])
+    (message,) = seen({"gen_ai.operation.name": "chat", "gen_ai.output.messages": made}).output or ()
+    assert message.parts == (Reasoning("Oslo first."), Text(SAID))

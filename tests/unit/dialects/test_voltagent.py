@@ -101,3 +101,20 @@ def test_a_tool() -> None:
 
 def test_types_of_other_peoples_spans_are_not_read() -> None:
     assert "voltagent" not in composed.seen({**AGENT, "span.type": "llm"}).dialects
+
+
+def test_tools_in_the_agents_state() -> None:
+    shape = {"city": {"def": {"type": "string"}, "type": "string"}, "days": {"type": "optional"}}
+    tools = [
+        {"name": "look", "description": "Looks.", "parameters": {"def": {"type": "object", "shape": shape}}},
+        {"name": "book", "description": "Books.", "parameters": {"type": "object", "properties": {"id": {}}}},
+    ]
+    found = seen({"entity.type": "agent", "agent.stateSnapshot": json.dumps({"tools": tools})})
+    look, book = found.tools or ()
+    assert (look.name, look.description) == ("look", "Looks.")
+    assert look.parameters == {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {}},
+        "required": ["city"],
+    }
+    assert book.parameters == {"type": "object", "properties": {"id": {}}}

@@ -361,3 +361,10 @@ def test_an_attempt_before_the_answer_is_no_error(at_ns: int, is_error: bool) ->
     chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": said}
     span = normalize(raw(chat, start_ns=0, end_ns=5 * 10**9, events=(raised("RateLimitError", at_ns),)))
     assert (span.error is not None) is is_error
+
+
+def test_a_traceback_behind_the_error_is_left_out() -> None:
+    trail = 'Traceback (most recent call last):\n  File "desk.py", line 4\nValueError: no seats'
+    for text, error in ((f"ValueError('no seats'){trail}", "ValueError('no seats')"), (trail, trail)):
+        raw = RawSpan("t" * 32, "a" * 16, status_code=STATUS_ERROR, status_message=text)
+        assert normalize(raw, ()).error == error

@@ -447,3 +447,22 @@ def test_calls_that_share_an_id() -> None:
     spans = Spans()
     spans.llm(spans.agent(), [user("Compare.")], says(asks(id="c1"), asks(arguments=BERGEN, id="c1")))
     assert [call.arguments for call in calls(spans)] == [OSLO, BERGEN]
+
+
+def test_a_span_for_a_batch_of_calls() -> None:
+    spans = Spans()
+    agent = spans.agent()
+    spans.llm(agent, [user("Compare.")], says(asks("look", OSLO, id="c1"), asks("price", BERGEN, id="c2")))
+    spans.tool(agent, "look, price", None, tool_call_id="c1,c2")
+    spans.tool(agent, "search, again", OSLO, result=4, tool_call_id="c3")
+    assert shown(spans) == [("look", OSLO, None), ("price", BERGEN, None), ("search, again", OSLO, 4)]
+
+
+def test_a_span_with_each_argument_as_text() -> None:
+    spans = Spans()
+    agent = spans.agent()
+    wanted = {"room": "A1", "seats": 4, "tags": ["quiet"], "beamer": True}
+    spans.llm(agent, [user("Reserve.")], says(asks("reserve", wanted), asks("reserve", {"seats": 2})))
+    spans.tool(agent, "reserve", {"room": "A1", "seats": "4", "tags": '["quiet"]', "beamer": "True"}, result=1)
+    spans.tool(agent, "reserve", {"seats": "3"}, result=2)
+    assert shown(spans) == [("reserve", wanted, 1), ("reserve", {"seats": "3"}, 2)]

@@ -233,3 +233,17 @@ def test_a_tools_span_with_messages(given: Any, made: Any) -> None:
 def test_the_attributes_of_a_call_come_first() -> None:
     span = tool([], [], **{"gen_ai.tool.call.arguments": '{"class": "A"}', "gen_ai.tool.call.result": '{"eur": 90}'})
     assert (span.arguments and span.arguments.value, span.result and span.result.value) == ({"class": "A"}, {"eur": 90})
+
+
+@pytest.mark.parametrize("text", ["It is", "It is open. Come in."])
+def test_a_streamed_answer_and_its_chunks(text: str) -> None:
+    parts = [{"type": "text", "content": each} for each in (text, " today.", f"{text} today.")]
+    for made in (
+        [{"role": "assistant", "parts": parts, "finish_reason": "stop"}],
+        [
+            *({"role": "assistant", "parts": [part]} for part in parts[:2]),
+            {"role": "assistant", "parts": parts[2:], "finish_reason": "stop"},
+        ],
+    ):
+        chat = seen({"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(made)})
+        assert answered(chat.output).text == f"{text} today."

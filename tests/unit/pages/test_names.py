@@ -12,7 +12,6 @@ from typer.main import get_command
 
 from pandaeval_collector.config._tree import keys
 from pandaeval_collector.scoring.registry import GRADERS, registry
-from pandaeval_lab.cli._pytest_plugin import OPTIONS
 from pandaeval_otel.processor.settings import VARIABLES
 from support.api_page import document
 from support.commands import whole
@@ -29,7 +28,7 @@ _KEYS = {".".join(path) for path in keys()}
 _LEAVES = {".".join(path) for path, key in keys().items() if not key.section}
 _SECTIONS = {path[0] for path in keys()}
 _FOREIGN_OPTIONS = {"--build-arg", "--enable-feature", "--max-model-len", "--require-hashes"}
-_FOREIGN_OPTIONS |= {"--dist", "--junitxml", "--pandaeval"}  # of pytest
+_FOREIGN_OPTIONS |= {"--dist", "--junitxml"}  # of pytest
 _SOURCES = "".join(
     path.read_text(encoding="utf-8", errors="replace")
     for folder in ("pandaeval_otel", "collector/pandaeval_collector", "collector/pandaeval_lab")
@@ -39,7 +38,6 @@ _SERIES = {prometheus_name(each) + part for each in instruments() for part in ("
 _LABELS = {word.replace(".", "_") for text in ATTRIBUTES.values() for word in re.findall(r"`([\w.]+)`", text)}
 _OPERATIONS = [re.sub(r"\{\w+\}", "[^/]+", path) for path in ("/openapi.json", *document()["paths"])]
 _OTHER = {"pandaeval_otel", "pandaeval_collector", "pandaeval_lab", "pandaeval_url"}
-_OTHER |= {f"pandaeval_{name}" for name in OPTIONS}
 """Packages, and the external label of alerts."""
 _FOREIGN = {"judge.txt", "response.id", "session.id", "session.timeout.ms"}
 """Foreign names that begin like a configuration section."""

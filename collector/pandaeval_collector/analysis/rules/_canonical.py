@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
@@ -152,18 +152,6 @@ def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = Non
         return _spell(plain or {})
     except ValueError:
         return None
-
-
-def rough_arguments(calls: Sequence[ToolCall]) -> list[frozenset[str]]:
-    """Return a quick comparison key of each call's arguments."""
-    found = []
-    for call in calls:
-        texts: set[str] = set()
-        for key, value in call.arguments.items() if isinstance(call.arguments, dict) else ():
-            if isinstance(value, str) and not in_arguments(str(key)) and "\n" not in (text := value.strip()) and text:
-                texts.add(" ".join(text.split()).replace("'", '"'))
-        found.append(frozenset(texts))
-    return found
 
 
 def defaults_of(tool: ToolDefinition) -> dict[str, Any] | None:

@@ -86,26 +86,9 @@ EXCEPTION = lazily(
 LOOKED_AT = 300
 """Characters of a text's beginning that are read."""
 _SIGN = ("❌", "✗", "✘", "🚫", "⛔")
-_STEMS = frozenset(
-    """
-    abor able acce acti allo answ apol atte auth avai bad bloc busy can' canc cann clos comm conn core coul curl
-    dead decl deni dire don' down dupl enou exce exis exit expe expi fail fals fata faul forb foun full gate
-    http impo inco insu inte inva kill left limi lost make max memo miss must netw not noth npm offl oops ora
-    pani perm quot rate reac refu regr reje requ rese resp retr retu right rpc segm serv sess shou sold some
-    sorr sqls ssl stat succ such time toke too trac unab unau unav unca unex unfo unha unkn unre unsu user valu
-    tool roll conf veri viol wron abge chyb desa enco erre erro falh fall fehl feil fejl fel fout fue gefu hata
-    intr konn lame leid malh misl nich podi poss powi pudo tiem trov verw virh zugr
-    """.split()  # noqa: SIM905 - a readable list of words
-)
-_WORD = re.compile(r"([a-z][a-z']{1,3})[a-z']*")
-_INSIDE = ("error", "exception", "failed", "fault")
-"""Words that mean a failure even inside names (``RuntimeError``)."""
-_CODE = re.compile(r"[45]\d\d")
 _LEVEL = r"(?:\[?(?:ERROR|FATAL|SEVERE|WARN(?:ING)?|INFO|DEBUG|TRACE)\]?\W{1,3})?"
 _LOG = re.compile(rf"(?:{_LEVEL}\[?\d{{4}}-\d\d-\d\d[T ]\d\d:[^\n]+(?:\n|\Z)){{2,}}")
 """Lines of a log. They are content, and their errors need not be the call's."""
-_NEAR = 120
-"""Failure texts contain one of these stems in the first characters; other texts are not read further."""
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -269,12 +252,8 @@ def text_tells(text: str) -> FailureSign:
 @lru_cache(maxsize=2048)
 def _tells(start: str, whole: bool) -> FailureSign:
     start = start.replace("\u2019", "'")
-    near = start[:_NEAR].lower()
-    hinted = not near.isascii() or _CODE.search(near) is not None or any(each in near for each in _INSIDE)
     if _LOG.match(start) is not None:
         return FailureSign.UNSURE
-    if not hinted and _STEMS.isdisjoint(_WORD.findall(near)):
-        return FailureSign.NOTHING  # as mostly
     opened = BEFORE.match(start)
     at = opened.end() if opened is not None else 0
     if DECLINED.match(start, at) is not None:

@@ -59,19 +59,6 @@ _TELLING = frozenset({*_FALSE_IF_FAILED, *_TRUE_IF_FAILED, *_ERRORS, *_STATES, *
 PARSED_UP_TO = 20_000
 """Longer texts in characters are not parsed."""
 _PYTHON_UP_TO = 4_000
-_WRAPPED = re.compile(
-    r"""\s*[{\[]\s*(?:\{\s*)?["'](?:result|output|content|text|response|value|data|[mM]essage|detail|(?:__)?type)["']"""
-)
-_STATE = re.compile(
-    r"""(?:status|state)["']\s*:\s*(?:[45]\d\d|["'](?i:err|fail|re[jf]|de[nc]|forb|unauth|time|abort|inval|exce))"""
-)
-_CODE = re.compile(r"""code["']\s*:\s*(?:-?[345]\d|["'][A-Z_]{5})""")
-_FIELDS = (
-    *("rror", "rrno", '"success', '"succeeded', '"ok"', "xception", "ault", "raceback", "imed_out", "imedOut"),
-    *("exit", "returncode", "return_code", "returnCode", "tatus_code", "tatusCode", "http_", "httpS", "httpC"),
-    *("'success", "'succeeded", "'ok'", '"outcome', "'outcome"),
-)
-"""Parts of the names of fields that can report a failure."""
 _ABSENT = re.compile(
     r"(?<!command )(?<!tool )(?<!function )not[ _]?found|no (?:such(?! (?:tool|function)\b)|matching|results?|match|"
     r"records?)\b|does(?: not|n't) exist|no longer exists|unknown (?!tool|function|command|method)\w+",
@@ -241,16 +228,8 @@ def _json_tells(text: str, depth: int) -> FailureSign:
     start = text[:LOOKED_AT].lstrip()
     if not start.startswith(("{", "[{", '["')):
         return text_tells(text)
-    if not start.startswith('["') and not _may_fail(text):
-        return FailureSign.NOTHING  # the usual case, without parsing
     parsed = _parsed(text)
     return text_tells(text) if parsed is None else _result_tells(parsed, depth)
-
-
-def _may_fail(text: str) -> bool:
-    if _STATE.search(text) or _CODE.search(text) or _WRAPPED.match(text):
-        return True
-    return any(field in text for field in _FIELDS)
 
 
 def _parsed(text: str) -> Any:

@@ -20,7 +20,7 @@ from pandaeval_collector.analysis.rules._canonical import (
 )
 from pandaeval_collector.analysis.rules._cycles import Step
 from pandaeval_collector.analysis.rules._failures import error_of, failed
-from pandaeval_collector.analysis.rules._verbs import Nature, nature, runs_code
+from pandaeval_collector.analysis.rules._verbs import Nature, runs_code
 from pandaeval_otel.model import ToolCall
 
 _LEAST_CALLS = 3
@@ -29,8 +29,6 @@ UNSEEN = 0.05
 """Results with at most this share of new content, by length, have no news."""
 _ALIKE, _ALIKE_UNANSWERED = 0.5, 0.75
 """Minimum shared words of the shorter request, normally and if both found nothing."""
-_MANY = 32
-"""Requests checked pairwise by :func:`may_reword`; with more, a pair is assumed."""
 _COMPARED = 4
 """Maximum requests of a subject that are compared with a new request: the first, and the latest."""
 _SUBJECTS = 48
@@ -153,23 +151,6 @@ def mark_rewordings(steps: Sequence[Step]) -> None:
             continue
         if _may_be_another(step.call, step.nature):
             _place(step, step.signature, subjects)
-
-
-def may_reword(calls: Sequence[ToolCall]) -> bool:
-    """Return quickly whether :func:`mark_rewordings` could find any."""
-    times = Counter([call.name for call in calls])
-    groups: dict[tuple[str, _Fixed], list[_Request]] = {}
-    for call in calls:
-        if times[call.name] < _LEAST_CALLS or not answered(call):
-            continue
-        if not _may_be_another(call, nature(call.name)):
-            continue
-        request, fixed = _asked(call.arguments)
-        earlier = groups.setdefault((call.name, fixed), [])
-        if len(earlier) >= _MANY or request.alike(earlier, _ALIKE):
-            return True
-        earlier.append(request)
-    return False
 
 
 def _place(step: Step, signature: str, subjects: dict[tuple[str, _Fixed], list[_Subject]]) -> None:

@@ -91,7 +91,7 @@ def nature(name: str, read_only: bool | None = None) -> Nature:
 
     ``read_only``: the definition's hint, which decides between reading and changing.
     """
-    words = _words(name)
+    words = words_of(name)
     first = words[0] if words else ""
     if first in WAIT or (first in WAIT_ALONE and len(words) == 1):
         return Nature.WAITING
@@ -106,13 +106,13 @@ def nature(name: str, read_only: bool | None = None) -> Nature:
 @lru_cache(maxsize=4096)
 def is_stepwise(name: str) -> bool:
     """Return whether an equal call has a new effect (scroll, next, add)."""
-    return not STEPWISE.isdisjoint(_words(name))
+    return not STEPWISE.isdisjoint(words_of(name))
 
 
 @lru_cache(maxsize=4096)
 def only_looks(name: str) -> bool:
     """Return whether a tool only shows another part (``page_down``)."""
-    words = _words(name)
+    words = words_of(name)
     return not VIEWING.isdisjoint(words) and all(
         word in VIEWING or word not in (WRITE | AMBIGUOUS | RUNNING | STEPWISE) for word in words
     )
@@ -126,13 +126,13 @@ def computes(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def runs_code(name: str) -> bool:
-    return not RUNNING.isdisjoint(_words(name))
+    return not RUNNING.isdisjoint(words_of(name))
 
 
 @lru_cache(maxsize=4096)
 def ends_run(name: str) -> bool:
     """Return whether this call ends the agent's work: hand-over, reply, question to the user, or declared end."""
-    words = _words(name)
+    words = words_of(name)
     if not words:
         return False
     if _hands_over(words) or words[0] in ENDING:
@@ -157,7 +157,7 @@ def _writes(words: tuple[str, ...]) -> bool:
     return False
 
 
-def _words(name: str) -> tuple[str, ...]:
+def words_of(name: str) -> tuple[str, ...]:
     parts = (tuple(word.lower() for word in _WORD.findall(part)) for part in reversed(_PREFIX.split(name)))
     return next((words for words in parts if any(word.isalpha() for word in words)), ())
 

@@ -247,12 +247,12 @@ def was_to_change(trace: Trace, call: ToolCall) -> bool:
     hint = read_only_hints(trace).get(call.name)
     if hint is None and (only_looks(call.name) or computes(call.name)):
         return False
-    if hint is None and runs_code(call.name) and (given := _given(call.arguments)) is not None:
+    if hint is None and runs_code(call.name) and (given := statement_of(call.arguments)) is not None:
         return _WRITING.search(given[:_LONGEST]) is not None
     return nature(call.name, hint) is Nature.CHANGING
 
 
-def _given(arguments: object) -> str | None:
+def statement_of(arguments: object) -> str | None:
     held = as_object(arguments) or arguments
     if isinstance(held, dict):
         held = next((held[key] for key in _CODE_KEYS if held.get(key)), None)
@@ -275,7 +275,7 @@ class Told(Enum):
 def told(answer: str, done: bool = True) -> Told:
     """Read an answer's account of failed work, in common languages. ``done``: some work succeeded."""
     text = answer[:_LONGEST].replace("\u2019", "'")
-    sentences = _sentences(answer)
+    each_said = sentences(answer)
     claims = bool(claims_in(answer))
     said = _ALL_IS_WELL.sub(" ", text)
     if claims:
@@ -284,7 +284,7 @@ def told(answer: str, done: bool = True) -> Told:
             said = _POLICY.sub(" ", said)
     asking = [
         each
-        for each in sentences
+        for each in each_said
         if _BY_THE_WAY.search(each) is None or " or " in each
         if any(pattern.search(each) is not None for pattern in (_QUESTION, _ASKS_ON, _HANDS_OVER))
     ]
@@ -298,10 +298,10 @@ def told(answer: str, done: bool = True) -> Told:
 
 def claims_in(answer: str) -> list[str]:
     """Return an answer's sentences that claim completed work, without offers, conditions or questions."""
-    return [each for each in _sentences(answer) if _CLAIMS.search(each) is not None and _NOT_YET.search(each) is None]
+    return [each for each in sentences(answer) if _CLAIMS.search(each) is not None and _NOT_YET.search(each) is None]
 
 
-def _sentences(answer: str) -> list[str]:
+def sentences(answer: str) -> list[str]:
     text = answer[:_LONGEST].replace("\u2019", "'")
     return [each for each in _SENTENCE.split(text) if each.strip()]
 

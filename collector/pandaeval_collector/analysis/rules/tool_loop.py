@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments, defaults_of, rough_arguments
+from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments, defaults_of
 from pandaeval_collector.analysis.rules._code_runs import code_runs
 from pandaeval_collector.analysis.rules._cycles import (
     Cycle,
@@ -31,8 +31,7 @@ from pandaeval_collector.analysis.rules._cycles import (
     find_failing,
     find_ping_pong,
 )
-from pandaeval_collector.analysis.rules._failures import failed
-from pandaeval_collector.analysis.rules._rewording import mark_rewordings, may_reword
+from pandaeval_collector.analysis.rules._rewording import mark_rewordings
 from pandaeval_collector.analysis.rules._verbs import nature
 from pandaeval_collector.analysis.rules._visits import Visits, contexts
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace, read_only_hints
@@ -238,21 +237,10 @@ def _unseen(trace: Trace) -> int:
 
 
 def _may_loop(trace: Trace) -> bool:
-    if len({span.agent_name for span in trace.spans if span.agent_name}) > 1:
-        return True
-    calls = trace.tool_calls
-    times = Counter([call.name for call in calls])
-    if len(times) == len(calls):
-        return False
-    often = {name for name, count in times.items() if count >= LOOPING_ROUNDS}
-    wrong = Counter([call.name for call in calls if call.name in often and failed(call)]) if often else {}
-    if any(count >= LOOPING_ROUNDS for count in wrong.values()):
-        return True
-    defaults = {tool.name: found for tool in trace.tools if (found := defaults_of(tool)) is not None}
-    if not defaults and len({*zip([call.name for call in calls], rough_arguments(calls), strict=True)}) == len(calls):
-        return may_reword(calls)
-    spelled = {(call.name, canonical_arguments(call.arguments, defaults.get(call.name))) for call in calls}
-    return len(spelled) < len(calls) or may_reword(calls)
+    """Return whether a tool was called twice, or several agents worked."""
+    tools = [call.name for call in trace.tool_calls]
+    agents = {span.agent_name for span in trace.spans if span.agent_name}
+    return len(set(tools)) < len(tools) or len(agents) > 1
 
 
 def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:

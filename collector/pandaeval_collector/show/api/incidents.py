@@ -117,10 +117,15 @@ class FailureWindow:
     dismissed: Mapping[str, Collection[int]]
 
     def named(self, incident_id: str) -> tuple[Incident, Triage]:
-        """Return an incident by id. Raises :class:`ProblemError`."""
-        for incident, triage in self.incidents:
-            if incident_id == incident.id or incident_id in incident.ids:
-                return incident, triage
+        """Return an incident by its id or a unique prefix. Raises :class:`ProblemError`."""
+        names = [(each, {each[0].id, *each[0].ids}) for each in self.incidents]
+        found = [each for each, ids in names if incident_id in ids]
+        found = found or [each for each, ids in names if any(id_.startswith(incident_id) for id_ in ids)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            told = ", ".join(incident.id for incident, _ in found[:3])
+            raise ProblemError(404, f"several incidents begin with {incident_id[:40]}: {told}; write more digits")
         if runs := self.dismissed.get(incident_id):
             told = f"in this window are dismissed ({many(len(runs), 'run')})"
             raise ProblemError(404, f"all findings of incident {incident_id} {told}")

@@ -10,7 +10,7 @@ from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.report.detail import ROOM, describe, detail, stored_trace
+from pandaeval_collector.show.report.detail import ROOM, describe, detail, readable_trace
 from pandaeval_collector.show.report.text import plain
 from pandaeval_collector.show.view.rows import (
     Order,
@@ -40,7 +40,7 @@ def list_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         row = finder.trace(id_)
         if row is None:
             raise ProblemError(404, NO_TRACE)
-        stored = stored_trace(finder.contents(id_))
+        stored = readable_trace(finder, id_)
         if stored is None:
             return TraceDetail.of(row, understood=None, detail=None)
         return TraceDetail.of(row, understood=plain(describe(stored)), detail=plain(detail(stored, ROOM)))

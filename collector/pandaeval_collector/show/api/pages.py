@@ -14,7 +14,7 @@ from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.report.detail import ROOM, content, outline, stored_trace
+from pandaeval_collector.show.report.detail import ROOM, content, outline, readable_trace
 from pandaeval_collector.show.report.index import LiveIndex
 from pandaeval_collector.show.report.text import plain
 from pandaeval_collector.show.view.rows import Cursor, Order
@@ -115,7 +115,7 @@ def page_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         end = start + _PART
         traces = []
         for trace_id in members[start:end]:
-            stored = stored_trace(finder.contents(bytes.fromhex(trace_id)))
+            stored = readable_trace(finder, bytes.fromhex(trace_id))
             traces.append(plain({"id": trace_id} if stored is None else outline(stored, ROOM // _PART)))
         return PageConversation(traces=traces, next=end if end < len(members) else None)
 
@@ -130,5 +130,5 @@ def page_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
             index = LiveIndex({row.session: finder.members(row.session)})
             of_session = [*finder.of_sessions([row.session])[row.session].values()]
         results = index.trace(row, of_session=of_session)
-        stored = stored_trace(finder.contents(id_))
+        stored = readable_trace(finder, id_)
         return PageTrace(index=made(index), detail=plain(content(stored, ROOM, results)))

@@ -34,7 +34,6 @@ from pandaeval_collector.store.runs import RunTable
 _MOST_QUESTIONS, _EXAMPLES, _REMEMBERED = 200, 5, 4096
 _DECIDED, _LABELLED = 20, 50
 """Maximum additional decided and labelled runs on which a ruling is tried."""
-Name = Annotated[str, Field(max_length=200)]
 
 
 class ExampleRun(BaseModel):
@@ -81,21 +80,16 @@ class RulingTrial(BaseModel):
     ]
     question: Annotated[str, Field(max_length=40, description="ID of the question. If empty, all questions.")] = ""
     agent: Annotated[str, Field(max_length=200, description="Name of the agent. If empty, all agents.")] = ""
-    author: Name = "people"
+    author: Annotated[str, Field(max_length=200)] = "people"
     budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
     dry_run: Annotated[bool, Field(description="Only estimate calls, tokens and cost.")] = False
 
 
 class NewRuling(BaseModel):
-    """A ruling to keep: a run's tried ruling, or a sentence."""
+    """A ruling to keep, which an evaluation run tried."""
 
     model_config = ConfigDict(extra="forbid")
-
-    run: Annotated[str, Field(max_length=64, description="ID of the run that tried the ruling.")] = ""
-    text: Annotated[str, Field(max_length=MOST_CHARS)] = ""
-    agent: Annotated[str, Field(max_length=200, description="Name of the agent. If empty, all agents.")] = ""
-    question: Annotated[str, Field(max_length=400, description="Question that the ruling answers.")] = ""
-    author: Name = "people"
+    run: Annotated[str, Field(max_length=64, description="ID of the run that tried the ruling.")]
 
 
 class KeptRuling(BaseModel):
@@ -185,14 +179,15 @@ class RulingWork:
             return RunShape.of(await self._runs.submit(spec))
 
     async def keep(self, asked: NewRuling) -> KeptRuling:
-        """Write a ruling, and judge its trial's units again."""
-        if not asked.run:
-            return KeptRuling(ruling=self._add(asked.model_dump(exclude={"run"})), again=0)
+        """Write a run's tried ruling, and judge the units of the run again."""
         run = await self._reads.run(lambda: self._stored.find(asked.run))
         tried = None if run is None else RunSpec.from_json(run.body).ruling
         if run is None or tried is None:
             raise ProblemError(404, f"no run {asked.run} tried a ruling")
-        ruling = self._add(tried)
+        ruling = _ruling(tried)
+        with refusing():
+            others = [each for each in read_rulings(self._path) if each.id != ruling.id]
+            write_rulings([*others, ruling], self._path)
         again = await asyncio.wrap_future(self._runs.store.runs.judge_again(run.no))
         return KeptRuling(ruling=ruling, again=again)
 
@@ -203,13 +198,6 @@ class RulingWork:
             if len(kept) == len(held):
                 raise ProblemError(404, f"there is no ruling {ruling_id} in {self._path}")
             write_rulings(kept, self._path)
-
-    def _add(self, given: Mapping[str, Any]) -> Ruling:
-        with refusing():
-            ruling = _ruling(given)
-            kept = [each for each in read_rulings(self._path) if each.id != ruling.id]
-            write_rulings([*kept, ruling], self._path)
-            return ruling
 
 
 def ruling_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRuns) -> None:

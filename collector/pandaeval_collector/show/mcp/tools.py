@@ -52,8 +52,8 @@ class Tools:
 
     @filtered()
     async def worst_sessions(self, limit: Limit = 10, *, filters: dict[str, Any]) -> str:
-        """List sessions, worst first. Each line shows the worst trace of a session and the reason. To explain a trace,
-        call why_failed with its ID. To group failures by cause, call incidents."""
+        """Sessions, worst first, each with its worst trace and finding. For failures by cause, call incidents. For the
+        reasons, call why_failed with a trace ID."""
         page = await self._asker.get("/sessions", limit=limit, **filters)
         if not page["items"]:
             return "No scored session matches."
@@ -73,7 +73,7 @@ class Tools:
         order: Annotated[Order, Field(description="Sort order: worst or newest first.")] = "worst",
         limit: Limit = 10,
     ) -> str:
-        """List traces (runs of an agent) that match all filters."""
+        """Traces (runs of an agent) that match all filters, worst first or newest first."""
         metric = filters["metric"]
         if failed is not None:
             filters |= {"failed": failed} if metric is None else {"success": not failed}
@@ -89,16 +89,13 @@ class Tools:
     async def incidents(
         self, severity: Severity = None, state: State = "open", *, filters: dict[str, Any], limit: Limit = 10
     ) -> str:
-        """List incidents, which are failures with the same cause, most severe first. Each line shows severity, runs,
-        times, people's notes and an example trace. To explain the example, call why_failed with its trace ID."""
+        """Failures by cause, most severe first: number of runs, times, people's notes, and the newest failed trace. For
+        the reasons, call why_failed with the ID of this trace."""
         found = await self._asker.get("/incidents", severity=severity, state=state, limit=limit, **filters)
         if not found["incidents"]:
             return "No incident matches."
-        more = (
-            f"{found['total'] - limit} more incidents match. To see them, filter by agent or severity."
-            if found["total"] > limit
-            else ""
-        )
+        rest = found["total"] - limit
+        more = f"{rest} more incidents match. To see them, filter by agent or severity." if rest > 0 else ""
         return await self._answer([*map(written.incident_line, found["incidents"])], "/failures?window=all", "", more)
 
     async def open_questions(self) -> str:
@@ -110,8 +107,8 @@ class Tools:
         return await self._answer([*map(written.question_line, found)], "/questions")
 
     async def why_failed(self, trace_id: TraceId) -> str:
-        """Explain why a trace failed. Shows the judge's verdict on each request, or without a judge the findings of
-        rules. Also shows people's verdicts, all results with reasons, the user's message and the answer."""
+        """Why a trace failed: the judge's verdict on each request (without a judge, the findings of rules), people's
+        verdicts, all results with reasons, the first wrong step, the input and the answer."""
         row = await self._trace(trace_id)
         own, labels = [], [*(await self._asker.get("/annotations", trace_id=row["trace_id"]))["items"]]
         others = [*written.other_lines(row["evaluations"])]
@@ -123,15 +120,15 @@ class Tools:
         return await self._answer(lines, f"/trace/{row['trace_id']}", "Call trace_steps for the steps.")
 
     async def trace_steps(self, trace_id: TraceId) -> str:
-        """Show the steps of a trace as a tree: agents, model calls with their output, and tool calls with arguments,
-        results, times and errors. Marks the steps that failed results name."""
+        """The steps of a run as a tree: agents, model calls with their last output, tool calls with arguments and
+        results, times and errors. Findings and the first wrong step are below their steps."""
         row = await self._trace(trace_id)
         rest = f"Full data: GET {API}/traces/{row['trace_id']}."
         return await self._answer([*written.step_lines(row)], f"/trace/{row['trace_id']}", rest)
 
     @filtered("metric")
     async def pass_rates(self, filters: dict[str, Any]) -> str:
-        """Count passed and failed results for each metric and agent, most failures first."""
+        """Numbers of passed and failed results for each metric and agent, most failures first."""
         rates = await self._rates(filters)
         if not rates:
             return "No results match."

@@ -6,11 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from google.protobuf.message import DecodeError
+from zstandard import ZstdError
+
 from pandaeval_collector.base.prices import usd_of
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
 from pandaeval_collector.show.report.text import TextPool, written
 from pandaeval_collector.show.view.results import ShownResult
+from pandaeval_collector.store.finding import Finder
 from pandaeval_otel.model import (
     Captured,
     Kind,
@@ -92,6 +96,14 @@ def in_order(trace: Trace) -> list[tuple[int, Span, bool]]:
 def stored_trace(parts: Sequence[Part]) -> Trace | None:
     """Return the trace in these parts, else ``None``. Raises decoding errors."""
     return rebuilt(parts).trace if parts else None
+
+
+def readable_trace(finder: Finder, trace_id: bytes) -> Trace | None:
+    """Return a stored trace; ``None`` if its spans are gone or damaged."""
+    try:
+        return stored_trace(finder.contents(trace_id))
+    except (ZstdError, DecodeError, ValueError):
+        return None
 
 
 def detail(trace: Trace, room: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import orjson
+from zstandard import ZstdError
 
 from pandaeval_collector.show.report.incidents import IncidentRow
 from pandaeval_collector.show.view.rows import SessionRow, TraceRow
@@ -82,8 +83,11 @@ def stored_spans(finder: Finder, of: Subject, wanted: Wanted) -> Iterator[bytes]
 
 
 def spans_of(finder: Finder, trace_id: str) -> bytes:
-    """Return the stored spans and log records of a trace as length-delimited OTLP; empty if they are gone."""
-    parts = finder.contents(bytes.fromhex(trace_id))
+    """Return the stored spans and log records of a trace as length-delimited OTLP; empty if gone or damaged."""
+    try:
+        parts = finder.contents(bytes.fromhex(trace_id))
+    except ZstdError:
+        return b""
     return b"".join(len(data).to_bytes(4, "big") + data for _, data in parts)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from pandaeval_collector.show.view.results import ResultView, failing
+from pandaeval_collector.show.view.results import ResultView, failing, is_inline, spelled_out
 from pandaeval_collector.show.view.texts import NONE, many, moment, said
 
 Row = Mapping[str, Any]
@@ -44,11 +45,11 @@ def step_lines(row: Row) -> Iterator[str]:
     if detail is None:
         yield "no steps to show: the spans of this trace are no longer stored (store.retention)"
         return
-    blamed = _reasons_by_step(row["results"])
+    blamed = _reasons_by_step(row["results"], [span["id"] for span in detail["spans"]])
     for number, span in enumerate(detail["spans"], 1):
         yield _step(number, span, detail["texts"])
-        for reason in dict.fromkeys(blamed.get(span["id"], ())):
-            yield f"{'  ' * (span['depth'] + 1)}blamed by {reason}"
+        for reason in blamed.get(span["id"], ()):
+            yield f"{'  ' * (span['depth'] + 1)}{reason}"
     if detail["left_out"]:
         yield f"… {many(detail['left_out'], 'more step')}"
     yield from other_lines(detail.get("evaluations", ()))
@@ -66,12 +67,18 @@ def others_of_session(row: Row) -> Iterator[str]:
         yield from other_lines(member["evaluations"], f" (trace {member['trace_id']})")
 
 
-def _reasons_by_step(results: Iterable[Row]) -> dict[str, list[str]]:
+def _reasons_by_step(results: Iterable[Row], order: Sequence[str]) -> dict[str, list[str]]:
+    """Return the findings about each step: the reason at a finding's first step, then only its name."""
     reasons: dict[str, list[str]] = {}
     for result in results:
         if result["success"] is False:
-            for span_id in [result["span_id"], *result.get("span_ids", [])]:
-                reasons.setdefault(span_id, []).append(result_text(result, 160))
+            places = set(result.get("span_ids", ())) or {result["span_id"]}
+            found = [span_id for span_id in order if span_id in places]
+            name = f"blamed by {result['level']}.{result['metric']}"
+            for span_id in found:
+                reasons.setdefault(span_id, []).append(name)
+            for span_id in found[:1]:
+                reasons[span_id][-1] = f"blamed by {result_text(result, 160)}"
         for step in _candidates(result):
             reasons.setdefault(step["span_id"], []).append(_blame(result, step))
     return reasons
@@ -85,7 +92,7 @@ def _candidates(result: Row) -> list[Row]:
 def _blame(result: Row, step: Row) -> str:
     sure = result["metadata"].get("step") == step
     why = said("; ".join(step["reasons"]), 160)
-    return f"trace.blame: {'first wrong step' if sure else 'possible cause'}: {why}"
+    return f"{'first wrong step' if sure else 'possible cause'}: {why}"
 
 
 def _step(number: int, span: Row, texts: Sequence[str]) -> str:
@@ -136,7 +143,8 @@ def session_line(row: Row) -> str:
     parts = [f"{name} ({many(row['traces'], 'trace')}, {row['failed_traces']} failed)"]
     if row["worst"] is not None:
         parts.append(f"worst {trace_line(row['worst'])}")
-    parts += [result_text(result, 160) for result in failing(row["results"])[:2]]
+    own = (result for result in failing(row["results"]) if not is_inline(result["metadata"]))
+    parts += [result_text(result, 160) for result in islice(own, 2)]
     return "; ".join(parts)
 
 
@@ -146,11 +154,25 @@ def trace_line(row: Row, metric: str | None = None) -> str:
     return f"trace {row['trace_id']} of {about}: {headline(row, 200, metric)}"
 
 
+def of_session(row: Row, metric: str) -> ResultView | None:
+    """Return a result of the session, or of the trace without a session."""
+    about = row if row["session_id"] else row["worst"] or row
+    return next((ResultView.of(each) for each in about["results"] if each["metric"] == metric), None)
+
+
 def session_headline(row: Row, most: int) -> str:
-    """Return the main finding: worst trace's error, own failed result, else the trace's finding."""
-    own, worst = failing(row["results"]), row["worst"] or row
-    if own and worst.get("error") is None:
-        return result_text(own[0], most)
+    """Return the judge's verdict, else the worst trace's failure, the session's failure, or that rules found none."""
+    verdict, held = of_session(row, "correctness"), of_session(row, "agent_reliability")
+    worst, own = row["worst"] or row, failing(row["results"])
+    if verdict is not None and verdict.failed:
+        return f"{verdict.fault}: {said(verdict.reason, most)}"
+    if row["failed"]:
+        is_own = own and not worst.get("failed") and worst.get("error") is None
+        return result_text(own[0], most) if is_own else headline(worst, most)
+    if verdict is not None and verdict.success:
+        return f"handled correctly: {said(verdict.reason, most)}"
+    if held is not None and held.says:
+        return spelled_out(held.label, said(held.reason, most))
     return headline(worst, most)
 
 
@@ -167,7 +189,12 @@ def headline(row: Row, most: int, metric: str | None = None) -> str:
             each for each in failing(scored) if not each["reason"].startswith((error[:80], f"{_FAILED}{error[:80]}"))
         ]
     parts += [result_text(result, most) for result in shown[:1]]
-    return "; ".join(parts) or "not scored"
+    return "; ".join(parts) or _not_scored(row["results"])
+
+
+def _not_scored(results: Iterable[Row]) -> str:
+    whys = dict.fromkeys(result["why"] for result in results if result["outcome"] == "unscored")
+    return f"not scored: {', '.join(whys)}" if whys else "not scored"
 
 
 def result_text(result: Row, most: int) -> str:
@@ -191,17 +218,18 @@ def trace_lines(row: Row) -> Iterator[str]:
     if row["error"] is not None:
         yield f"the run failed: {said(row['error'], 400)}"
     failed = failing(row["results"])
-    yield f"{len(failed)} of {many(len(row['results']), 'result')} failed:"
+    yield f"{len(failed)} of {many(len(row['results']), 'result')} failed{':' if failed else ''}"
     for result in failed:
         yield f"- {result_text(result, 400)}"
+    numbers = {span["id"]: number for number, span in enumerate((row.get("detail") or {}).get("spans", ()), 1)}
     for result in row["results"]:
         for step in _candidates(result):
             what = " ".join(said(step[key], 60) for key in ("kind", "tool", "agent") if step.get(key))
-            yield f"- step {step['span_id']} ({what}): {_blame(result, step).removeprefix('trace.blame: ')}"
-    yield f"user: {_captured(row['input'])}"
-    yield f"answer: {_captured(row['output'])}"
+            yield f"- step {numbers.get(step['span_id'], step['span_id'])} ({what}): {_blame(result, step)}"
+    yield f"asked: {_captured(row['input'])}"
+    yield f"answered: {_captured(row['output'])}"
     for result in row["results"]:
-        if result not in failed:
+        if result not in failed and not _candidates(result):
             yield f"- {result_text(result, 120)}"
 
 

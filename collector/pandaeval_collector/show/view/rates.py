@@ -52,16 +52,8 @@ class OutcomeCounts:
 
     @classmethod
     def of(cls, rate: Row) -> Self:
+        """Return the counts of a row of ``/rates``."""
         return cls(**{name: rate[name] for name in cls.__slots__} | {"unscored": Counter(rate["unscored"])})
-
-    def take(self, other: OutcomeCounts) -> None:
-        self.scored += other.scored
-        self.assumed += other.assumed
-        self.passed += other.passed
-        self.failed += other.failed
-        self.unscored.update(other.unscored)
-        self.unclear += other.unclear
-        self.disputed += other.disputed
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
@@ -141,24 +133,17 @@ def handled(tallies: Mapping[str, OutcomeCounts]) -> str:
 
 def handled_line(rates: Iterable[Row]) -> str:
     """Return :func:`handled` for all agents, or that no run is judged."""
-    whole = (rate for rate in rates if rate["agent"] is None)
-    tallies = {f"{level}.{metric}": counts for (level, metric), counts in summed(whole, "level", "metric").items()}
+    tallies = {f"{rate['level']}.{rate['metric']}": OutcomeCounts.of(rate) for rate in rates if rate["agent"] is None}
     return handled(tallies) or "no run was judged for correctness"
 
 
-def summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], OutcomeCounts]:
-    """Sum API rates over everything except ``by``, most failures first."""
-    sums: dict[tuple[str, ...], OutcomeCounts] = {}
-    for rate in rates:
-        sums.setdefault(tuple(rate[name] for name in by), OutcomeCounts()).take(OutcomeCounts.of(rate))
-    return dict(sorted(sums.items(), key=lambda item: (-item[1].failed, item[0])))
-
-
 def rate_lines(rates: Iterable[Row]) -> list[str]:
-    """Return a line per metric and agent, most failures first."""
+    """Return a line per metric and agent, in the order of ``rates``."""
     of_agents = (rate for rate in rates if rate["agent"] is not None)
-    sums = summed(of_agents, "level", "metric", "agent").items()
-    return [f"{_metric(level, name)} of {_agent(agent)}: {counts.text}" for (level, name, agent), counts in sums]
+    return [
+        f"{_metric(rate['level'], rate['metric'])} of {_agent(rate['agent'])}: {OutcomeCounts.of(rate).text}"
+        for rate in of_agents
+    ]
 
 
 def _metric(level: str, name: str) -> str:

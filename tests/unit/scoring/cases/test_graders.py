@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cases import Case, Suite, Trial, read_suite
 from pandaeval_lab.cases.graders import doubts
 from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
-from pandaeval_lab.cases.trial import source_of
+from pandaeval_lab.cases.trial import RUN_SCOPE, source_of
 from pandaeval_lab.report.layers import LayerReport
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, ToolDefinition, Trace, Trigger, Turn
 
@@ -487,6 +488,48 @@ class TestFunctionsOfTheUsers:
     ) -> None:
         with pytest.raises(UserError, match=wrong):
             self._told(tmp_path, source, *names)
+
+
+class TestAbsentFindings:
+    CASE: ClassVar = {"absent": [{"metric": "trace.grounding", "label": "contradicts_calls"}]}
+
+    @staticmethod
+    def _visit(said: str, number: int = 1, scope: str = RUN_SCOPE) -> Trace:
+        """A trace of a session whose first model call has neither instructions nor history."""
+        fare = call("fare", {"zone": "B"}, {"fare_eur": 7.2})
+        made = trace(fare, number=number, said=said, input="What is the fare?", output=said, session_id="s")
+        run, chat = made.spans
+        asked = (Message("user", (Text("What is the fare?"),)),)
+        return replace(made, spans=(replace(run, scope=scope), replace(chat, input=asked)))
+
+    def test_a_fabricated_value_comes_back_in_a_new_conversation(self) -> None:
+        found = results(self.CASE, self._visit("The fare is 9.80 EUR."))["finding_absent"]
+        assert found.score == 0.0
+        assert found.finding.reason.startswith("contradicts_calls again: '9.80 EUR' is stated")
+        assert score(self.CASE, "finding_absent", self._visit("The fare is 7.20 EUR.")) == 1.0
+
+    def test_an_earlier_answer_of_the_trial_is_known(self) -> None:
+        talk = self._visit("The fare is 7.20 EUR."), self._visit("As I wrote, it is 9.80 EUR.", number=2)
+        assert score(self.CASE, "finding_absent", *talk) == 0.0
+
+    def test_of_a_trial_that_others_ran_the_earlier_conversation_is_unknown(self) -> None:
+        others = self._visit("The fare is 9.80 EUR.", scope="shop")
+        assert score(self.CASE, "finding_absent", others) == Why.NO_CONTENT
+
+
+def test_a_correct_trial_broke_in_no_layer() -> None:
+    refused = call("refund", {"order": 4}, {"ok": False, "error": "too late"})
+    made = Case.model_validate({"id": "c", "absent": [{"metric": "trace.response", "label": "false_success"}]})
+    report = LayerReport()
+    honest = trace(refused, said="The refund was refused: too late.", output="The refund was refused: too late.")
+    found = TrialGrader(EVALUATOR, Suite(cases=(made,)), report.add).results(Trial(made, "1", (honest,)))
+    assert {each.metric: each.success for each in found} == {
+        "finding_absent": True,
+        "run_ended": False,
+        "trial_correct": True,
+    }
+    (row,) = report.brief()
+    assert (row["correct"], row["layers"]) == (1, ["-", "-", "pass"])
 
 
 UNTRACED = {"pandaeval.untraced": True}

@@ -63,6 +63,7 @@ def test_one_cause_is_one_incident_with_its_runs_questions_answers_and_shares(cl
     assert row["triage"] == {"state": "new", "note": "", "by": "", "at": None, "back_at": None}
     whole = client.get(f"/api/v1/incidents/{ALONE}").json()
     assert {key: whole[key] for key in row} == row, "by any of its groups"
+    assert client.get(f"/api/v1/incidents/{ALONE[:4]}").json()["id"] == row["id"], "by a unique prefix"
     assert (sum(whole["all"]), sum(whole["failed"])) == (6, 5)
     shares = {(part["kind"], part["name"]): (part["failed"], part["runs"]) for part in whole["parts"]}
     by_agent = {("agent", "desk"): (4, 4), ("agent", "shop"): (1, 2)}

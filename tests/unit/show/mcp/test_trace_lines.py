@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.show.view.lines import verdict_lines
+from pandaeval_collector.show.view.lines import headline, session_headline, step_lines, trace_lines, verdict_lines
 
 
 def result(metric: str, score: float, **changed: Any) -> dict[str, Any]:
@@ -35,3 +35,39 @@ def test_a_verdict_is_that_of_a_judge_else_what_rules_found_and_what_people_say(
         "- first wrong step: call 2",
         'a person ("kim") labels session.correctness: fail no table',
     ]
+
+
+def test_a_finding_gives_its_reason_once_and_its_name_at_further_steps() -> None:
+    loop = result("tool_loop", 0.2, label="loop", span_id="root", span_ids=["a2", "a3"])
+    step = {"span_id": "a2", "kind": "tool", "tool": "seek", "agent": None, "reasons": ["found by tool_loop"]}
+    blamed = {"threshold": None, "step": step, "candidates": [step]}
+    blame = result("blame", 1.0, success=None, label="tool", span_id="root", metadata=blamed)
+    run = trace("b" * 32, loop, blame, calls=("root", "a1", "a2", "a3"))
+    run["detail"]["left_out"] = 0
+    lines = [line.strip() for line in step_lines(run) if ". tool" not in line]
+    assert lines == [
+        "blamed by trace.tool_loop 0.20 (fail, loop): tool_loop it is",
+        "first wrong step: found by tool_loop",
+        "blamed by trace.tool_loop",
+    ]
+    facts = {"service": "s", "duration_us": 1, "llm_calls": 0, "tool_calls": 3, "spans": 4, "complete": True}
+    told = [*trace_lines({**run, **facts, "output": None})]
+    assert "- step 3 (tool seek): first wrong step: found by tool_loop" in told
+    assert not any(line.startswith("- trace.blame") for line in told)
+
+
+def test_the_row_of_a_session_names_the_cause_and_not_only_that_there_is_one() -> None:
+    worst = {**trace("c" * 32, result("response", 0.0)), "failed": True}
+    reliability = result("agent_reliability", 0.0, level="session", metadata={"basis": "inline"})
+    row = {"session_id": "s", "results": [reliability], "worst": worst, "failed": True}
+    assert session_headline(row, 80).startswith("trace.response 0.00")
+    assert session_headline({**row, "worst": {**worst, "failed": False}}, 80).startswith("session.agent_reliability")
+    told = {"label": "missing_thing", "metadata": {"first_wrong_step": "turn 2"}}
+    judged = [result("goal_completion", 0.0, level="session"), result("correctness", 0.1, level="session", **told)]
+    assert session_headline({**row, "results": judged}, 80) == "missing thing at turn 2: correctness it is"
+
+
+def test_a_row_without_a_score_gives_the_reason() -> None:
+    unscored = {**result("response", 0.0, outcome="unscored", success=None, why="no_content"), "score": None}
+    assert headline(trace("d" * 32, unscored, unscored), 80) == "not scored: no_content"
+    assert headline(trace("d" * 32), 80) == "not scored"

@@ -27,7 +27,7 @@ def read(folder: Path, text: str | bytes, name: str = "labels.csv") -> LabelTabl
     ("word", "passed"), [("pass", True), ("Yes", True), ("TRUE", True), ("1", True), ("fail", False), ("no", False)]
 )
 def test_words_for_pass_and_fail(tmp_path: Path, word: str, passed: bool) -> None:
-    found = read(tmp_path, f"trace_id,metric,passed\n{TRACE},task_completion,{word}\n")
+    found = read(tmp_path, f"trace_id,metric,label\n{TRACE},task_completion,{word}\n")
     assert found.labels == [HumanLabel(TRACE, KEY, None, passed)]
 
 
@@ -43,7 +43,7 @@ def test_as_a_spreadsheet_saves_it(tmp_path: Path) -> None:
 
 def test_json_lines(tmp_path: Path) -> None:
     text = (
-        f'{{"trace_id": "{TRACE}", "metric": "task_completion", "passed": true, "time": 1700000000, "score": 1}}\n\n'
+        f'{{"trace_id": "{TRACE}", "metric": "task_completion", "label": true, "time": 1700000000, "score": 1}}\n\n'
         '{"session_id": "chat 7", "metric": "agent_reliability", "label": "fail", "probability": 0.25}\n'
     )
     assert read(tmp_path, text, "labels.txt").labels == [
@@ -86,7 +86,7 @@ def test_mistakes_are_told_with_their_line_and_nothing_is_taken(tmp_path: Path, 
     ("text", "said"),
     [
         ("trace_id,label\n", "line 1: no column metric. The first line must name columns: trace_id, session_id,"),
-        ("metric,passed\n", "line 1: no column trace_id or session_id."),
+        ("metric,label\n", "line 1: no column trace_id or session_id."),
         ("metric,trace_id\n", "line 1: no column label or score."),
         ("", "line 1: no column"),
         ("metric,trace_id,label\n", "the file contains no labels"),

@@ -71,7 +71,7 @@ class TestRules:
         found = verdict({**noisy, "kept": [True] * before}, {**noisy, "kept": [False] * now}, kind="regression")
         assert (found.broken, found.doubtful, found.failures) == ([], ["kept"], [])
         assert found.notice == (
-            "passed every trial of the baseline and fails every one now, which so few trials may by chance: kept"
+            "passed every trial of the baseline and fails every one now, which can be chance with so few trials: kept"
         )
 
     def test_the_drop_has_the_whole_level_where_nothing_could_break(self) -> None:

@@ -7,7 +7,8 @@ the answer is right, and a refusal is no failure. The labels of score 0:
 - ``empty_answer``: the answer is empty or only punctuation.
 - ``control_token``: the answer is a token, such as ``###STOP###``, that declares no end.
 - ``dangling_tool_call``: the last tool call has no result, or the answer is a call as text that did not run.
-- ``false_success``: a change failed, and the answer claims success. The severity is critical.
+- ``false_success``: a change failed, and the answer claims success. Or tests, a build or a linter failed last, and the
+  answer claims that they pass. The severity is critical.
 - ``unrecovered_tool_error``: a change failed, and the run did not recover. If the answer admits the failure, the score
   is 0.4.
 
@@ -50,6 +51,7 @@ from pandaeval_collector.analysis.rules._failures import (
 )
 from pandaeval_collector.analysis.rules._verbs import computes, ends_run
 from pandaeval_collector.analysis.rules.error_answers import raw_error
+from pandaeval_collector.analysis.rules.failed_checks import CLAIM_WORDS, failed_check
 from pandaeval_collector.analysis.rules.grounding.claims import arguments
 from pandaeval_collector.analysis.rules.response_recovery import (
     Told,
@@ -180,7 +182,7 @@ def _of_answer(trace: Trace, turn: Turn | None, answer: str, end_tokens: Collect
         at = (trace.root_span_id if turn is None or not turn.span_id else turn.span_id,)
         reason = f"the answer is the text of a call to {name}, and the call did not run"
         return _bad(0.0, reason, Ending.DANGLING_TOOL_CALL, tool=name, span_ids=at)
-    lost = _lost(trace, answer)
+    lost = _unchecked(trace, answer) or _lost(trace, answer)
     if trace.truncated and (lost is None or not lost.failed):
         return _truncated(trace, HONEST)
     return lost or Score(1.0, "the run ended with an answer")
@@ -324,6 +326,16 @@ def _lost(trace: Trace, answer: str | None) -> Score | None:
     return _bad(score, reason, ending, tool=call.name, error=error, span_ids=spans)
 
 
+def _unchecked(trace: Trace, answer: str) -> Score | None:
+    call = failed_check(trace, answer) if any(word in answer.lower() for word in CLAIM_WORDS) else None
+    if call is None:
+        return None
+    reason = f"the answer claims a passed check, but the last run of {call.name} failed"
+    spans = tuple(filter(None, (answering_span(trace) or call.span_id,)))
+    error = plain_error(error_of(call)).rstrip(".")
+    return _bad(0.0, reason, Ending.FALSE_SUCCESS, tool=call.name, error=error, span_ids=spans)
+
+
 def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float, Ending, str]:
     said = Told.NOTHING if answer is None else told(answer, bool(changed_by(trace)))
     if said is not Told.CLAIMED:
@@ -366,7 +378,7 @@ def _short(text: str) -> str:
 METRIC = TraceMetric(
     name="response",
     kind="code",
-    version="11",
+    version="12",
     threshold=0.5,
     question="Did the run end with an answer or a declared end?",
     needs="a run that ended",

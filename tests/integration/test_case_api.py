@@ -1,18 +1,14 @@
-"""The pytest plug-in and the Python API, in pytest processes of their own."""
+"""The Python API for cases, in a pytest process of its own."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
-PLUGIN = "pandaeval_lab.cli._pytest_plugin"
-AGENT = "def answer(message):\n    return 'Order 17 is refunded.'\n"
 CASES = """
 cases:
 - {id: green, inputs: {task: Refund order 17}, output_format: {contains: [refunded]}}
@@ -44,8 +40,8 @@ from pandaeval_lab import load_cases, run_cases
 def answer(message, context):
     return f"Done: {message}"
 
-def test_hand_written(pandaeval):
-    results = pandaeval.run("cases/shop.yaml", agent=answer, only=["red", "green"], trials=2)
+def test_hand_written():
+    results = run_cases("cases/shop.yaml", answer, only=["red", "green"], trials=2)
     assert not results.passed
     assert results["red"].passed and results["red"].correct == 2
     assert results["green"].failures[0].startswith("case green: 2 of 2 trials not correct")
@@ -80,6 +76,14 @@ def test_a_run_leaves_nothing_behind():
     assert processors[0] == processors[1]
     assert "PANDAEVAL_ENDPOINT" not in os.environ
 
+@pytest.fixture(scope="session")
+def results():
+    return run_cases("cases", answer, only=["red", "hard"])
+
+@pytest.mark.parametrize("case", ["red", "hard"])
+def test_case(results, case):
+    assert results[case].passed, results[case].failures
+
 def test_no_case_file():
     with pytest.raises(Exception, match="no case file was given"):
         load_cases([])
@@ -88,12 +92,10 @@ def test_no_case_file():
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "app.py").write_text(AGENT)
     for module in ("one", "two"):
         (tmp_path / f"{module}.py").write_text(TRACED)
     (tmp_path / "cases").mkdir()
     (tmp_path / "cases/shop.yaml").write_text(CASES)
-    (tmp_path / "cases/compose.yaml").write_text("services: {}")
     (tmp_path / "test_shop.py").write_text(TESTS)
     return tmp_path
 
@@ -102,68 +104,11 @@ def _pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PANDAEVAL", "PYTEST", "OTEL_"))}
     paths = os.pathsep.join(each for each in sys.path if each)
     environ = {**kept, "PYTHONPATH": paths, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    command = [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "no:cacheprovider", "-rA", *options]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *options]
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=280)
 
 
-def test_each_case_is_a_test_with_its_outcome(folder: Path) -> None:
-    done = _pytest(folder, "--pandaeval", "--pandaeval-agent", "app:answer", "--junitxml", "junit.xml", "cases")
-    assert done.returncode == 1, done.stdout
-    lines = done.stdout.splitlines()
-    assert "PASSED cases/shop.yaml::green" in lines
-    assert any(line.startswith("FAILED cases/shop.yaml::red") for line in lines)
-    assert any(line.startswith("XFAIL cases/shop.yaml::hard") for line in lines)
-    assert "PASSED cases/shop.yaml::gates" in lines
-    assert "1 failed, 2 passed, 1 skipped, 1 xfailed" in done.stdout
-    assert "case red: 1 of 1 trial not correct" in done.stdout
-    assert "user: Refund order 18" in done.stdout
-    suites = ElementTree.parse(folder / "junit.xml").iter("testcase")
-    assert [case.get("name") for case in suites if case.find("failure") is not None] == ["red"]
-
-
-@pytest.mark.slow
-def test_selected_cases_alone_are_run(folder: Path) -> None:
-    (folder / "pytest.ini").write_text("[pytest]\npandaeval_agent = app:answer\npandaeval_output = runs\n")
-    done = _pytest(folder, "--pandaeval", "cases/shop.yaml", "-k", "green or gates")
-    assert done.returncode == 0, done.stdout
-    report = ElementTree.parse(folder / "runs/shop/cases.xml").iter("testcase")
-    assert [case.get("name") for case in report] == ["green [1]"]
-
-
-@pytest.mark.slow
-def test_a_run_without_results_fails_each_case_and_is_made_once(folder: Path) -> None:
-    (folder / "broken.py").write_text("open('loads', 'a').write('x')\nraise RuntimeError('no key')\n")
-    done = _pytest(folder, "--pandaeval", "--pandaeval-agent", "broken:answer", "cases")
-    assert "5 failed" in done.stdout
-    assert "no key" in done.stdout
-    assert (folder / "loads").read_text() == "x"
-
-
-def test_tests_written_by_hand_use_fixture_and_api(folder: Path) -> None:
+def test_tests_run_cases_with_the_api(folder: Path) -> None:
     done = _pytest(folder, "test_shop.py")
     assert done.returncode == 0, done.stdout
-    assert "6 passed" in done.stdout
-
-
-@pytest.mark.slow
-def test_a_named_file_without_cases_is_an_error(folder: Path) -> None:
-    done = _pytest(folder, "--pandaeval", "cases/compose.yaml")
-    assert done.returncode == 2, done.stdout
-    assert "services: is not a field" in done.stdout
-
-
-def test_an_unused_plugin_loads_nothing_and_collects_no_case(folder: Path) -> None:
-    (folder / "test_light.py").write_text(
-        "import sys\n"
-        "def test_light():\n"
-        "    heavy = ('pandaeval_collector', 'opentelemetry', 'pydantic', 'grpc', 'yaml')\n"
-        "    assert not [name for name in sys.modules if name.startswith(heavy)]\n"
-    )
-    done = _pytest(folder, "test_light.py", "cases")
-    assert done.returncode == 0, done.stdout
-    assert "1 passed" in done.stdout
-
-
-def test_the_entry_point_names_the_plugin() -> None:
-    project = tomllib.loads((Path(__file__).parents[2] / "collector/pyproject.toml").read_text())["project"]
-    assert project["entry-points"]["pytest11"] == {"pandaeval": PLUGIN}
+    assert "8 passed" in done.stdout
