@@ -161,8 +161,10 @@ class TestLoopDetection:
     @pytest.mark.parametrize("error", [None, "upstream: GatewayError: no route to the model"])
     def test_an_error_in_place_of_an_answer_is_no_answer(self, error: str | None) -> None:
         """Two failed runs with the same error are no loop. `response` reports both."""
-        failed = trace(Turn("question", "GatewayError: no route to the model"), error=error)
-        assert self.ask(failed, self.before("answer")) is None
+        said = "GatewayError: no route to the model"
+        texts = Texts({said: VECTORS["answer"]}, (), "tiny", BANDS)
+        before = EarlierOutput("c" * 32, 0, VECTORS["answer"], content_tokens(said))
+        assert LOOP.evaluate(trace(Turn("question", said), error=error), TraceContext(texts, 0.5, (before,))) is None
 
     def test_not_captured_is_not_empty(self) -> None:
         found = self.ask(trace(Turn("question", None)), self.before("answer"))
