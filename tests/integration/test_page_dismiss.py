@@ -108,16 +108,19 @@ def test_a_person_dismisses_a_finding_about_a_turn(page: Page, collector: Collec
     [label] = _api(collector, "/annotations")["items"]
     assert (label["metric"], label["trace_id"]) == (REPEATED, f"{turn['trace_id']}:{turn['span_id']}")
     about = ("--trace", f"{turn['trace_id'][:8]}:{turn['span_id']}", "--undo")
-    assert _dismiss(collector, "tool_call_behavior_failure", *about) == "counted again\n"
+    assert (
+        _dismiss(collector, "tool_call_behavior_failure", *about)
+        == "tool_call_behavior_failure: the finding counts again\n"
+    )
     collector.until(lambda: _turns(collector)[-1]["label"] == "repeated tool call", "counted again")
 
 
 def test_the_command_dismisses_a_finding_and_takes_it_back(collector: CollectorProcess) -> None:
     about = ("response", "--trace", TRACE)
-    assert _dismiss(collector, *about, "--comment", "it was booked") == "dismissed\n"
+    assert _dismiss(collector, *about, "--comment", "it was booked") == "response: dismissed; to undo, add --undo\n"
     [label] = _api(collector, f"/annotations?trace_id={TRACE}")["items"]
     assert (label["comment"], label["passed"]) == ("it was booked", True)
-    assert _dismiss(collector, *about, "--undo") == "counted again\n"
+    assert _dismiss(collector, *about, "--undo") == "response: the finding counts again\n"
     assert _api(collector, f"/annotations?trace_id={TRACE}")["items"] == []
     assert "is about a trace" in _dismiss(collector, "response", code=2)
     assert "no failed result" in _dismiss(collector, "tool_loop", "--trace", TRACE, code=2)

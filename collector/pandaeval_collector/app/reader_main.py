@@ -155,6 +155,7 @@ def _work(config: Config, store: StoreAccess, front: Peer) -> Work:
         modules=config.metrics.modules,
         judge=config.judge.model,
         daily_usd=config.judge.daily_usd,
+        store_limit=config.store.max_bytes,
         page=page if config.ui.enabled else None,
     )
 

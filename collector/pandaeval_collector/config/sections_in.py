@@ -25,12 +25,12 @@ LEAST_STORE = 2 << 20
 """Smallest store.max_bytes: an empty store takes half, and a start and requests need the rest."""
 
 
-def _address(text: str) -> str:
+def _address(value: object) -> str:
     try:
-        parse_address(text)
+        parse_address(str(value))
     except ValueError:
         raise ValueError("is not an address; write HOST:PORT, such as 127.0.0.1:4327 or 0.0.0.0:4327") from None
-    return text
+    return str(value)
 
 
 def _sufficient(size: int) -> int:
@@ -47,7 +47,7 @@ def _names(value: object) -> object:
     raise ValueError("is neither all nor a list of names, such as [trace.coherence, loop_detection]")
 
 
-Address = Annotated[Text, AfterValidator(_address)]
+Address = Annotated[Text, BeforeValidator(_address)]
 Names = Annotated[Literal["all"] | tuple[Text, ...], BeforeValidator(_names)]
 
 

@@ -73,7 +73,10 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
     rows = connection.execute(f"SELECT metric, count(*) FROM {people.STANDING} GROUP BY metric")  # noqa: S608
     there = Counter(dict(rows.fetchall()))
     if not there:
-        raise UserError("there are no judged runs in the store to be labelled (judge.model, docs/guides/judge.md)")
+        raise UserError(
+            "the store has no judged runs to label: set judge.model (docs/guides/judge.md); to reject a finding of "
+            "code, use `pandaeval labels dismiss`"
+        )
     wanted_ = names.select(name) if name else tuple(there)
     found = [key for key in wanted_ if key in there]
     if len(found) == 1:

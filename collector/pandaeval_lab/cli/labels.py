@@ -154,7 +154,7 @@ def dismiss(
     The command needs a running collector. Give --trace or --session."""
     about = {"trace_id": trace or None, "session_id": session or None, "metric": metric}
     api.post("/dismissals", {**about, "annotator": getpass.getuser(), "comment": comment, "undone": undo})
-    message("counted again" if undo else "dismissed")
+    message(f"{metric}: the finding counts again" if undo else f"{metric}: dismissed; to undo, add --undo")
 
 
 @labels.command("rates")

@@ -30,6 +30,7 @@ from pandaeval_collector.show.view.rows import (
     WindowRate,
 )
 from pandaeval_collector.show.view.unscored import missing
+from pandaeval_collector.store.chunks import StoreFullError
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.rates import read_rates
 from pandaeval_collector.store.reader import PAUSED
@@ -125,6 +126,7 @@ def _overview(
         judge_paused=[],
         judge_error=None,
         sinks_down=down,
+        store_full=None,
         jobs={},
         spent_usd=0.0,
         daily_usd=work.daily_usd,
@@ -143,6 +145,8 @@ def _overview(
         overview.judge_paused = sorted(orjson.loads(work.store.reads.get(PAUSED) or "{}"))
         error = work.store.jobs.last_error()
         overview.judge_error = None if error is None else _NAMES.sub("", error, count=1)
+        if work.store_limit is not None and (used := work.store.reads.used_bytes()) >= work.store_limit:
+            overview.store_full = str(StoreFullError(used, work.store_limit))
         overview.spent_usd = spending.spent(spending.today(time.time()))
     return overview
 

@@ -35,6 +35,7 @@ class Work:
 
     ``store``: ``None`` without a collector. ``component_errors``: by kind and name. ``modules``: custom metrics.
     ``judge``: model. ``daily_usd``: limit. ``dismiss``: takes a finding out of all counts. ``sinks_down``: exporters.
+    ``store_limit``: bytes.
     """
 
     store: StoreAccess | None = None
@@ -43,6 +44,7 @@ class Work:
     modules: tuple[str, ...] = ()
     judge: str | None = None
     daily_usd: float | None = None
+    store_limit: int | None = None
     page: PageWork | None = None
     dismiss: Callable[[Dismissal], Coroutine[Any, Any, None]] | None = None
     sinks_down: Callable[[], Coroutine[Any, Any, Sequence[str]]] = _none_down

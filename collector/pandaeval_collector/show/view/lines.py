@@ -131,7 +131,7 @@ def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterat
             yield f"- first wrong step: {said(wrong, 40)}"
     for label in labels:
         verdict = {True: "pass", False: "fail"}.get(label["passed"], label["score"])
-        person = f'a person ("{said(label["annotator"], 60)}")'
+        person = f'a person ("{said(label["annotator"], 60)}")' if label["annotator"] else "a person"
         yield f"{person} labels {said(label['metric'], 80)}: {verdict} {said(label['comment'], 200)}".strip()
 
 

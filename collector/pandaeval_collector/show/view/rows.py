@@ -235,6 +235,7 @@ class Overview(BaseModel):
     judge_paused: Annotated[list[str], Field(description="Paused judge models, whose replies were invalid.")]
     judge_error: Annotated[str | None, Field(description="Last error of the judge, if questions wait for another try.")]
     sinks_down: Annotated[list[str], Field(description="Exporters that cannot deliver now. Their results wait.")]
+    store_full: Annotated[str | None, Field(description="Why the store refuses new spans; null if it has room.")]
     jobs: dict[str, int]
     spent_usd: float
     daily_usd: float | None

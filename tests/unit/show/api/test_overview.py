@@ -45,6 +45,7 @@ class House:
             page=PageWork({"Jaeger": "http://localhost/{trace_id}"}),
             component_errors=self._component_errors,
             sinks_down=self._sinks_down,
+            store_limit=1 << 30,
         )
         self.down: list[str] = []
         self.raised: dict[tuple[str, str], int] = {}
@@ -164,6 +165,12 @@ def test_components_that_raised_are_named_most_often_first(house: House) -> None
         ("dialect", "plover", 1),
         ("metric", "trace.brevity", 1),
     ]
+
+
+def test_a_full_store_is_named(house: House) -> None:
+    assert house.overview()["store_full"] is None
+    house.store.reads.used_bytes = lambda: 2 << 30  # type: ignore[method-assign]
+    assert house.overview()["store_full"].startswith("the store holds 2048.0 MiB, and store.max_bytes is 1024.0 MiB:")
 
 
 def test_a_judge_or_a_sink_that_is_down_is_named(house: House) -> None:

@@ -35,11 +35,12 @@ function raised() {
     errors.map(({ kind, name, count }) => `${kind} ${name} × ${number(count)}`).join(", "), el("span", { class: "muted" }, " since the collector started. The log has the first traceback of each.")) : null;
 }
 
-// Outages of the judge or a sink, shown on every page.
+// A full store, and outages of the judge or a sink, shown on every page.
 function warned() {
-  const { judge_paused: paused, judge_error: error, sinks_down: down } = whole, waiting = questionsWaiting();
+  const { judge_paused: paused, judge_error: error, sinks_down: down, store_full: full } = whole, waiting = questionsWaiting();
   const lines = [...paused.map((name) => [el("b", {}, `The judge ${name} is paused. `), "It gave no valid reply for three traces in a row. One call every 10 minutes tries it again. Choose another judge.model."]),
     error !== null && !paused.length && [el("b", {}, `The judge ${whole.judge || ""} does not answer. `), `${many(waiting, "question")} ${waiting === 1 ? "waits" : "wait"}, and the collector tries again: `, el("span", { dir: "auto" }, error)],
+    full && [el("b", {}, "New spans are refused: "), full],
     ...down.map((name) => [el("b", {}, `The exporter ${name} cannot deliver. `), "Results wait in the store, and the collector tries again. The log has the error."])].filter(Boolean);
   const known = document.querySelector(".outage"), made = lines.length ? el("div", { class: "notice raised outage", role: "alert" }, lines.map((line) => el("p", {}, line))) : null;
   if (known && made && known.textContent === made.textContent) return;
