@@ -57,6 +57,12 @@ USAGE_REASONING = (
 # --- OpenTelemetry GenAI: earlier names and extensions under the same prefix -----------------------------------------
 PROMPT_OLD = "gen_ai.prompt"
 COMPLETION_OLD = "gen_ai.completion"
+RESPONSE_TEXT = "gen_ai.response.text"
+RESPONSE_CALLS = "gen_ai.response.tool_calls"
+INPUTS = (INPUT_MESSAGES, "gen_ai.request.messages", PROMPT_OLD)
+OUTPUTS = (OUTPUT_MESSAGES, COMPLETION_OLD)
+TOOL_ARGUMENTS_OLD = ("gen_ai.tool.args", "gen_ai.tool.input", "gen_ai.tool.arguments")
+TOOL_RESULTS_OLD = ("gen_ai.tool.output", "gen_ai.tool.result", "gen_ai.event.content")
 EXCEPTION_EVENTS = frozenset({"gen_ai.client.operation.exception", "gen_ai.execute_tool.exception"})
 TOOL_EVENT = "gen_ai.tool.message"
 CHOICE_EVENT = "gen_ai.choice"

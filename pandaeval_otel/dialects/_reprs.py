@@ -148,4 +148,6 @@ def _langchain_kind(fields: Object) -> str:
         return "ToolMessage"
     if not fields.keys() >= _LANGCHAIN:
         return ""
-    return "AIMessage" if "tool_calls" in fields else "HumanMessage"
+    # Only a model's message has calls, tokens or details of its response.
+    is_model = "tool_calls" in fields or "usage_metadata" in fields or bool(fields["response_metadata"])
+    return "AIMessage" if is_model else "HumanMessage"

@@ -22,9 +22,11 @@ from pandaeval_otel.dialects._kit import (
     captured,
     error_of,
     first,
+    give_outcome,
     hidden,
     identifier,
     kinds,
+    parsed,
     prompted_tools,
     read_messages,
     result_value,
@@ -34,7 +36,9 @@ from pandaeval_otel.dialects._kit import (
     system_of,
     system_text,
     told_by,
+    tool_arguments,
     tool_definitions,
+    tool_outcome,
     tool_values,
     usage_of,
     was_cut,
@@ -72,10 +76,11 @@ unknown operation is a step, unless the span describes a model call.
 """
 _EARLIER_TOOLS = (semconv.AGENT_TOOLS, "gen_ai.request.tools")
 _TOOL_KEYS = frozenset({semconv.TOOL_NAME, semconv.TOOL_CALL_ID, semconv.MCP_METHOD})
+_SENTRY = frozenset({semconv.RESPONSE_TEXT, semconv.RESPONSE_CALLS})
 _STEPS = frozenset({"plan", "rerank", "guardrail", "count_tokens", "summarize_memory"})
 _MODELS = frozenset({semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL})
 _ANSWERS = frozenset(
-    {semconv.OUTPUT_MESSAGES, semconv.COMPLETION_OLD, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"}
+    {*semconv.OUTPUTS, semconv.RESPONSE_TEXT, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"}
 )
 _OTHERS = frozenset({semconv.AGENT_NAME, "gen_ai.agent.id", semconv.WORKFLOW_NAME, *_TOOL_KEYS})
 """Keys of spans that are not model calls, even with model and tokens."""
@@ -212,13 +217,15 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         of_events = tool_values(span)
         arguments = of_events[0] if hidden(arguments) else arguments
         result = of_events[1] if hidden(result) else result
-    reading.arguments = captured(arguments)
+    reading.arguments = captured(arguments) or tool_arguments(first(attributes, semconv.TOOL_ARGUMENTS_OLD))
     if reading.arguments is None and (stated := {key: get(key) for key in _STATED_ARGUMENTS if get(key)}):
         reading.arguments = Captured(stated)
     if get(semconv.EXIT_CODE):
         reading.error = error_of(span) or f"exit code {get(semconv.EXIT_CODE)}"
     if not hidden(result):
         reading.result = Captured(result, result_value)
+    elif (told := first(attributes, semconv.TOOL_RESULTS_OLD)) is not None:
+        give_outcome(reading, tool_outcome(told))
 
 
 def _in_messages(reading: Reading, attributes: Attributes, arguments: Any, result: Any) -> tuple[Any, Any]:
@@ -241,8 +248,7 @@ def _told(parts: list[Part]) -> Any:
 
 def _read_messages(reading: Reading, attributes: Attributes, content: EventContent, said: Reading) -> None:
     # Today's attributes, or the earlier ones, which also were span attributes with some emitters.
-    inputs = attributes.get(semconv.INPUT_MESSAGES, attributes.get(semconv.PROMPT_OLD))
-    outputs = attributes.get(semconv.OUTPUT_MESSAGES, attributes.get(semconv.COMPLETION_OLD))
+    inputs, outputs = first(attributes, semconv.INPUTS), _outputs(attributes)
     # Instructions may be among the inputs.
     known = said.input and (said.system or said.kind is _LLM)
     given, given_cut = (None, was_cut(inputs)) if known else read_messages(inputs, "user")
@@ -266,6 +272,16 @@ def _read_messages(reading: Reading, attributes: Attributes, content: EventConte
     reading.tools = None if told is made else prompted_tools(reading.system)
     if given_cut or made_cut:
         reading.notes = CUT
+
+
+def _outputs(attributes: Attributes) -> Any:
+    """Return the messages of a response; Sentry's texts and calls become one."""
+    outputs = first(attributes, semconv.OUTPUTS)
+    if outputs is not None or _SENTRY.isdisjoint(attributes):
+        return outputs
+    texts = parsed(attributes.get(semconv.RESPONSE_TEXT))
+    said = "\n".join(text for text in as_list(texts) if type(text) is str and text)
+    return [{"role": "assistant", "content": said, "tool_calls": parsed(attributes.get(semconv.RESPONSE_CALLS))}]
 
 
 def _completed(output: Messages, attributes: Attributes, of_model: bool) -> Messages:

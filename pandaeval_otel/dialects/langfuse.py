@@ -25,7 +25,8 @@ from pandaeval_otel.dialects._kit import (
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects.plain import kind_by_name
+from pandaeval_otel.dialects.gen_ai import kind_of
+from pandaeval_otel.dialects.plain import own_tool
 from pandaeval_otel.model import Kind, Usage
 
 _TYPE = "langfuse.observation.type"
@@ -59,8 +60,10 @@ class Langfuse(ByKind):
         kind = _KINDS.get(stated) if type(stated) is str else None
         if kind is not None:
             return kind
-        if stated is None and kind_by_name(self.span.name)[0] is not None:
-            return None  # a plain span whose name states the kind: the conventions' dialect reads it
+        if stated is None and (kind := kind_of(self.span, self.attributes)) is not None:
+            return kind  # an untyped span that states its kind by the conventions
+        if stated is None and own_tool(self.attributes)[1]:
+            return Kind.TOOL
         named = identifier(self.parsed(_AGENT))
         if named and named == self.span.name and identifier(self.parsed(_NODE)) != named:
             return Kind.AGENT
@@ -84,7 +87,7 @@ class Langfuse(ByKind):
         self.documents = tuple(as_list(made.get("documents", made) if type(made) is dict else made))
 
     def read_tool(self) -> None:
-        self.tool_name = self.span.name or self.tool_name
+        self.tool_name = own_tool(self.attributes)[1] or self.span.name or self.tool_name
         self.tool_call_id = identifier(self.parsed(_CALL_ID)) or self.tool_call_id
         drop_unnamed(self)
 

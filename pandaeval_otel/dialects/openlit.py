@@ -8,21 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._kit import (
-    ByKind,
-    Messages,
-    Switch,
-    give_outcome,
-    identifier,
-    keys,
-    messages_of,
-    parsed,
-    tool_arguments,
-    tool_outcome,
-)
+from pandaeval_otel.dialects._kit import ByKind, Messages, Switch, identifier, keys, messages_of, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, ToolRequest
 
-_ARGUMENTS = ("gen_ai.tool.args", "gen_ai.tool.input", "gen_ai.tool.arguments")
 _MODEL_CALLS = ("chat", "text_completion", "generate_content", "completion")  # an operation may be anything
 _SEPARATOR = ", "
 _LEFT_OUT = Message("assistant", (NOT_CAPTURED,))
@@ -44,12 +32,6 @@ class OpenLIT(ByKind):
             return Kind.STEP  # a method of a framework
         return None
 
-    def read_tool(self) -> None:
-        if semconv.TOOL_ARGUMENTS not in self.attributes:
-            self.arguments = tool_arguments(self.first(*_ARGUMENTS))
-        if semconv.TOOL_RESULT not in self.attributes:
-            give_outcome(self, tool_outcome(self.first("gen_ai.tool.output", "gen_ai.tool.result")))
-
     def read_unstated(self) -> None:
         if self.get("openai.api.type") == "responses":
             self.input = _apart(messages_of(self.get(semconv.INPUT_MESSAGES), "user"))
@@ -57,7 +39,7 @@ class OpenLIT(ByKind):
             return
         names, ids = _pieces(self.get(semconv.TOOL_NAME)), _pieces(self.get(semconv.TOOL_CALL_ID))
         # JSON objects joined by commas as a list, if there are as many as expected; else so many `None`.
-        value = self.first(*_ARGUMENTS)
+        value = self.first(*semconv.TOOL_ARGUMENTS_OLD)
         arguments = parsed(f"[{value}]") if type(value) is str else None
         if not isinstance(arguments, list) or len(arguments) != len(names):
             arguments = [None] * len(names)

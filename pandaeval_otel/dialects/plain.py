@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
@@ -12,9 +13,13 @@ from pandaeval_otel.dialects._kit import (
     Reading,
     error_of,
     first,
+    give_error,
+    give_outcome,
     identifier,
     kinds,
     session_candidates,
+    tool_arguments,
+    tool_outcome,
 )
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import STATUS_ERROR
@@ -38,6 +43,10 @@ _SESSION_RANKS = {
 _USER_KEYS = (semconv.USER_ID, "enduser.id", "langfuse.user.id")
 _AGENT_KEY = "upsonic.agent.name"
 _KEYS = frozenset({semconv.ERROR_TYPE, _AGENT_KEY, *_SESSION_RANKS, *_USER_KEYS})
+_TOOL_NAME = ".tool.name"
+"""End of the key by which applications name a tool on their own spans."""
+_GIVEN, _RETURNED = ("arguments", "args", "input", "parameters"), ("result", "output", "response")
+_FAILED = ("error", "failed")
 
 
 def kind_by_name(name: str) -> tuple[Kind | None, str]:
@@ -47,6 +56,13 @@ def kind_by_name(name: str) -> tuple[Kind | None, str]:
     if kind:
         return (kind, rest)
     return (None, "")
+
+
+def own_tool(attributes: Mapping[str, Any]) -> tuple[str, str]:
+    """Return prefix and tool name of an application's own keys, such as ``shop.tool.name``; else ``""``."""
+    key = next((key for key in attributes if key.endswith(_TOOL_NAME)), "")
+    name = identifier(attributes[key]) if key else ""
+    return (key.removesuffix("name"), name) if name else ("", "")
 
 
 class Plain(Dialect):
@@ -60,6 +76,10 @@ class Plain(Dialect):
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
         kind, name = (None, "") if semconv.OPERATION in attributes else kind_by_name(span.name)
+        own = ""
+        if kind is None:
+            own, name = own_tool(attributes)
+            kind = Kind.TOOL if own else None
         # Nearly all spans of other dialects have nothing that is read here.
         bare = _KEYS.isdisjoint(attributes) and not (span.events or logs or span.resource.names_session)
         if kind is None and bare and span.status_code != STATUS_ERROR:
@@ -75,8 +95,17 @@ class Plain(Dialect):
             return None
         reading = Reading(kind, error=error, session_ids=sessions, user_id=user)
         reading.tool_name = name if kind is Kind.TOOL else ""
+        if own:
+            _read_own(reading, own, attributes)
         reading.agent_name = agent
         return reading
+
+
+def _read_own(reading: Reading, prefix: str, attributes: Mapping[str, Any]) -> None:
+    reading.arguments = tool_arguments(first(attributes, [prefix + word for word in _GIVEN]))
+    give_outcome(reading, tool_outcome(first(attributes, [prefix + word for word in _RETURNED])))
+    if reading.error is None and attributes.get(f"{prefix}status") in _FAILED:
+        give_error(reading, reading.result and reading.result.value)
 
 
 DIALECT = Plain()

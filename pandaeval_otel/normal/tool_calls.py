@@ -84,5 +84,12 @@ def _call_on_span(span: Span, tree: Tree, index: int) -> Call:
         span.arguments is not None,
         span.result,
         span.result is not None,
-        span.error,
+        span.error or _error_inside(span, tree),
     )
+
+
+def _error_inside(span: Span, tree: Tree) -> str | None:
+    """Return the error of the last run that a call contains, if this run has no answer."""
+    runs = [inner for inner in tree.below(span) if inner.kind in RUNS and tree.above(inner) is span]
+    last = max(runs, key=lambda run: run.end_ns, default=span)
+    return None if last.output else last.error

@@ -42,7 +42,7 @@ from pandaeval_otel.wire.bounds import NOTE
 _AGENT, _EVALUATION, _LLM, _STEP, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP, Kind.TOOL
 _RUN_OR_CALL = RUNS | {Kind.LLM}
 _JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
-_CALLS_APART = frozenset({"mcp", "gemini_cli"})
+_CALLS_APART = frozenset({"mcp", "gemini_cli", "plain"})
 """Dialects of tool calls that may be in a trace of their own."""
 _SUMMARY, _COMPACTION = "summary", " (compaction)"
 _FEW = 3
@@ -204,8 +204,8 @@ def _utility(tree: Tree, models: Sequence[Span], in_session: bool) -> str:
 def is_genai(trace: Trace) -> bool:
     """Return whether the trace contains agent work.
 
-    False if it contains only framework steps without content, or only tool calls of an MCP server, MCP client or Gemini
-    CLI.
+    False if it contains only framework steps without content, or only tool calls of an MCP server, MCP client, Gemini
+    CLI or unknown program.
     """
     return any(
         (span.kind in _GENAI and not (span.kind is _TOOL and not _CALLS_APART.isdisjoint(span.dialects)))

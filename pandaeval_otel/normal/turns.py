@@ -41,13 +41,21 @@ def turns(tree: Tree) -> Turns:
     for root in tree.roots:
         if root.kind in RUNS:
             exchanges += _of_run(root, tree)
-    if all(exchange.question == exchange.answer == NOTHING for exchange in exchanges):
+    # A workflow says nothing itself if its steps lost their parents.
+    silent = {root.span_id for root in tree.roots if root.kind is Kind.WORKFLOW}
+    spoken = [each for each in exchanges if each.span_id not in silent or not _is_empty(each)]
+    exchanges = spoken or exchanges
+    if all(map(_is_empty, exchanges)):
         # There is no run, or streaming lost the parents of its model calls.
         calls = own_calls([span for span in tree.spans if span.kind is _LLM and tree.above(span) is None])
         exchanges = [_of_calls(group) for group in by_user_message(calls)] or exchanges
     exchanges = _without_handovers(exchanges)
     notes = dict.fromkeys(note for exchange in exchanges for note in exchange.notes)
     return Turns(tuple(map(_turn, exchanges)), bool(exchanges) and exchanges[-1].answer.pending, tuple(notes))
+
+
+def _is_empty(exchange: _Exchange) -> bool:
+    return exchange.question == exchange.answer == NOTHING
 
 
 def _turn(exchange: _Exchange) -> Turn:

@@ -774,3 +774,28 @@ def test_dspys_fields_in_prompt_and_answer() -> None:
     assert found.output is not None
     assert found.output[0].tool_requests == (ToolRequest("look", {"city": "Oslo"}),)
     assert [tool.name for tool in found.tools or ()] == ["look"]
+
+
+def test_sentrys_names() -> None:
+    found = read(
+        {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.messages": '[{"role": "user", "content": "Weather in Oslo?"}]',
+            "gen_ai.response.text": '["Let me look."]',
+            "gen_ai.response.tool_calls": json.dumps(
+                [{"id": "c9", "name": "get_weather", "arguments": '{"city": "Oslo"}'}]
+            ),
+        }
+    )
+    assert found.input == (ASK,)
+    assert found.output is not None
+    assert (found.output[0].text, found.output[0].tool_requests) == ("Let me look.", (CALL,))
+
+
+def test_earlier_names_of_a_tools_values() -> None:
+    given = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
+    found = read({**given, "gen_ai.tool.input": '{"city": "Oslo"}', "gen_ai.tool.output": '{"temp_c": 4}'})
+    assert (found.arguments, found.result) == (Captured({"city": "Oslo"}), Captured({"temp_c": 4}))
+    refused = '{"content": [{"type": "text", "text": "no such city"}], "is_error": true}'
+    found = read({**given, "gen_ai.tool.output": refused})
+    assert (found.result, found.error) == (Captured("no such city"), "no such city")

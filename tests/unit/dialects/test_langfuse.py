@@ -104,6 +104,13 @@ def test_errors_sessions_and_users() -> None:
     assert whole.session_ids == ((3, "s-1"), (4, "s-7"))
 
 
+def test_untyped_spans_state_their_kind_by_other_keys() -> None:
+    model = normalize(span({INPUT: '[{"role": "user", "content": "Weather in Oslo?"}]', "gen_ai.request.model": "m"}))
+    assert (model.kind, model.input) == (Kind.LLM, (ASK,))
+    tool = normalize(span({INPUT: '{"city": "Oslo"}', OUTPUT: "4 degrees.", "desk.tool.name": "weather"}))
+    assert (tool.kind, tool.tool_name, tool.result) == (Kind.TOOL, "weather", Captured("4 degrees."))
+
+
 def test_thoughts_beside_the_output_or_within() -> None:
     beside = {"input": 122, "output": 54, "total": 188, "output_reasoning_tokens": 12}
     for details, made in ((beside, 66), ({**beside, "total": 176}, 54), ({"input": 122, "output": 54}, 54)):

@@ -410,7 +410,7 @@ def test_langchains_messages_as_str() -> None:
         "content='Weather in Oslo?' additional_kwargs={} response_metadata={} id='1'",
         "content='' additional_kwargs={} response_metadata={} tool_calls=[{'name': 'look', 'args': {}, 'id': 'c9'}]",
         "content='rain' name='look' tool_call_id='c9'",
-        "content='It rains.' additional_kwargs={} response_metadata={} tool_calls=[] usage_metadata={'a': 1}",
+        "content='It rains.' additional_kwargs={} response_metadata={'model_name': 'm'} id='2'",
     ]
     found = read({KIND: "CHAIN", "input.value": "Weather?", "output.value": json.dumps({"messages": said})})
     assert [(message.role, message.text) for message in found.output or ()] == [

@@ -300,3 +300,15 @@ def test_a_span_that_was_sent_again_under_another_id(arguments: dict[str, int], 
     spans.add(Kind.TOOL, agent, arguments=Captured({"pr": 13}), **at)
     spans.add(Kind.TOOL, agent, arguments=Captured(arguments), **at)
     assert merge_duplicates(Tree(spans()))[1] == folded
+
+
+def test_an_application_that_calls_its_sdk_once_per_step() -> None:
+    spans = Spans()
+    outer = spans.agent(name="desk")
+    first = spans.agent(outer, input=(user("Is berth 4 free?"),), output=(says(asks()),))
+    spans.llm(first, [user("Is berth 4 free?")], says(asks()))
+    spans.tool(outer, result="free")
+    last = spans.agent(outer, input=(user("Is berth 4 free?"), gives("free")), output=(says("Yes."),))
+    spans.llm(last, [user("Is berth 4 free?"), gives("free")], "Yes.")
+    tree, folded = merge_duplicates(Tree(spans()))
+    assert (folded, tree.roots[0].output) == (2, (says("Yes."),))

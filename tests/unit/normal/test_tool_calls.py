@@ -449,6 +449,24 @@ def test_calls_that_share_an_id() -> None:
     assert [call.arguments for call in calls(spans)] == [OSLO, BERGEN]
 
 
+def test_the_error_of_a_run_inside_a_call() -> None:
+    spans = Spans()
+    desk = spans.agent()
+    tool = spans.tool(desk, "delegate", result="finished after 3 s")
+    spans.agent(tool, "first try", error="overloaded")
+    helper = spans.agent(tool, "helper", error="the model does not exist")
+    spans.llm(helper, error="404")
+    assert [call.error for call in calls(spans)] == ["the model does not exist"]
+
+
+def test_a_run_inside_a_call_that_answered_in_the_end() -> None:
+    spans = Spans()
+    tool = spans.tool(spans.agent(), "delegate", result="Berth 4.")
+    spans.agent(tool, "first try", error="overloaded")
+    spans.agent(tool, "helper", output=(says("Berth 4."),))
+    assert [call.error for call in calls(spans)] == [None]
+
+
 def test_a_span_for_a_batch_of_calls() -> None:
     spans = Spans()
     agent = spans.agent()

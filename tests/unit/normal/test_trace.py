@@ -146,6 +146,11 @@ class TestScores:
 
 
 class TestBusiness:
+    def test_tool_spans_of_an_unknown_program_alone_are_none(self) -> None:
+        spans = Spans()
+        spans.tool(dialects=("plain",))
+        assert not is_genai(built(spans))
+
     def test_an_agents_work(self) -> None:
         spans = Spans()
         spans.llm(spans.add(Kind.OTHER))

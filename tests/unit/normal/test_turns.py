@@ -399,3 +399,10 @@ def test_a_task_in_tags_is_the_question() -> None:
 def test_a_message_without_a_recipient_is_the_answer(given: dict[str, str], text: str | None) -> None:
     said = answered((says(asks("send_message", given)),))
     assert (said.text, said.pending) == (text, text is None)
+
+
+def test_a_workflow_whose_steps_lost_their_parents() -> None:
+    spans = Spans()
+    spans.add(Kind.WORKFLOW)
+    spans.agent(input=(user("Where is berth 4?"),), output=(says("In the west."),))
+    assert shown(spans) == [("Where is berth 4?", "In the west.")]

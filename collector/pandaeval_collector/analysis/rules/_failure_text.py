@@ -13,10 +13,10 @@ from pandaeval_collector.base.lazy_pattern import lazily
 # Each pattern is matched at the beginning of a text, behind what :data:`BEFORE` skips. One that is unsure stands in
 # :data:`MAY`.
 BEFORE = lazily(
-    r"[\s\"'`(\[*#>❌✗✘🚫⛔⚠️]*(?:\d{4}-\d\d-\d\d[T ][\d:.,]\S*+\s++)?(?:call id: \S++\s++)?(?:(?:oops"
-    r"|uh-oh)[,!.:]?\s+)?\[?"
+    r"(?-i:\s*+\[(?!err|fail|fatal|exc|warn)[a-z][a-z_.:-]{1,23}\]\s++)?[\s\"'`(\[*#>❌✗✘🚫⛔⚠️]*"
+    r"(?:\d{4}-\d\d-\d\d[T ][\d:.,]\S*+\s++)?(?:call id: \S++\s++)?(?:(?:oops|uh-oh)[,!.:]?\s+)?\[?"
 )
-"""Text that can precede a message: quotes, marks, a time, a call's id."""
+"""Text that can precede a message: the sender in brackets, quotes, marks, a time, a call's id."""
 
 _SENTENCE = 160
 """Characters of a message of one sentence; longer texts that begin so are prose."""
@@ -89,6 +89,13 @@ _SIGN = ("❌", "✗", "✘", "🚫", "⛔")
 _LEVEL = r"(?:\[?(?:ERROR|FATAL|SEVERE|WARN(?:ING)?|INFO|DEBUG|TRACE)\]?\W{1,3})?"
 _LOG = re.compile(rf"(?:{_LEVEL}\[?\d{{4}}-\d\d-\d\d[T ]\d\d:[^\n]+(?:\n|\Z)){{2,}}")
 """Lines of a log. They are content, and their errors need not be the call's."""
+
+
+_SIGNALLED = 126
+"""Exit codes from here on mean that a command did not run or was killed."""
+_EXIT = lazily(r"(?:\A|\n)[\W_]*(?:process |command )?(?:\w+ with )?exit (?:code|status)[\s:=]+(-?[1-9]\d*)\W*\Z")
+_PROGRAM = re.compile(r"\A[\w./-]{1,30}: ")
+"""The program's name before its message."""
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -208,6 +215,7 @@ MAY = _any(
     rf"(?:[\w#'-]+ ){{1,5}}(?:was |were |is |are |has been )?not (?:been )?(?:yet )?{_CHANGED}\b",
     rf"(?:[\w#'-]+ ){{1,5}}(?:cannot|can't|can not|may not) be {_CHANGED}\b|nothing (?:was |has been )?{_CHANGED}\b",
     r"no (?:\w+ ){1,3}(?:available|left|free)\b|(?:not found|nothing found)\W*$",
+    r"(?:[\w#'\"-]+ ){1,7}(?:is |are |was |were )?not (?:available|visible|clickable|interactable|editable|enabled)\b",
     r"(?:[\w-]+ ){0,3}(?:exited with|exit) (?:code|status):? -?[1-9]",
     r"[^.\n]{1,80}(?:nicht gefunden|introuvable|no encontrad[oa]|não encontrad[oa]|non trovat[oa])",
     r"[^.\n]{1,80}(?:未找到|見つかりません|не найден)",
@@ -245,8 +253,20 @@ class FailureSign(Enum):
 
 
 def text_tells(text: str) -> FailureSign:
-    """Read the failure sign in a text's first 300 characters."""
-    return _tells(text[:LOOKED_AT], len(text) <= LOOKED_AT)
+    """Read the failure sign in a text's first 300 characters, and in an exit code as its last line."""
+    sign = _tells(text[:LOOKED_AT], len(text) <= LOOKED_AT)
+    if sign is FailureSign.NOTHING and (last := _EXIT.search(text[-LOOKED_AT:])) is not None:
+        return exit_tells(int(last[1]), text)
+    return sign
+
+
+def exit_tells(code: int, text: str) -> FailureSign:
+    """Read the failure sign in a command's exit code and message. Many commands exit with 1 without a failure."""
+    if code >= _SIGNALLED or code < 0:
+        return FailureSign.FAILED
+    line = text[:LOOKED_AT].partition("\n")[0]
+    says_why = any(_tells(each, True) is FailureSign.FAILED for each in (line, _PROGRAM.sub("", line)))
+    return FailureSign.FAILED if says_why else FailureSign.UNSURE
 
 
 @lru_cache(maxsize=2048)

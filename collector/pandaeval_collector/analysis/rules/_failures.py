@@ -13,8 +13,10 @@ from typing import Any
 from pandaeval_collector.analysis.rules._failure_text import (
     LOOKED_AT,
     FailureSign as FailureSign,
+    exit_tells,
     text_tells as text_tells,
 )
+from pandaeval_collector.analysis.rules._verbs import Nature, nature, only_looks, runs_code
 from pandaeval_otel.model import ToolCall
 
 # Whether the fields of a returned object report a failure.
@@ -51,8 +53,6 @@ _FIELD_CODE = re.compile(
     r"E[A-Z]{4,}|(?>[A-Z_]*?(?:ERR|ERROR|FAIL|DENIED|INVALID|TIMEOUT|TIMED_OUT|NOT_FOUND|EXCEEDED|EXHAUSTED|UNAVAILABLE|"
     r"FORBIDDEN|UNAUTHORIZED|UNAUTHENTICATED|CONFLICT|ABORTED|INTERNAL))[A-Z_]*+"
 )
-_SIGNALLED = 126
-"""Exit codes from here on mean that a command did not run or was killed."""
 _TELLING = frozenset({*_FALSE_IF_FAILED, *_TRUE_IF_FAILED, *_ERRORS, *_STATES, *_HTTP, *_EXITS}).union(
     ("code", "errors", "detail", "__type", "type")
 )
@@ -121,7 +121,8 @@ def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
     if _is_http_error(found, explained):
         yield _in_a_record(found)
     if ended := next((number for key in _EXITS if (number := _whole(found, key))), 0):
-        yield _of_exit(found, ended)
+        said = found.get("stderr")
+        yield exit_tells(ended, said if isinstance(said, str) else "")
     errors = found.get("errors")
     if isinstance(errors, list) and any(isinstance(error, str | dict) and error for error in errors):
         # A failed query has no data. With data, a list of errors can be the result of a search.
@@ -147,15 +148,6 @@ def _is_http_error(found: Mapping[str, Any], explained: bool) -> bool:
     return explained and isinstance(code, int) and (400 <= code < 600 or -32800 < code <= -32000)
 
 
-def _of_exit(found: Mapping[str, Any], ended: int) -> FailureSign:
-    if ended >= _SIGNALLED or ended < 0:
-        return FailureSign.FAILED
-    said = found.get("stderr")
-    return (
-        FailureSign.FAILED if isinstance(said, str) and text_tells(said) is FailureSign.FAILED else FailureSign.UNSURE
-    )
-
-
 def _names_error(found: Mapping[str, Any], explained: bool) -> bool:
     kind, code, detail = found.get("__type", found.get("type")), found.get("code"), found.get("detail")
     if isinstance(kind, str) and kind.endswith(("Exception", "Error")):
@@ -175,10 +167,19 @@ def failed(call: ToolCall) -> bool:
 def tells(call: ToolCall) -> FailureSign:
     """Return the call's failure sign. A person's refusal is never a failure."""
     sign = _result_tells(call.result, _DEPTH)
+    if sign is FailureSign.UNSURE and _is_missed(call):
+        sign = FailureSign.FAILED
     if call.error is not None and sign is not FailureSign.DECLINED and not _is_output(call.error, call.result):
         sign = text_tells(call.error)
         return sign if sign is FailureSign.DECLINED else FailureSign.FAILED
     return sign
+
+
+def _is_missed(call: ToolCall) -> bool:
+    """Return whether a change did not happen because its object was missing. For a lookup, that is a finding."""
+    if type(call.result) is not str or as_object(call.result) is not None:
+        return False
+    return nature(call.name) is Nature.CHANGING and not (runs_code(call.name) or only_looks(call.name))
 
 
 def _is_output(error: str, result: Any) -> bool:
@@ -218,6 +219,8 @@ def _result_tells(result: Any, depth: int) -> FailureSign:
     told = fields_tell(result)
     if told is FailureSign.FAILED and text_tells(_told(result, _DEPTH)) is FailureSign.DECLINED:
         return FailureSign.DECLINED
+    if told is FailureSign.NOTHING and type(printed := as_object(result.get("stdout"))) is dict:
+        return _result_tells(printed, depth - 1)
     if told is not FailureSign.NOTHING or len(result) > 2 or _WRAPPERS.isdisjoint(result):
         return told
     inner = [value for key, value in result.items() if key in _WRAPPERS]

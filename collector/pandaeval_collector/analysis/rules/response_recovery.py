@@ -90,12 +90,12 @@ _BY_THE_WAY = lazily(
 """Polite ends of answers, which are not questions about a failure."""
 _DONE = (
     r"(?:set|done|booked|updated|changed|cancell?ed|sent|opened|closed|added|removed|applied|placed|ordered|moved|"
-    r"completed?|processed|created|deleted|modified|exchanged|returned|refunded|confirmed|reserved|scheduled|submitted)"
+    r"completed?|processed|created|deleted|modified|exchanged|returned|refunded|confirmed|reserved|scheduled|submitted|"
+    r"pushed|posted|published|uploaded|deployed|merged|saved)"
 )
-_CLAIMS = lazily(
-    rf"\b(?:successful(?:ly)?|(?:has|have|is|are)(?: now| all)?(?: been)? {_DONE}"
-    rf"|(?:I|we)(?:'ve| have)?(?: now| just| already)? {_DONE})\b"
-)
+_I_DID = rf"(?:I|we)(?:'ve| have)?(?: now| just| already)? {_DONE}"
+_CLAIMS = lazily(rf"\b(?:successful(?:ly)?|(?:has|have|is|are)(?: now| all)?(?: been)? {_DONE}|{_I_DID})\b")
+OWN_WORK = lazily(rf"\b{_I_DID}\b")
 _NOT_YET = lazily(
     r"^\W*(?:if|once|when|after|before|as soon as|until|unless)\b|"
     r"\b(?:once|if|after|until|when) (?:it|this|that|the|your|you)\b|"

@@ -19,6 +19,9 @@ _OPENS = lazily(
     r"|\bAction: ?[\w.-]+\s+Action Input:"
 )
 """Markup of calls of Hermes, Qwen, Mistral, DeepSeek, ReAct and others."""
+_RUNS = frozenset({"call", "exec", "execute", "function", "invoke", "run", "tool", "use"})
+"""Words that models put around a tool's name in tags of their own making (``<execute_bash>``)."""
+_PARTS = re.compile(r"[a-z0-9]+")
 _FENCED = lazily(r"```\w*\s((?:(?!```)[\s\S])*)```")
 _ARGUMENTS = frozenset({"arguments", "parameters", "args", "input"})
 _BESIDE = frozenset({"name", "id", "type"})
@@ -49,4 +52,17 @@ def _named(text: str, names: Collection[str]) -> str:
         words = {str(found.get("name"))}
     elif (opened := _OPENS.search(last)) is not None:
         words = {*_WORD.findall(last, opened.start())}
+    elif (tag := _closing_tag(last)) and f"<{tag}" in last:
+        words = {name for name in names if _names(tag, name)}
     return next((name for name in names if name in words), "")
+
+
+def _closing_tag(text: str) -> str:
+    begin = text.rfind("</")
+    return text[begin + 2 : -1] if begin >= 0 and text.endswith(">") else ""
+
+
+def _names(tag: str, tool: str) -> bool:
+    """Return whether a tag has the tool's name, also with words such as ``run`` around it."""
+    around, own = ({*_PARTS.findall(name.lower())} for name in (tag, tool))
+    return own <= around and around - own <= _RUNS

@@ -99,3 +99,36 @@ def test_lines_of_a_log_are_content() -> None:
 
 def test_an_unknown_subagent_is_an_error() -> None:
     assert text_tells('Subagent "reviewr" not found. Available subagents: reviewer') is FailureSign.FAILED
+
+
+def test_the_sender_in_brackets_is_no_part_of_the_message() -> None:
+    assert text_tells("[runner] failed to send: mailbox full") is FailureSign.FAILED
+    assert text_tells("[error] the calendar is locked") is FailureSign.FAILED
+    assert text_tells("[3] Failed states: a reading list") is FailureSign.NOTHING
+
+
+def test_an_exit_code_as_last_line() -> None:
+    assert text_tells("hub: could not open the ticket\nexit code: 1") is FailureSign.FAILED
+    assert text_tells("2 lines differ\n[Command finished with exit code 1]") is FailureSign.UNSURE
+    assert text_tells("ready\nProcess exited with exit code 137") is FailureSign.FAILED
+    assert text_tells("hub: could not open the ticket") is FailureSign.NOTHING
+    assert text_tells("3 tickets\nexit code: 0") is FailureSign.NOTHING
+
+
+def test_a_message_on_stderr_may_begin_with_the_program() -> None:
+    assert failed(called({"exit_code": 1, "stdout": "", "stderr": "hub: could not open the ticket"}))
+    assert not failed(called({"exit_code": 1, "stdout": "", "stderr": "hub: 2 lines differ"}))
+
+
+def test_the_reply_of_a_service_that_a_command_printed() -> None:
+    reply = json.dumps({"ok": False, "error": "token_revoked"})
+    assert failed(called({"stdout": reply, "stderr": "", "exit_code": 0}))
+    assert not failed(called({"stdout": json.dumps({"ok": True, "ts": "17"}), "stderr": "", "exit_code": 0}))
+
+
+def test_a_change_of_a_missing_object_failed() -> None:
+    missing = "The seat map of berth 12 was not found"
+    assert failed(ToolCall("press_button", result="Button 12 not available - the page has changed", has_result=True))
+    assert failed(ToolCall("update_berth", result=missing, has_result=True))
+    assert not failed(ToolCall("get_berth", result=missing, has_result=True))
+    assert not failed(ToolCall("run_shell", result=missing, has_result=True))

@@ -410,3 +410,11 @@ def test_a_score_says_when_earlier_traces_may_change_it() -> None:
 @pytest.mark.parametrize("text", ["Room 53 May be free.", "the 99th of May", "a 75 Mars bar"])
 def test_a_number_that_is_no_day_before_a_months_name_is_no_date(text: str) -> None:
     assert not any(value.kind == "date" for value in scan(text))
+
+
+def test_an_identifier_of_work_that_no_call_did() -> None:
+    tools = (ToolDefinition("open_claim", "Opens a claim"),)
+    told = "I have created claim CLM-77120 for the broken window."
+    assert outcome(run("A window broke.", told, tools=tools)) == "fails"
+    assert outcome(run("A window broke.", told)) == "no claim"
+    assert outcome(run("What is RFC-9110?", "RFC-9110 has been completed by RFC-9111.", tools=tools)) == "no claim"

@@ -455,3 +455,17 @@ def test_a_call_that_was_left_open_is_named_for_later_traces() -> None:
 
     assert left("w1", a=1) == "find(w1)"
     assert left("", a=1) == left("", a=1) != left("", a=2)
+
+
+@pytest.mark.parametrize("tag", ["shell", "execute_shell", "run-shell"])
+def test_a_call_in_tags_with_the_tools_name(tag: str) -> None:
+    tools = (ToolDefinition("shell"),)
+    answer = f"I try it once more.\n\n<{tag}>\ndf -h\n</{tag}>"
+    assert found(run(answer, tools=tools)).ending is Ending.DANGLING_TOOL_CALL
+    assert found(run(f"{answer}\nThe disk is full.", tools=tools)).ending is None
+
+
+def test_other_elements_are_answers() -> None:
+    tools = (ToolDefinition("shell"),)
+    for answer in ("<p>shell</p>", "<shell_history>df -h</shell_history>", "Close it with </shell>"):
+        assert found(run(answer, tools=tools)).ending is None

@@ -13,7 +13,7 @@ from pandaeval_collector.analysis.rules._canonical import ARGUMENT_KEYS
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.grounding.values import Value, fold, squeezed, times, values_of
-from pandaeval_collector.analysis.rules.response_recovery import once_a_trace, read_only_hints
+from pandaeval_collector.analysis.rules.response_recovery import OWN_WORK, once_a_trace, read_only_hints
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import ToolCall, Trace
 
@@ -105,6 +105,11 @@ class Claim:
     def of_case(self) -> bool:
         """Whether it is about this case: "your booking XKJ482 is paid"."""
         return _CASE.search(self.sentence) is not None
+
+    @property
+    def of_own_work(self) -> bool:
+        """Whether the agent reports its own work: "I opened ticket 4711-A"."""
+        return OWN_WORK.search(self.before) is not None
 
     def is_beside(self, other: Claim) -> bool:
         """Return whether another claim is in the same sentence."""

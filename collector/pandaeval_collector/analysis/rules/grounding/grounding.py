@@ -63,7 +63,8 @@ class Grounding:
 def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     """Check a trace's claims. ``earlier``: session content. ``None`` without specific values.
 
-    If the session has no tool calls and documents, only case-specific stated values count.
+    If the session has no tool calls and documents, only case-specific stated values count, and values in reports of
+    own work if tools were offered.
     """
     stated, called, numbers = claims(trace)
     if not (stated or called or numbers):
@@ -71,7 +72,7 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     before = earlier.found if earlier is not None else ()
     had = evidence(trace, before)
     if not _looked(trace, before):
-        stated, numbers = [claim for claim in stated if claim.of_case], []
+        stated, numbers = [claim for claim in stated if claim.of_case or (claim.of_own_work and trace.tools)], []
     found = Grounding(hidden=hidden(trace, earlier))
     if had.cut:
         found.hidden = found.hidden or "the run is longer than the part that is checked"
@@ -121,11 +122,13 @@ def _sort_out(claim: Claim, comparison: TurnComparison, had: Known, found: Groun
 
 
 def _is_made_up(claim: Claim, had: Known) -> bool:
-    """Return whether an identifier is fabricated: it reports on this case, or the agent had others of its form."""
+    """Return whether an identifier is fabricated: it is about this case or own work, or the agent had others of its
+    form.
+    """
     is_timestamp = claim.value.text.isdigit() and len(claim.value.text) == _TIMESTAMP
     if not claim.reports or is_timestamp or claim.is_harmless:
         return False
-    return claim.of_case or had.has_form(claim.value)
+    return claim.of_case or claim.of_own_work or had.has_form(claim.value)
 
 
 def looked(trace: Trace) -> bool:

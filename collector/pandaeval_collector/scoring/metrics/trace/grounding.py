@@ -18,10 +18,10 @@ does not lower the score. All other values without a source are in `metadata.for
 receives them. Before its verdict, they are neither shown nor counted. If there are no other values, there is no score.
 
 The metric ignores code, names in backticks, examples, proposals, options, types and names of files. If the session has
-no tool calls or documents, it checks only values that claim to belong to the user's case ("your booking …"). If results
-or the earlier conversation were not captured, or if results are cut off, values without a source are not counted.
-`coverage` and the reason show their number. If fewer than half of the values can be checked, there is no score
-(docs/internals/decisions/0020).
+no tool calls or documents, it checks only values that claim to belong to the user's case ("your booking …"), and if
+tools were offered, identifiers of the agent's own work ("I created ticket …"). If results or the earlier conversation
+were not captured, or if results are cut off, values without a source are not counted. `coverage` and the reason show
+their number. If fewer than half of the values can be checked, there is no score (docs/internals/decisions/0020).
 
 It does not judge whether a value with a source is the right value, or sentences without specific values. Source: ours.
 """
@@ -142,7 +142,7 @@ def _many(count: int) -> str:
 METRIC = TraceMetric(
     name="grounding",
     kind="code",
-    version="18",
+    version="19",
     threshold=0.0,
     question="Do the values in the answer and in calls come from messages or tool results?",
     needs="tools or documents, and specific values in the answer or in calls",
