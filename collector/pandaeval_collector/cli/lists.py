@@ -19,8 +19,8 @@ from pandaeval_collector.show.view.lines import (
     headline,
     incident_line,
     others_of_session,
-    result_text,
     session_headline,
+    session_lines,
     step_lines,
     trace_lines,
 )
@@ -158,7 +158,7 @@ def _tell_session(row: Row) -> None:
     head = f"session {row['session_id']}: {many(row['traces'], 'trace')}, {row['failed_traces']} failed"
     if row["open"]:
         head += ", still open"
-    _lines((head, *(f"- {result_text(each, 400)}" for each in row["results"]), *others_of_session(row)))
+    _lines((head, *session_lines(row), *others_of_session(row)))
     show(row["members"], TRACES)
 
 

@@ -129,7 +129,7 @@ class FailureWindow:
         if runs := self.dismissed.get(incident_id):
             told = f"in this window are dismissed ({many(len(runs), 'run')})"
             raise ProblemError(404, f"all findings of incident {incident_id} {told}")
-        raise ProblemError(404, f"there is no incident {incident_id[:40]} in this window")
+        raise ProblemError(404, f"there is no incident {incident_id[:40]}; `pandaeval failures list` lists them")
 
 
 class IncidentReads:

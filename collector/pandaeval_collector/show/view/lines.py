@@ -160,6 +160,15 @@ def of_session(row: Row, metric: str) -> ResultView | None:
     return next((ResultView.of(each) for each in about["results"] if each["metric"] == metric), None)
 
 
+def session_lines(row: Row) -> Iterator[str]:
+    """Yield the results of a session, the verdict first. A session score without a judge does not follow a verdict."""
+    results = sorted(row["results"], key=lambda result: result["metric"] != "correctness")
+    is_judged = any(result["metric"] == "correctness" and result["outcome"] == "scored" for result in results)
+    for result in results:
+        if not (is_judged and is_inline(result["metadata"])):
+            yield f"- {result_text(result, 400)}"
+
+
 def session_headline(row: Row, most: int) -> str:
     """Return the judge's verdict, else the worst trace's failure, the session's failure, or that rules found none."""
     verdict, held = of_session(row, "correctness"), of_session(row, "agent_reliability")

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.show.view.lines import headline, session_headline, step_lines, trace_lines, verdict_lines
+from pandaeval_collector.show.view.lines import (
+    headline,
+    session_headline,
+    session_lines,
+    step_lines,
+    trace_lines,
+    verdict_lines,
+)
 
 
 def result(metric: str, score: float, **changed: Any) -> dict[str, Any]:
@@ -65,6 +72,11 @@ def test_the_row_of_a_session_names_the_cause_and_not_only_that_there_is_one() -
     told = {"label": "missing_thing", "metadata": {"first_wrong_step": "turn 2"}}
     judged = [result("goal_completion", 0.0, level="session"), result("correctness", 0.1, level="session", **told)]
     assert session_headline({**row, "results": judged}, 80) == "missing thing at turn 2: correctness it is"
+    assert [line.split()[1] for line in session_lines({"results": [reliability, *judged]})] == [
+        "session.correctness",
+        "session.goal_completion",
+    ]
+    assert [*session_lines(row)] == ["- session.agent_reliability 0.00 (fail): agent_reliability it is"]
 
 
 def test_a_row_without_a_score_gives_the_reason() -> None:
