@@ -5,16 +5,19 @@ CodeAgent (``Thought: …``).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from pandaeval_otel.dialects._messages import ROLES, Messages
+from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.dialects._values import identifier, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest
+from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest, ToolResponse
 
 _FIELD = re.compile(r"\[\[ ## (\w+) ## \]\]")
 _DSPY = "[[ ## "
 _THOUGHTS = frozenset({"next_thought", "reasoning", "rationale", "thought"})
 _TOOL, _ARGUMENTS = "next_tool_name", "next_tool_args"
+_SEEN, _ORDER = "observation_", "\n\nRespond with the corresponding output fields"
 _KNOWN = _THOUGHTS | {_TOOL, _ARGUMENTS, "completed"}
 _DSPY_TOOL = re.compile(r"\(\d{1,4}\) (\w{1,200}), whose description is <desc>")
 _DSPY_ARGUMENTS = re.compile(r"</desc>\. It takes arguments (\{.*\})\.$", re.MULTILINE)
@@ -58,13 +61,28 @@ def without_task_mark(given: Messages | None) -> Messages | None:
 
 
 def without_fields(given: Messages | None) -> Messages | None:
-    """Reduce each of a user's prompts in DSPy's fields to the first field: the question."""
-    found = []
+    """Reduce each of a user's prompts in DSPy's fields to the first field, the question, and the calls so far."""
+    found: list[Message] = []
     for message in given or ():
-        pieces = _FIELD.split(message.text, maxsplit=2)
+        pieces = _FIELD.split(message.text)
         is_prompt = message.role == "user" and not pieces[0] and len(pieces) > 2
-        found.append(message.with_parts(Text(pieces[2].strip())) if is_prompt else message)
+        found += _asked_so_far(message, pieces) if is_prompt else [message]
     return given and tuple(found)
+
+
+def _asked_so_far(prompt: Message, pieces: Sequence[str]) -> Iterator[Message]:
+    yield prompt.with_parts(Text(pieces[2].strip()))
+    fields = dict(zip(pieces[1::2], pieces[2::2], strict=False))
+    for name, value in fields.items():
+        step = name.removeprefix(_SEEN)
+        tool, arguments = (
+            fields.get(f"tool_name_{step}", "").strip(),
+            parsed(fields.get(f"tool_args_{step}", "").strip()),
+        )
+        if step != name and tool and not is_final_answer(tool, arguments):
+            result = value.partition(_ORDER)[0].strip()
+            yield Message("assistant", (ToolRequest(tool, arguments),))
+            yield Message("tool", (ToolResponse(result_value(result), name=tool),))
 
 
 def prompted_tools(system: str | None) -> tuple[ToolDefinition, ...] | None:

@@ -29,7 +29,7 @@ MISREAD = {
     "monocle": {"tool_calls"},  # the order of parallel calls is only in the request, which is not recorded
     "openinference_agno": {"output", "turns"},  # Agno joins the plan and the answer
     "openlit_agno": {"output", "turns"},
-    "openlit_dspy": {"tool_calls"},  # results are only in the next prompt
+    "quarkus_langchain4j": {"input", "turns"},  # messages are joined without their roles
     "voltagent_subagents": {"tokens"},  # an agent's tokens are those of its own calls, and only the agent has them
 }
 """Facts that are not read correctly, by program. The file of facts leaves them out."""

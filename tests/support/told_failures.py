@@ -7,6 +7,7 @@ from typing import Any
 FAILED: tuple[Any, ...] = (
     # plain words
     "Error: timeout",
+    'Execution error in book_room: \nTraceback (most recent call last):\n  File "react.py", line 9\nOSError: closed',
     "exec failed: /bin/bash: line 1: python: command not found",
     'TOOL_ERROR: {"error": "database is locked"}',
     "Tool create_po raised: 2 validation errors for CreatePoInput\nvendor: Field required",

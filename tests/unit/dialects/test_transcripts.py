@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from pandaeval_otel.dialects._events import told_in_list
+from pandaeval_otel.dialects._prompted import without_fields
 from pandaeval_otel.dialects._runs import split_run, with_answer, without_carriers
 from pandaeval_otel.model import NOT_CAPTURED, Message, Text, ToolRequest, ToolResponse
 from tests.unit.dialects.composed import ANSWER, ASK, BRIEF, CALL, FOUND, SAID, texts
@@ -77,3 +78,19 @@ def test_events_in_a_list() -> None:
 
 def test_events_without_content_are_nothing_captured() -> None:
     assert told_in_list([{"event.name": "gen_ai.user.message", "role": "user"}]) == (None, None)
+
+
+def test_dspys_calls_so_far() -> None:
+    prompt = (
+        "[[ ## question ## ]]\nWeather in Oslo?\n\n[[ ## trajectory ## ]]\n[[ ## thought_0 ## ]]\nI look.\n\n"
+        '[[ ## tool_name_0 ## ]]\nlook\n\n[[ ## tool_args_0 ## ]]\n{"city": "Oslo"}\n\n'
+        '[[ ## observation_0 ## ]]\n{"temp_c": 4}\n\n[[ ## thought_1 ## ]]\nDone.\n\n'
+        "[[ ## tool_name_1 ## ]]\nfinish\n\n[[ ## tool_args_1 ## ]]\n{}\n\n[[ ## observation_1 ## ]]\nCompleted.\n\n"
+        "Respond with the corresponding output fields, starting with the field `[[ ## answer ## ]]`."
+    )
+    given = without_fields((Message("system", (Text("Be brief."),)), Message("user", (Text(prompt),))))
+    assert given is not None
+    assert [message.role for message in given] == ["system", "user", "assistant", "tool"]
+    assert given[1].text == "Weather in Oslo?"
+    assert given[2].tool_requests == (ToolRequest("look", {"city": "Oslo"}),)
+    assert given[3].tool_responses == (ToolResponse({"temp_c": 4}, name="look"),)

@@ -109,7 +109,8 @@ SAYS_ERROR = _any(
     r"error(?:\s++code)?\s*+#?+\s*+\d{1,5}\s*(?:[:(–-]|\.\s|$)|error code\s*:\s*\d",
     r"error\s+(?:executing|while|during|invoking|calling|running|fetching|processing|parsing|opening|reading|writing|"
     r"loading|connecting|creating|sending|accessing|generating|rendering|worker|could|cannot|failed)\b",
-    r"error in [\w.'\"`/]+(?:\(.{0,80}\))?\s*:|error from \w+ \(|error response from |error (?:al|ao|en) \w+",
+    r"(?:execution )?error in [\w.'\"`/]+(?:\(.{0,80}\))?\s*:|error from \w+ \(",
+    r"error response from |error (?:al|ao|en) \w+",
     r"error ?\[\w+\]:|\S+ error \w{1,3}\d{2,6}:|.{1,80}\(\d+,\d+\): error\b|error \d{4} \(\w{5}\)",
     r"(?:[\w-]+ ){1,3}error: [45]\d\d\b|(?:.{1,40} )?returned error: [45]\d\d\b|upstream connect error",
     r"(?:sorry,? |oops!? )?something went wrong",
