@@ -35,7 +35,7 @@ _PROMPT, _RESULT, _STREAMED = "codex.user_prompt", "codex.tool_result", "codex.s
 _SPENT = "codex.turn.token_usage"
 _WORDS = ("input", "output", "cached_input", "cache_write_input", "reasoning_output")
 _COUNTS = ("input_token_count", "output_token_count", "cached_token_count", (), "reasoning_token_count")
-_NO_ANSWER = "Codex tells no answers: what the agent said is not in its telemetry"
+_NO_ANSWER = "no answer: Codex does not export the answers of the agent"
 _CALL_KEYS = keys(tool_name="tool_name", tool_call_id="call_id", arguments="arguments")
 _Record = tuple[str, Attributes]
 

@@ -40,7 +40,7 @@ mixture; only these two values belong to a single call.
 _EMPTY = "{}"
 _CALL_OF_JAVA = "call_llm"
 """The operation of model calls in ADK for Java, which the conventions lack."""
-_GUESSED = ("thoughts were told from the answer by their place",)
+_GUESSED = ("the first text part was read as thoughts, because the span counts reasoning tokens",)
 _TOKENS = ("prompt_token_count", "candidates_token_count", "cached_content_token_count", (), "thoughts_token_count")
 _REQUEST_KEYS = keys(request_model="model")
 _CONFIG_KEYS = keys(system="system_instruction", tools="tools")

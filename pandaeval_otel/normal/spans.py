@@ -71,7 +71,7 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
             reading = read(raw, logs) if read_rest is None else read_rest(raw, logs, said or _NOTHING_SAID)
         except Exception as error:  # noqa: BLE001 - a dialect's error must not lose the span or other readings
             ERRORS.note(DIALECT, name, error)
-            notes = (*notes, f"dialect {name} failed")
+            notes = (*notes, f"dialect {name} could not read a span")
             continue
         if reading is None:
             continue

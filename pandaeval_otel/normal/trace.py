@@ -111,7 +111,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     missing = [top for top in whole.tops if top.parent_id]
     judged = _evaluations(whole)
     if judged:
-        notes = (*notes, f"{len(judged)} spans of evaluations are not the agent's: left out")
+        notes = (*notes, f"left out as spans of evaluators, not of the agent: {len(judged)}")
         whole = Tree(span for span in whole.spans if span.span_id not in judged)
     tree, folded = merge_duplicates(whole)
     roots = tree.roots
@@ -236,7 +236,7 @@ def _compactions(models: Sequence[Span]) -> tuple[str, ...]:
     for span in made:
         span.name = f"{span.name.removesuffix(_COMPACTION)}{_COMPACTION}"
     if made:
-        return (f"history compacted: {len(made)} model call{'s' if len(made) > 1 else ''} for a summary",)
+        return (f"{len(made)} model call{'s' if len(made) > 1 else ''} only summarised the history",)
     return ()
 
 
@@ -260,7 +260,7 @@ def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
     earlier = len(calls) - len(tool_requests(root.output or ()))
     if earlier <= 0:
         return ()
-    return (f"{earlier} tool call{'s' if earlier > 1 else ''} of earlier traces of this run read from the history",)
+    return (f"tool calls of earlier traces, read from the message history: {earlier}",)
 
 
 def _agent(root: Span, tree: Tree) -> str:
@@ -365,7 +365,7 @@ def _notes(tree: Tree, notes: Iterable[str], folded: int) -> tuple[str, ...]:
     said = [*notes, *(note for span in tree.spans for note in span.notes)]
     dropped = sum(map(_DROPPED, tree.spans))
     if folded:
-        said.append(f"{folded} duplicate span{'s' if folded > 1 else ''} of the same call folded")
+        said.append(f"duplicate spans of the same call, merged: {folded}")
     if dropped:
         by = "by a limit" if NOTE in said else "by the SDK's limit (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)"
         said.append(f"{dropped} attributes were dropped {by}")

@@ -159,7 +159,7 @@ async def _about_one_trace(agent: Agent, told: Told) -> None:
         for each in failed:
             assert f"- {each['level']}.{each['metric']} {each['score']:.2f} (fail" in why
     crashed = next(row for row in told.traces if row["error"] is not None)
-    assert "the run itself failed" in await agent.data("why_failed", trace_id=crashed["trace_id"].upper())
+    assert "the run failed: " in await agent.data("why_failed", trace_id=crashed["trace_id"].upper())
 
 
 async def _about_rates(agent: Agent, told: Told) -> None:

@@ -401,7 +401,7 @@ def test_commands_tell_what_components_raise(installed: Path, moody: Path, file:
     seen = _run("inspect", file, "--format", "json", path=path, tracebacks=1)
     [trace] = map(json.loads, seen.stdout.splitlines())
     assert trace["dialects"] == ["skylark"]
-    assert trace["notes"] == ["dialect moody failed"]
+    assert trace["notes"] == ["dialect moody could not read a span"]
     assert seen.stderr.count("warning:") == 1
     assert "\x1b" not in seen.stderr
     assert re.search(f"^{told}$", seen.stderr, re.MULTILINE)

@@ -436,7 +436,7 @@ def test_a_session_is_a_conversation_with_its_findings_at_their_turns(page: Page
     assert len(set(said[1::2])) == 1
     first, second, *others = page.texts(".talk")
     assert "✗" not in first
-    assert "gives the answer of trace 1 in this session again" in second
+    assert "the answer repeats the answer of trace 1 of this session" in second
     assert all(other.endswith("as in trace 2") for other in others), "equal reasons are shown once"
     assert page.text(".score-strip .found").split() == ["✗", "Loop", "in", "3", "traces:", "2", "3", "4"]
     assert page.text(".score-strip").count("The status was looked up and answered.") <= 1

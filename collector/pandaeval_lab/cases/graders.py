@@ -30,16 +30,15 @@ def doubts(suite: Suite) -> Iterator[str]:
     """Yield a sentence for everything in a suite that is probably a mistake."""
     idle = [case.id for case in suite.cases if not declared(case) and not case.open]
     if idle:
-        several = "1 case is" if len(idle) == 1 else f"{len(idle)} cases are"
         yield (
-            f"{several} without anything that a run could fail ({some(idle)}): no trial is decided before there "
-            "is an expectation, such as expected_tools, expected_outcome or expected_answer"
+            f"cases without an expectation ({some(idle)}): their trials neither pass nor fail; add one, such as "
+            "expected_tools, expected_outcome or expected_answer"
         )
     failures = sum(bool(case.recorded or case.absent) for case in suite.cases)
     if 0 < failures < _LEAST_FAILURES:
         yield (
-            f"{failures} of the cases come from recorded runs; a regression suite should begin with at least "
-            f"{_LEAST_FAILURES} failures from production"
+            f"only {failures} of the cases come from recorded failures; a regression suite needs at least "
+            f"{_LEAST_FAILURES}"
         )
     same: dict[str, list[str]] = {}
     for case in suite.cases:

@@ -39,7 +39,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     }
     reason = f"{right} of {len(expected)} interactions are correct"
     if False in verdicts:
-        return Score(0.0, f"{reason}; the first that is not is number {verdicts.index(False) + 1}", metadata)
+        return Score(0.0, f"{reason}; interaction {verdicts.index(False) + 1} is the first wrong one", metadata)
     if None in verdicts:
         return Unscored(Why.INSUFFICIENT_EVIDENCE, _untold(expected, tools, answers), metadata)
     return Score(1.0, reason, metadata)
@@ -48,7 +48,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
 def _untold(expected: Sequence[Interaction], tools: Sequence[Weighed | None], answers: Sequence[float | None]) -> str:
     judged = [answer is not None for each, answer in zip(expected, answers, strict=False) if each.expected_answer]
     if not all(judged):
-        return "answers were not judged (no judge, or it could not tell)"
+        return "the answers have no verdict: no judge is configured, or the judge could not decide"
     parts = {name for each in tools if each is not None for name, part in each.parts.items() if part is None}
     names = {"parameters": "arguments of calls were not captured", "utilization": "use of results was not decided"}
     return "; ".join(text for name, text in names.items() if name in parts)

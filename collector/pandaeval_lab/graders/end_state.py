@@ -34,7 +34,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         return Unscored(Why.NO_CONTENT, "no end state was recorded (attribute pandaeval.end_state, or end_state_from)")
     wrong = [*differences(expected, actual)]
     if not wrong:
-        return Score(1.0, f"all of {', '.join(expected)} as expected", {"differences": []})
+        return Score(1.0, f"fields with the expected value: {', '.join(expected)}", {"differences": []})
     told = (
         f"{each['field']}: expected {_SHORT.repr(each['expected'])}, is {_SHORT.repr(each['actual'])}"
         for each in wrong[:5]

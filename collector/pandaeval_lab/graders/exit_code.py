@@ -24,7 +24,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     if actual is None:
         return Unscored(Why.NO_CONTENT, "no exit code was recorded (attribute pandaeval.exit_code)")
     told = {"expected": expected, "actual": actual}
-    return Score(float(actual == expected), f"expected {expected}, is {actual}", told)
+    return Score(float(actual == expected), f"exit code {actual}, expected {expected}", told)
 
 
 METRIC = trial_metric(

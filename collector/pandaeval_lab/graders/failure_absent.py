@@ -57,8 +57,8 @@ async def _ask(trial: Trial, judge: Judge) -> Finding | None:
         if verdict.repeated is None:
             return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not decide: {verdict.reason}")
         if verdict.repeated:
-            return Score(0.0, f"{absent.label} again: {verdict.reason}", failed=True)
-    return Score(1.0, "no failure of the case is repeated") if _wanted(trial) else None
+            return Score(0.0, f"the failure {absent.label} occurred again: {verdict.reason}", failed=True)
+    return Score(1.0, "the failure of the case did not occur again") if _wanted(trial) else None
 
 
 METRIC = trial_metric(

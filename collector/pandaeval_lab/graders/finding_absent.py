@@ -50,7 +50,12 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     trial.check_calls()
     for absent, finding in reported:
         if isinstance(finding, Score) and finding.label == absent.label:
-            return Score(0.0, f"{absent.label} again: {finding.reason}", failed=True, span_ids=finding.span_ids)
+            return Score(
+                0.0,
+                f"the finding {absent.label} occurred again: {finding.reason}",
+                failed=True,
+                span_ids=finding.span_ids,
+            )
     silent = next((finding for _, finding in reported if isinstance(finding, Unscored)), None)
     if silent is not None:
         return Unscored(Why.NO_CONTENT, silent.reason)

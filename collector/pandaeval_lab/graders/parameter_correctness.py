@@ -84,7 +84,7 @@ def _reason(known: list[dict[str, Any]]) -> str:
     told = (
         f"{each['tool_name']} ({'; '.join((each['schema_errors'] or each['differing'])[:3])})" for each in wrong[:5]
     )
-    return f"{', '.join(told)}; {len(wrong)} of {len(known)} expected calls are not right"
+    return f"{', '.join(told)}; wrong: {len(wrong)} of {len(known)} expected calls"
 
 
 METRIC = trial_metric(

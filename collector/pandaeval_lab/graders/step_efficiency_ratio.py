@@ -24,7 +24,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     value = step_efficiency(actual, minimum)
     if value is None:
         return Unscored(Why.INSUFFICIENT_EVIDENCE, "no call was made")
-    return Score(value, f"{actual} calls, {minimum} suffice", {"minimum_steps": minimum, "actual_steps": actual})
+    return Score(value, f"calls made: {actual}; needed: {minimum}", {"minimum_steps": minimum, "actual_steps": actual})
 
 
 METRIC = trial_metric(

@@ -39,7 +39,7 @@ from pandaeval_lab.graders._expected import (
 )
 
 _NOT_CAPTURED = Unscored(Why.NO_CONTENT, "arguments of the calls were not captured")
-_NOT_JUDGED = Unscored(Why.INSUFFICIENT_EVIDENCE, "whether the results were used is not known")
+_NOT_JUDGED = Unscored(Why.INSUFFICIENT_EVIDENCE, "it is unknown whether the answer uses the results")
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:

@@ -25,7 +25,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     if trial.spoilt is not None:
         return trial.spoilt
     if error := trial.stated(RUN_ERROR):
-        return Score(0.0, f"the agent came to no end: {error}")
+        return Score(0.0, f"the run of the agent was broken off: {error}")
     if not declared:
         return None
     failed = [each for each in declared if each.success is False]

@@ -151,7 +151,7 @@ FIRST, SECOND = {"type": "text", "content": "look out"}, {"type": "text", "conte
 def test_schema_2_makes_plain_text_of_thoughts() -> None:
     span = seen(chat(FIRST, SECOND, thought=4), SCOPE)
     assert span.output == (Message("assistant", (Reasoning("look out"), Text(SAID)), "stop"),)
-    assert span.notes == ("thoughts were told from the answer by their place",)
+    assert span.notes == ("the first text part was read as thoughts, because the span counts reasoning tokens",)
 
 
 @pytest.mark.parametrize(("parts", "thought"), [((FIRST, SECOND), 0), ((SECOND,), 4)])

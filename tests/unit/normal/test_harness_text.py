@@ -111,7 +111,7 @@ def test_a_compaction_is_a_step_of_the_run() -> None:
     trace = build_trace(Evidence(spans, (), "d"))
     assert trace is not None
     assert trace.input == QUESTION
-    assert "history compacted: 1 model call for a summary" in trace.notes
+    assert "1 model call only summarised the history" in trace.notes
     assert [span.name for span in trace.spans if span.kind is Kind.LLM] == ["chat (compaction)", "chat"]
 
 

@@ -153,7 +153,7 @@ def test_a_dialect_that_raises_costs_only_its_own_reading(only: Any) -> None:
     span = normalize(raw())
     assert ERRORS.counts() - before == {("dialect", "broken"): 1}
     assert (span.kind, span.dialects) == (Kind.LLM, ("sound",))
-    assert span.notes == ("n", "dialect broken failed")
+    assert span.notes == ("n", "dialect broken could not read a span")
 
 
 # --- candidates ------------------------------------------------------------------------------------------------------

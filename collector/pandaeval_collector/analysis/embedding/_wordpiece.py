@@ -155,4 +155,4 @@ class English(dict[str, int]):
         points = (total >> 48) - count
         if count < FEWEST_WORDS or points >= LEAST * count:
             return KnownShare(known / count)
-        return KnownShare(known / count, f"it is not English: {known / count:.0%} are common English words")
+        return KnownShare(known / count, f"only {known / count:.0%} of its words are common English words")

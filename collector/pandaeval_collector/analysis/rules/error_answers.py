@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pandaeval_otel.model import Trace
+
 _RAW = re.compile(
     r"Traceback \(most recent call last\):.*^[\w.]+(?::[^\n]*)?|"
     r"(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): [^\n]+|"
@@ -30,6 +32,8 @@ _TECHNICAL = re.compile(
 _LONGEST_APOLOGY = 1_000
 _ASKED = re.compile(r"error|exception|traceback|stack ?trace|fehler|erreur|debug|log\b", re.IGNORECASE)
 _LONGEST = 20_000
+_LEAST_REPEATED = 12
+"""Characters of an answer below which it may be part of an error by chance."""
 
 
 def raw_error(answer: str, user: str | None) -> str:
@@ -39,6 +43,14 @@ def raw_error(answer: str, user: str | None) -> str:
         return ""
     error = text.splitlines()[-1].strip() if _RAW.fullmatch(text) is not None else _error_of_apology(text)
     return "" if error and _ASKED.search(user or "") else error
+
+
+def answers_with_error(trace: Trace) -> bool:
+    """Return whether the answer is an error text, or only repeats the error of the run."""
+    answer = (trace.output or "").strip()
+    if len(answer) >= _LEAST_REPEATED and answer in (trace.error or ""):
+        return True
+    return bool(raw_error(answer, trace.turns[-1].user if trace.turns else trace.input))
 
 
 def _error_of_apology(text: str) -> str:

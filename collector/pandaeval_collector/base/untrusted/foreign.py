@@ -19,6 +19,12 @@ LONGEST = 300
 """Characters of a foreign error that are shown."""
 _SAYS = ("message", "error", "error_message", "detail", "details", "reason")
 _DEPTH, _MOST = 4, 2
+_FRAME = re.compile(
+    r"\n[^\S\n]{1,20}(?:\.{3} \d{1,5} more|at (?:[^\n()]{1,200}\()?"
+    r"(?:[^\n()]{1,300}:\d{1,7}(?::\d{1,7})?|native|<anonymous>|Native Method|Unknown Source)\)?)"
+    r"[^\S\n]{0,20}(?=\n|\Z)"
+)
+"""A line of a JavaScript or JVM stack, as ``at run (file:///app.mjs:4:2)`` or ``at com.shop.Run.go(Run.java:12)``."""
 _LOOKED_AT = 20_000
 
 _SECRET_VARIABLE = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)S?(?:_|$)|APIKEY", re.IGNORECASE)
@@ -53,12 +59,22 @@ _PATTERNS = tuple(
 
 def plain_error(text: str) -> str:
     """Shorten an error to about 300 characters on one line, without stacks. Never raises."""
+    text = _without_frames(text)
     before, stack, after = text.partition(_TRACEBACK)
     if stack:
         lines = [line for line in after.splitlines() if line.strip()]
         text = before if before.strip() else lines[-1] if len(lines) > 1 else text
     line = unwrapped(" ".join(text.split()))
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+
+
+def _without_frames(text: str) -> str:
+    """Remove the frames of JavaScript and JVM stacks, and a line that only repeats the error before it."""
+    if len(text) > _LOOKED_AT or _FRAME.search(text) is None:
+        return text
+    first, _, rest = _FRAME.sub("", text).strip().partition("\n")
+    kept = [line for line in rest.splitlines() if not line.strip().endswith(first.strip())]
+    return "\n".join([first, *kept])
 
 
 def unwrapped(line: str) -> str:

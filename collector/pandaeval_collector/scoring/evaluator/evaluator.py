@@ -90,7 +90,7 @@ class Evaluator:
     def by_itself(self, trace: Trace, texts: Texts, unit: Unit, is_judged: bool) -> list[Result]:
         """Return the results that need neither session nor judge. ``is_judged``: the trace goes to a judge."""
         if trace.utility:
-            what = f"a call beside the conversation ({trace.utility}): it answers no user, and counts in no rate"
+            what = f"not evaluated: a {trace.utility} call of the application, which answers no user"
             return self.said_of(RESPONSE, unit, Assumed(what, {"utility": trace.utility}))
         found = self.trace(trace, texts, unit)
         found += self.turns(trace, is_judged)

@@ -58,18 +58,19 @@ class Tools:
         if not page["items"]:
             return "No scored session matches."
         lines, rates = [*map(written.session_line, page["items"])], await self._rates(filters)
-        whole = f"Of all that match: {handled_line(rates)}."
+        whole = f"All matching sessions: {handled_line(rates)}."
         return await self._answer(lines, "/sessions", "Use a smaller limit, or filter by agent.", whole)
 
     @filtered("text", "metric", "session", "status", "label")
     async def find_traces(
         self,
         failed: Annotated[
-            bool | None, Field(description="If true, show traces in which the given metric failed, or any metric.")
+            bool | None,
+            Field(description="If true, show traces in which metric failed. Without metric: in which any failed."),
         ] = None,
         *,
         filters: dict[str, Any],
-        order: Annotated[Order, Field(description="Which come first.")] = "worst",
+        order: Annotated[Order, Field(description="Sort order: worst or newest first.")] = "worst",
         limit: Limit = 10,
     ) -> str:
         """Traces (runs of an agent) that match all filters, worst first or newest first."""
@@ -81,7 +82,7 @@ class Tools:
             return "No scored trace matches."
         lines, more = [written.trace_line(row, metric) for row in page["items"]], ""
         if page["next"]:
-            more = "There are more: filter by agent, metric or hours."
+            more = "More traces match. To see them, filter by agent, metric or hours."
         return await self._answer(lines, "/traces", "", more)
 
     @filtered("label")
@@ -93,12 +94,13 @@ class Tools:
         found = await self._asker.get("/incidents", severity=severity, state=state, limit=limit, **filters)
         if not found["incidents"]:
             return "No incident matches."
-        more = f"{found['total'] - limit} more: filter by agent or severity." if found["total"] > limit else ""
+        rest = found["total"] - limit
+        more = f"{rest} more incidents match. To see them, filter by agent or severity." if rest > 0 else ""
         return await self._answer([*map(written.incident_line, found["incidents"])], "/failures?window=all", "", more)
 
     async def open_questions(self) -> str:
-        """The judge's open questions to the agent's owner, with the number of runs whose verdicts depend on each. Only
-        the owner answers, on the page or with `pandaeval rulings answer`."""
+        """List the judge's open questions to the agent's owner. Each line shows how many runs have verdicts that depend
+        on the answer. Only the owner can answer, on the page or with `pandaeval rulings answer`."""
         found = (await self._asker.get("/questions"))["items"]
         if not found:
             return "No question is open."
@@ -140,8 +142,8 @@ class Tools:
         b: GroupFilters,
         metric: Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("metric"))] = None,
     ) -> str:
-        """Two groups of runs: two versions of an agent, two models, or the times before and after a change. Pass rates
-        with their 95 % intervals and p-values, new, growing and gone incidents, latency and cost."""
+        """Compare two groups of runs, such as two versions, two models, or the times before and after a change. Shows
+        pass rates with 95 % intervals and p-values, new, growing and gone incidents, latency and cost."""
         sides = {"a": a.model_dump(mode="json"), "b": b.model_dump(mode="json")}
         asked = {f"{side}.{name}": value for side, group in sides.items() for name, value in group.items()}
         found = await self._asker.get("/compare", metric=metric, **asked)

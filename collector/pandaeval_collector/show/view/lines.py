@@ -10,6 +10,8 @@ from pandaeval_collector.show.view.results import ResultView, failing, is_inline
 from pandaeval_collector.show.view.texts import NONE, many, moment, said
 
 Row = Mapping[str, Any]
+_FAILED = "the run failed: "
+"""Beginning of the reason of ``response`` for a run that ended with an error."""
 
 
 def incident_line(row: Row) -> str:
@@ -41,7 +43,7 @@ def step_lines(row: Row) -> Iterator[str]:
     """Yield a trace's steps as a tree, with reasons below blamed steps."""
     detail = row["detail"]
     if detail is None:
-        yield "its spans are no longer stored, so there are no steps to show"
+        yield "no steps to show: the spans of this trace are no longer stored (store.retention)"
         return
     blamed = _reasons_by_step(row["results"], [span["id"] for span in detail["spans"]])
     for number, span in enumerate(detail["spans"], 1):
@@ -192,7 +194,9 @@ def headline(row: Row, most: int, metric: str | None = None) -> str:
         shown += scored
     else:
         parts.append(f"run failed: {said(error, most)}")
-        shown += [result for result in failing(scored) if not result["reason"].startswith(error[:80])]
+        shown += [
+            each for each in failing(scored) if not each["reason"].startswith((error[:80], f"{_FAILED}{error[:80]}"))
+        ]
     parts += [result_text(result, most) for result in shown[:1]]
     return "; ".join(parts) or _not_scored(row["results"])
 
@@ -221,7 +225,7 @@ def trace_lines(row: Row) -> Iterator[str]:
     )
     yield ", ".join(facts if row["complete"] else (*facts, "incomplete"))
     if row["error"] is not None:
-        yield f"the run itself failed: {said(row['error'], 400)}"
+        yield f"the run failed: {said(row['error'], 400)}"
     failed = failing(row["results"])
     yield f"{len(failed)} of {many(len(row['results']), 'result')} failed{':' if failed else ''}"
     for result in failed:

@@ -17,8 +17,8 @@ from pandaeval_collector.store.listed import NO_SCORE
 INLINE = "inline"
 """``metadata.basis`` of a session's score that rests on metrics without a model."""
 _CHECKS = re.compile(
-    r"(?:no findings|only a made-up value was found|\d+ findings?) by rules \([^()]*\); "
-    "task success: not judged"
+    r"(?:no findings|\d+ findings?|only (?:suspicions were|an unsupported value was|a made-up value was) found)"
+    r" by rules \([^()]*\); task success: not judged"
 )
 """Beginning of the reason of ``agent_reliability`` without a judge."""
 

@@ -219,7 +219,7 @@ def test_what_is_no_claim(text: str) -> None:
 def test_only_values_for_the_judge_give_no_score(text: str) -> None:
     found = ask(run("Tell me", text, call("search", {}, "on 2026-05-14 for $41 or $45")))
     assert (type(found), found.why) == (Unscored, Why.INSUFFICIENT_EVIDENCE)
-    assert found.reason == "only a judge can find the origin of 1 value"
+    assert found.reason == "code cannot find the source of 1 value in the answer; the judge of correctness checks this"
     assert (found.metadata["values_checked"], len(found.metadata["for_judge"])) == (0, 1)
 
 
@@ -268,7 +268,7 @@ class TestEvidence:
         assert outcome(run("Book it", "Done.", search, call("book_ferry", {"id": "LH-1315"}, "ok", at=2))) == "grounded"
         found = ask(run("Book it", "Done.", search, call("book_ferry", {"id": "LH-2210"}, "ok", at=2)))
         assert found.metadata["not_grounded"][0]["argument"] == "id"
-        assert found.reason.startswith("'LH-2210' (id) does not appear in any tool result")
+        assert found.reason.startswith("'LH-2210' (argument id) does not appear in any tool result")
 
     def test_an_identifier_that_a_tool_took_is_for_the_judge(self) -> None:
         search = call("search_ferries", {}, {"id": "LH-1315"}, at=1)
@@ -349,7 +349,7 @@ class TestOpen:
         found = ask(run("Ferry on 2026-05-14?", "LH-1315 for 41 EUR.", blind))
         assert isinstance(found, Unscored)
         assert (found.why, found.coverage) == (Why.INSUFFICIENT_EVIDENCE, 0.0)
-        assert found.reason.endswith("the origin of 2 values of 2 is unknown ('LH-1315', '41 EUR')")
+        assert found.reason.endswith("the source of 2 of 2 values is unknown ('LH-1315', '41 EUR')")
         some = ask(run("Is it LH-1315?", "LH-1315 is 41 EUR.", blind))
         assert (some.value, some.coverage, some.metadata["open"]) == (1.0, 0.5, ["41 EUR"])
         assert some.reason.endswith("; 1 value not checked: tool results were not captured")

@@ -47,7 +47,7 @@ def test_a_step_is_no_unit_and_the_last_one_shows_all_calls() -> None:
     *steps, last = run(2)
     assert [trace.is_step for trace in (*steps, last)] == [True, True, False]
     assert [(call.result, call.id) for call in last.tool_calls] == [("no sailings", "c0"), ("no sailings", "c1")]
-    assert "2 tool calls of earlier traces of this run read from the history" in last.notes
+    assert "tool calls of earlier traces, read from the message history: 2" in last.notes
     assert not said_of(steps)
     assert {metric for _, metric, _ in said_of([last])} >= {"response", "tool_loop"}
 

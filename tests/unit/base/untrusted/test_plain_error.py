@@ -31,6 +31,15 @@ from pandaeval_collector.base.untrusted.foreign import plain_error
         ("cannot parse {not an object", "cannot parse {not an object"),
         ("cannot parse {'a': [1, 2]}", "cannot parse {'a': [1, 2]}"),
         ("{'message': 'boom', 'error': 'boom'}", "boom"),
+        (
+            "no seats\nError: no seats\n    at Desk.book (file:///srv/desk.mjs:4:2)\n    at async /srv/run.js:9:1",
+            "no seats",
+        ),
+        (
+            "a.NoStock: empty\n\tat shop.Run.go(Run.java:12)\nCaused by: b.Reset\n\t... 3 more",
+            "a.NoStock: empty Caused by: b.Reset",
+        ),
+        ("we meet\n at noon (room 4)", "we meet at noon (room 4)"),
         ("", ""),
     ],
 )

@@ -505,7 +505,9 @@ class TestAbsentFindings:
     def test_a_fabricated_value_comes_back_in_a_new_conversation(self) -> None:
         found = results(self.CASE, self._visit("The fare is 9.80 EUR."))["finding_absent"]
         assert found.score == 0.0
-        assert found.finding.reason.startswith("contradicts_calls again: '9.80 EUR' is stated")
+        assert found.finding.reason.startswith(
+            "the finding contradicts_calls occurred again: the answer states '9.80 EUR'"
+        )
         assert score(self.CASE, "finding_absent", self._visit("The fare is 7.20 EUR.")) == 1.0
 
     def test_an_earlier_answer_of_the_trial_is_known(self) -> None:
@@ -584,4 +586,4 @@ def test_a_suite_with_fewer_than_twenty_failures_has_a_note(recorded: int, noted
     absent = [{"metric": "trace.response", "label": "false_success"}]
     cases = [{"id": str(at), "absent": absent} for at in range(recorded)] or [{"id": "other", "exit_code": 0}]
     told = " ".join(doubts(Suite.model_validate({"cases": cases})))
-    assert ("at least 20 failures from production" in told) == noted
+    assert ("a regression suite needs at least 20" in told) == noted

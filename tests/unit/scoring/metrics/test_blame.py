@@ -74,6 +74,27 @@ class TestWhich:
         assert isinstance(found, Score)
         assert found.span_ids == (SECOND,)
 
+    def test_a_first_round_in_the_root_is_no_repetition(self) -> None:
+        """Some programs report a call on the root span. The second call is then the first repetition."""
+        again = [call(at, span_id=id_) for at, id_ in enumerate((MADE.root_span_id, FIRST, SECOND), 1)]
+        run = replace(RUN, tool_calls=tuple(again))
+        found = blamed(run, tool_loop=(MADE.root_span_id, FIRST, SECOND), tool_call_behavior_failure=(FIRST, SECOND))
+        assert isinstance(found, Score)
+        assert found.span_ids == (FIRST,)
+        assert len(found.metadata["candidates"]) == 1
+        assert found.reason == (
+            "first wrong step: tool call 2 of 3, search (found by tool_loop, tool_call_behavior_failure)"
+        )
+
+    def test_of_several_calls_of_a_model_call_the_failed_one(self) -> None:
+        asking = Span(MADE.trace_id, "4" * 16, MADE.root_span_id, "chat", Kind.LLM, 1, 2)
+        right, wrong = call(1, span_id=asking.span_id, name="get_weather"), call(2, span_id=asking.span_id, name="pay")
+        calls = (right, replace(wrong, error="card expired", result=None, has_result=False))
+        found = blamed(replace(MADE, spans=(*MADE.spans, asking), tool_calls=calls), response=(asking.span_id,))
+        assert isinstance(found, Score)
+        assert found.metadata["step"]["tool"] == "pay"
+        assert found.reason == "first wrong step: model call 1 of 1, which requested pay (found by response)"
+
     def test_of_an_answer_the_model_call_that_gave_it(self) -> None:
         said = (Message("assistant", (Text(RUN.output or ""),)),)
         answering = Span(RUN.trace_id, "4" * 16, RUN.root_span_id, "chat", Kind.LLM, 4, 5, output=said)

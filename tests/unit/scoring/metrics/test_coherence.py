@@ -62,28 +62,28 @@ class TestOnAndOff:
         assert found.value >= BANDS.cut
         assert found.metadata["calibrated"] == 1.0
         assert "off_topic" not in found.metadata
-        assert found.reason.startswith("answer is on topic (similarity ")
+        assert found.reason.startswith("the answer is on topic (similarity ")
 
     def test_an_answer_about_something_else_is_surely_off(self, embedded: EmbeddedEmbedder) -> None:
         found = score(ask(embedded, trace((REFUND, TOWN))))
         assert found.value < BANDS.sure
         assert (found.metadata["off_topic"], found.label, found.failed) == (True, "off_topic", True)
         assert found.metadata["calibrated"] == 0.0
-        assert found.reason.startswith("answer is clearly off topic (similarity ")
-        assert "threshold 0.22)" in found.reason
+        assert found.reason.startswith("the answer is off topic (similarity ")
+        assert found.reason.endswith(", below the failure cut 0.02)")
 
     def test_nothing_is_sure_below_a_threshold_that_lets_it_pass(self, embedded: EmbeddedEmbedder) -> None:
         found = score(ask(embedded, trace((REFUND, TOWN)), 0.0))
         assert "off_topic" not in found.metadata
-        assert found.reason.startswith("answer is on topic (")
+        assert found.reason.startswith("the answer is on topic (")
 
     @pytest.mark.parametrize(("limit", "passes"), [(0.4, True), (0.400001, False)])
     def test_the_reason_says_what_the_threshold_makes_of_it(self, limit: float, passes: bool) -> None:
         found = score(ask(Fixed(0.4), trace((FLIGHT, TOWN)), limit))
         assert (found.value >= limit - 1e-9) is passes
-        what = "on topic" if passes else "off topic"
-        assert found.reason.startswith(f"answer is {what} (similarity 0.4")
-        assert f", threshold {limit:.4g}" in found.reason
+        what = "is on topic" if passes else "may be off topic"
+        assert found.reason.startswith(f"the answer {what} (similarity 0.4")
+        assert f"threshold {limit:.4g}" in found.reason
 
 
 class Fixed:
@@ -180,7 +180,7 @@ class TestUnknownTexts:
         found = ask(embedded, trace(turn))
         assert isinstance(found, Unscored)
         assert found.why == "insufficient_evidence"
-        assert found.reason.startswith(f"the embedder embedded-1 cannot read the {side}: it is not English: ")
+        assert found.reason.startswith(f"the embedder embedded-1 cannot read the {side}: only ")
 
     def test_lower_the_coverage_where_other_turns_can_be_told(self, embedded: EmbeddedEmbedder) -> None:
         found = score(ask(embedded, trace((REFUND, REFUNDED), (GERMAN, ANTWORT))))
@@ -209,7 +209,24 @@ class TestWithoutATable:
     def test_nothing_is_surely_off(self) -> None:
         found = score(ask(Fixed(0.0), trace((FLIGHT, TOWN))))
         assert "off_topic" not in found.metadata
-        assert found.reason == "answer is off topic (similarity 0.00, threshold 0.50)"
+        assert found.reason.startswith("the answer may be off topic (similarity 0.00, below the threshold 0.50)")
+
+
+@pytest.mark.parametrize("answer", [f"GatewayError: {TOWN}", TOWN])
+def test_an_error_in_place_of_an_answer_has_no_topic(answer: str) -> None:
+    failed = replace(trace((FLIGHT, answer)), output=answer, error=f"503 {TOWN}")
+    assert ask(Fixed(0.0), failed) is None
+    assert isinstance(ask(Fixed(0.0), replace(failed, error="another error", output=TOWN)), Score)
+
+
+def test_the_reason_names_the_missing_side(embedded: EmbeddedEmbedder) -> None:
+    for side, user, answer in (("answer", FLIGHT, None), ("question", None, TOWN)):
+        found = ask(embedded, replace(trace(), turns=(Turn(user, answer),)))
+        assert isinstance(found, Unscored)
+        assert found.reason == f"not captured: the {side} (is content capture switched on?)"
+    silent = ask(embedded, trace((FLIGHT, "")))
+    assert isinstance(silent, Unscored)
+    assert silent.reason == "the answer has no words to compare"
 
 
 def test_it_says_that_messages_were_cut_rather_than_asking_for_the_switch(embedded: EmbeddedEmbedder) -> None:
@@ -217,4 +234,4 @@ def test_it_says_that_messages_were_cut_rather_than_asking_for_the_switch(embedd
     for notes, why in (((), "is content capture switched on?"), ((note,), note)):
         found = ask(embedded, replace(trace(), notes=notes))
         assert isinstance(found, Unscored)
-        assert found.reason == f"no text of the input and the answer was captured ({why})"
+        assert found.reason == f"not captured: the question and the answer ({why})"

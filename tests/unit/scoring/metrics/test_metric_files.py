@@ -149,14 +149,22 @@ class TestLoopDetection:
         other = self.ask(trace(Turn("question", "answer")), self.before("question", 4))
         assert isinstance(again, Score)
         assert isinstance(other, Score)
-        assert again.reason.startswith("repeats the answer of trace 7 in this session (similarity 1.00")
+        assert again.reason.startswith("repeats the answer of trace 7 of this session (similarity 1.00")
         assert other.reason.startswith(
-            "does not repeat earlier answers; the closest is the answer of trace 5 in this session"
+            "repeats no earlier answer; the most similar is the answer of trace 5 of this session"
         )
 
     def test_a_run_that_failed_has_no_answer(self) -> None:
         assert self.ask(trace(Turn("question", None), error="boom"), self.before("answer")) is None
         assert self.ask(trace(Turn("question", None), ends_in_tool_call=True), self.before("answer")) is None
+
+    @pytest.mark.parametrize("error", [None, "upstream: GatewayError: no route to the model"])
+    def test_an_error_in_place_of_an_answer_is_no_answer(self, error: str | None) -> None:
+        """Two failed runs with the same error are no loop. `response` reports both."""
+        said = "GatewayError: no route to the model"
+        texts = Texts({said: VECTORS["answer"]}, (), "tiny", BANDS)
+        before = EarlierOutput("c" * 32, 0, VECTORS["answer"], content_tokens(said))
+        assert LOOP.evaluate(trace(Turn("question", said), error=error), TraceContext(texts, 0.5, (before,))) is None
 
     def test_not_captured_is_not_empty(self) -> None:
         found = self.ask(trace(Turn("question", None)), self.before("answer"))
@@ -188,8 +196,8 @@ class TestLoopDetection:
     @pytest.mark.parametrize(
         ("said", "excuse"),
         [
-            (SUMMARY.replace("329", "299"), "it brings new values: 299"),
-            (SUMMARY.replace("Your booking:", "Your booking QKRMZP is made:"), "it brings new values: qkrmzp"),
+            (SUMMARY.replace("329", "299"), "it contains new values: 299"),
+            (SUMMARY.replace("Your booking:", "Your booking QKRMZP is made:"), "it contains new values: qkrmzp"),
             (SUMMARY, None),
         ],
     )
@@ -202,7 +210,7 @@ class TestLoopDetection:
         ("context", "excuse"),
         [
             ({"asked_again": True}, "the user asked for it again"),
-            ({"changed": True}, "it reports work done since then"),
+            ({"changed": True}, "it reports work that was done in between"),
             ({"tried": True}, "it reports that a new try failed"),
             (
                 {
@@ -216,20 +224,22 @@ class TestLoopDetection:
     def test_what_code_knows_to_be_no_loop(self, context: dict[str, Any], excuse: str) -> None:
         found = self.again(self.SUMMARY, self.SUMMARY, **context)
         assert (found.label, found.failed, found.metadata["excused"]) == ("excused", False, excuse)
-        assert found.reason.startswith(f"repeats the answer of trace 1 in this session, but {excuse}")
+        assert found.reason.startswith(f"repeats the answer of trace 1 of this session, but {excuse}")
 
     def test_the_same_answer_to_another_question_is_one(self) -> None:
         asked, then = content_tokens("Where is my parcel?"), content_tokens("Can I have a refund?")
         loop = self.again(self.SUMMARY, self.SUMMARY, asked=asked, asked_then=then)
         assert (loop.label, loop.failed) == ("loop", True)
-        assert loop.reason.startswith("gives the answer of trace 1 in this session again, to another question")
+        assert loop.reason.startswith(
+            "the question is new, but the answer repeats the answer of trace 1 of this session ("
+        )
         near = self.SUMMARY.replace("The total is", "Altogether both of you pay tomorrow")
         found = self.again(near, self.SUMMARY, asked=asked, asked_then=then)
         assert 0.5 < found.metadata["max_hybrid"] < 0.9
         assert (found.label, found.failed) == ("suspect", False)
         upgraded = self.SUMMARY.replace("The total", "Upgraded total")
         found = self.again(upgraded, self.SUMMARY, asked=content_tokens("Is upgrading possible?"), asked_then=then)
-        assert found.metadata["excused"] == "it takes up words of the question: upgraded"
+        assert found.metadata["excused"] == "it uses words of the new question: upgraded"
         asked, then = frozenset({"parcel", "oslo", "soon"}), frozenset({"parcel", "oslo", "today"})
         assert self.again(self.SUMMARY, self.SUMMARY, asked=asked, asked_then=then).label == "suspect"
         assert self.again(self.SUMMARY, self.SUMMARY).label == "suspect", (
@@ -238,7 +248,7 @@ class TestLoopDetection:
 
     def test_who_is_still_on_hold_is_told_so_again(self) -> None:
         said = "Please hold on, I am still checking your parcel."
-        assert self.again(said, said).metadata["excused"] == "the user is still on hold"
+        assert self.again(said, said).metadata["excused"] == "it asks the user to wait"
 
     def test_sessions_read_failing_results_or_every_score(self) -> None:
         asked, then = content_tokens("Where is my parcel?"), content_tokens("Can I have a refund?")
@@ -361,7 +371,7 @@ class TestSessions:
         assert found.value > 0.5
         assert found.label == "problem_found"
         assert found.reason.startswith("1 finding by rules (response in 1 trace); task success: not judged; ")
-        assert "from response in trace 1 of 20" in found.reason
+        assert "worst: trace 1 of 20 (" in found.reason
         assert "'$90' appears in no result" in found.reason
 
     def test_a_session_that_was_not_drawn_rests_on_inline_signals(self) -> None:
@@ -391,7 +401,7 @@ class TestSessions:
         found = RELIABILITY.evaluate(view, context)
         assert isinstance(found, Score)
         assert found.value == pytest.approx(0.4)
-        assert "highest risk 0.60, from response in trace 2" in found.reason
+        assert "highest risk 0.60: response in trace 2 of 2" in found.reason
 
     def test_a_run_that_ended_well_is_no_signal(self) -> None:
         found = self.ask(summary(coherence=SCORED), summary(response=SessionSignal("scored", 1.0), coherence=BLANK))

@@ -97,16 +97,16 @@ class TestError:
     def test_the_error_in_its_own_words(self) -> None:
         ended = found(run(None, error="APIError: 400 context rejected"))
         assert (ended.score, ended.ending, ended.span_ids) == (0.0, Ending.ERROR, ("root",))
-        assert ended.reason == "APIError: 400 context rejected; the run failed"
+        assert ended.reason == "the run failed: APIError: 400 context rejected"
 
     def test_the_tool_that_it_failed_in(self) -> None:
         ended = found(run(None, call("book_ferry", error="backend timeout"), error="ToolError"))
         assert ended.tool == "book_ferry"
-        assert ended.reason == "book_ferry failed: backend timeout; the run failed: ToolError"
+        assert ended.reason == "book_ferry failed: backend timeout; then the run failed: ToolError"
         assert ended.span_ids == ("root", "book_ferry10")
 
     def test_an_error_without_a_message(self) -> None:
-        assert found(run(None, error="")).reason == "the run failed without a message"
+        assert found(run(None, error="")).reason == "the run failed without an error message"
 
     def test_an_error_passed_off_as_an_answer(self) -> None:
         said = (Message("assistant", (Text("Let me look that up."),)),)
@@ -230,7 +230,7 @@ class TestToolErrors:
         looked = call("search_ferries", ["LH-1"])
         ended = found(run("Your code is 4711.", looked, call("book_ferry", "Error: timeout", at=20)))
         assert (ended.score, ended.ending, ended.tool) == (0.0, Ending.UNRECOVERED_TOOL_ERROR, "book_ferry")
-        assert ended.reason == "book_ferry failed: Error: timeout; the run did not recover"
+        assert ended.reason == "book_ferry failed: Error: timeout; this run did not recover"
         assert ended.span_ids == ("book_ferry20",)
 
     def test_owning_up_to_it(self) -> None:

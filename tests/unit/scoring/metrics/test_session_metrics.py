@@ -257,7 +257,7 @@ class TestReliability:
         assert found.coverage == pytest.approx(3 / 9)
         assert found.reason == (
             "1 finding by rules (response in 1 trace); task success: not judged; "
-            f"highest risk 0.80, from response in trace 3 of 3 ({3:032x}): the run broke off; 1 of 2 traces flagged"
+            f"worst: trace 3 of 3 ({3:032x}), response, risk 0.80: the run broke off"
         )
         weights = found.metadata.pop("signal_weights")
         assert {"coherence", "confidence", "loop_detection", "tool_correctness"} <= weights.keys()
@@ -362,8 +362,10 @@ class TestReliability:
         alone = RELIABILITY.evaluate(view({**made_up, "coherence": scored(0.9)}), context())
         assert isinstance(alone, Score)
         assert (alone.value, alone.label) == (pytest.approx(0.9), "suspect"), "neither a failure nor praise"
-        checks = "only a made-up value was found by rules (grounding in 1 trace)"
-        assert alone.reason == f"{checks}; task success: not judged; '$90' appears in no result"
+        checks = "only an unsupported value was found by rules (grounding in 1 trace)"
+        assert (
+            alone.reason == f"{checks}; task success: not judged; trace 1 of 1 ({1:032x}): '$90' appears in no result"
+        )
         assert spelled_out(alone.label, alone.reason) == f"{checks}; task success: not judged"
         suspected = RELIABILITY.evaluate(view({**made_up, "coherence": scored(0.4)}), context())
         assert isinstance(suspected, Score)
@@ -380,7 +382,7 @@ class TestReliability:
         assert isinstance(found, Score)
         assert found.reason == (
             "only suspicions were found by rules (coherence); task success: not judged; "
-            f"highest risk 0.90, from coherence in trace {at} of 3 ({at:032x}); 2 of 3 traces flagged"
+            f"highest risk 0.90: coherence in trace {at} of 3 ({at:032x}), which is no failure"
         )
 
     @pytest.mark.parametrize(("weight", "cause"), [({}, "coherence"), ({"loop_detection": 3.0}, "loop_detection")])
@@ -388,13 +390,16 @@ class TestReliability:
         trace = {"coherence": scored(0.0), "loop_detection": scored(0.2)}
         found = RELIABILITY.evaluate(view(trace), context(weights=weight))
         assert isinstance(found, Score)
-        assert f"from {cause} in trace 1 of 1" in found.reason
+        assert f": {cause} in trace 1 of 1" in found.reason
 
     def test_too_little_evidence_is_no_score(self) -> None:
         traces = view({"coherence": scored(0.3)}, *[{"coherence": missing("timeout")}] * 2)
         found = RELIABILITY.evaluate(traces, context(judged=True))
         assert isinstance(found, Unscored)
-        assert (found.why, found.reason) == ("insufficient_evidence", "too few traces have a score for coherence")
+        assert (found.why, found.reason) == (
+            "insufficient_evidence",
+            "too few traces with a score: coherence in 1 of 3",
+        )
         assert found.metadata["partial_score"] == pytest.approx(0.3)
         assert found.coverage == pytest.approx(1 / 3)
         none = RELIABILITY.evaluate(view({"coherence": missing("timeout")}), context())
@@ -450,8 +455,8 @@ class TestConsistency:
         assert found.metadata["signal_weights"].keys() >= {"confidence", "coherence"}
         assert found.metadata["band"] == "high_instability"
         assert found.metadata["session_profile"] == "unreliable_and_unstable"
-        assert found.reason.startswith("most uncertain is trace 3 of 3 (")
-        assert found.reason.endswith(f"); instability over the session {rms:.2f}")
+        assert found.reason.startswith("most uncertain: trace 3 of 3 (")
+        assert found.reason.endswith(f"; instability of the session: {rms:.2f}")
 
     def test_our_own_signals_are_in_the_profile_and_not_in_the_score(self) -> None:
         sure = {"confidence": scored(1.0), "response": scored(0.0)}
@@ -480,7 +485,7 @@ class TestConsistency:
             ([{"confidence": scored(0.5)}], KINDS - {"confidence"}, None),
             ([], KINDS, "No traces or signals to evaluate."),
             ([{"confidence": missing("not_sampled")}], KINDS, None),
-            ([{"confidence": missing("timeout")}], KINDS, "too few traces have a score for confidence"),
+            ([{"confidence": missing("timeout")}], KINDS, "too few traces with a score: confidence in 0 of 1"),
             ([{"confidence": ASSUMED}], KINDS, "No evaluable traces."),
             ([{"confidence": missing("no_content")}], KINDS, "no trace of this session has a confidence score"),
             (

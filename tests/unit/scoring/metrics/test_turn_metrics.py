@@ -195,7 +195,7 @@ class TestRepeatedCalls:
     async def test_overrules_a_clean_verdict(self) -> None:
         found = await scored("tool_call_behavior_failure", AGAIN)
         assert found.metadata["labels"] == ["repeated tool call"]
-        assert found.reason == "2 calls of search repeated an earlier call and brought no new result (found by code)"
+        assert found.reason == "2 calls to search repeated an earlier call and brought no new result (found by code)"
 
     def test_is_found_without_a_judge(self) -> None:
         by_code = METRICS["tool_call_behavior_failure"].by_code

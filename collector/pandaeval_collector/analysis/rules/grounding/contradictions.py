@@ -112,7 +112,7 @@ class TurnComparison:
         if not others or (len(others) > 1 and not labelled) or not self._stated.isdisjoint(others):
             return None
         first = next(iter(others.values()))
-        return Contradiction(f"tool results have {first.value.text} ({first.label.strip()})", len(others) == 1)
+        return Contradiction(f"tool results contain {first.value.text} ({first.label.strip(' :')})", len(others) == 1)
 
     def _slip(self, claim: Claim, fields: Iterable[Field]) -> Contradiction | None:
         digits = _digits(claim.value)
@@ -120,7 +120,7 @@ class TurnComparison:
             return None
         for field in fields:
             if _is_slip(digits, _digits(field.value)) and field.value.sign not in self._stated:
-                return Contradiction(f"tool results have {field.value.text}")
+                return Contradiction(f"tool results contain {field.value.text}")
         return None
 
     def _is_computed(self, claim: Claim, known: Sequence[Field], is_sure: bool) -> bool:

@@ -124,6 +124,13 @@ def coverage(session: SessionView, context: SessionContext) -> Coverage:
     return Coverage(had / wanted if wanted else 1.0, thin, expected, assumed)
 
 
+def too_few(session: SessionView, covered: Coverage) -> str:
+    """Return the reason of a session whose traces lack scores: the kinds, with their numbers of traces."""
+    counts = ((kind, *_count(session, kind)) for kind in covered.thin)
+    told = [f"{kind} in {obtained} of {expected}" for kind, expected, obtained in counts]
+    return f"too few traces with a score: {', '.join(told)}"
+
+
 def _count(session: SessionView, name: str) -> tuple[int, int]:
     signals = [signal for trace in session.traces if (signal := trace.signals.get(name)) is not None]
     expected = [each for each in signals if each.outcome != "assumed" and each.why not in NOT_EXPECTED]

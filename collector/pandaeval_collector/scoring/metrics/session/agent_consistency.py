@@ -19,7 +19,7 @@ from pandaeval_collector.analysis.stats.session import (
 )
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import SessionContext, SessionMetric, SessionView
-from pandaeval_collector.scoring.metrics.session._signals import KINDS, coverage, session_signals, was_drawn
+from pandaeval_collector.scoring.metrics.session._signals import KINDS, coverage, session_signals, too_few, was_drawn
 
 
 def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
@@ -43,7 +43,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     }
     if covered.thin:
         metadata["partial_score"] = found.score if found.evaluated else None
-        reason = f"too few traces have a score for {', '.join(covered.thin)}"
+        reason = too_few(session, covered)
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=covered.share)
     if not found.evaluated:
         if covered.assumed and not covered.expected:
@@ -53,9 +53,10 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     reliability = agent_reliability(signals, context.weights)
     metadata["session_profile"] = session_profile(reliability.score, found.score)
     worst = max(range(found.evaluated), key=lambda index: found.weighted_uncertainty[index])
+    place = f"trace {found.positions[worst] + 1} of {found.total} ({ids[worst]})"
+    uncertain = f"{found.weighted_uncertainty[worst]:.2f}"
     reason = (
-        f"most uncertain is trace {found.positions[worst] + 1} of {found.total} "
-        f"({found.weighted_uncertainty[worst]:.2f}); instability over the session {found.raw_instability:.2f}"
+        f"most uncertain: {place}, uncertainty {uncertain}; instability of the session: {found.raw_instability:.2f}"
     )
     return Score(found.score, reason, metadata, coverage=covered.share)
 

@@ -33,6 +33,7 @@ from pandaeval_collector.scoring.metrics.session._signals import (
     looked_at,
     rests_on,
     session_signals,
+    too_few,
 )
 
 GROUNDING = "grounding"
@@ -56,7 +57,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
         metadata["basis"] = "inline"
     if covered.thin:
         metadata["partial_score"] = found.score if found.evaluated else None
-        reason = f"too few traces have a score for {', '.join(covered.thin)}"
+        reason = too_few(session, covered)
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=covered.share)
     if not found.evaluated and not basis:
         if covered.assumed:
@@ -111,9 +112,10 @@ def _no_problem(
     checks = _checks(counted, basis)
     if {*counted} == {GROUNDING}:
         label = SUSPECT
-        checks = _checks(counted, basis, "only a made-up value was found")
-        named = (trace.signals[GROUNDING].said for trace in session.traces if GROUNDING in trace.signals)
-        reason = next(filter(None, named), reason)
+        checks = _checks(counted, basis, "only an unsupported value was found")
+        named = (at for at, trace in enumerate(session.traces) if GROUNDING in trace.signals)
+        at = next(at for at in named if session.traces[at].signals[GROUNDING].said)
+        checks = f"{checks}; {_place(session, at)}: {session.traces[at].signals[GROUNDING].said}"
     unscored = metadata | {"partial_score": found.score}
     if {*basis} <= {"response"}:
         reason = "hardly checked: only the endings of the runs were checked; task success: not judged"
@@ -121,7 +123,7 @@ def _no_problem(
     if (seen := looked_at(session, context)) < ENOUGH:
         reason = f"{checks}; only {seen:.0%} of the applicable checks could run"
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, unscored, coverage=seen)
-    if found.max_risk:
+    if found.max_risk and label != SUSPECT:
         checks = f"{checks}; {reason}"
     return Score(found.score, checks, metadata, label=label, coverage=share)
 
@@ -142,13 +144,14 @@ def _reason(
     worst = max(range(found.evaluated), key=lambda index: found.per_trace_risk[index])
     at = found.positions[worst]
     cause = max(signals[at], key=lambda name: found.weights.get(name, 1.0) * (1.0 - signals[at][name]))
-    trace = session.traces[at]
-    signal = trace.signals.get(cause)
-    said = f": {signal.said}" if signal is not None and signal.said else ""
-    return (
-        f"highest risk {found.max_risk:.2f}, from {cause} in trace {at + 1} of {found.total} ({trace.trace_id}){said}; "
-        f"{len(found.flagged)} of {_traces(found.evaluated)} flagged"
-    )
+    signal = session.traces[at].signals.get(cause)
+    if signal is not None and signal.said:
+        return f"worst: {_place(session, at)}, {cause}, risk {found.max_risk:.2f}: {signal.said}"
+    return f"highest risk {found.max_risk:.2f}: {cause} in {_place(session, at)}, which is no failure"
+
+
+def _place(session: SessionView, at: int) -> str:
+    return f"trace {at + 1} of {len(session.traces)} ({session.traces[at].trace_id})"
 
 
 def _traces(count: int) -> str:

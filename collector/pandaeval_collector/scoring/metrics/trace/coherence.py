@@ -7,8 +7,8 @@ repeats the question scores 1.
 If a message names no subject (yes, thanks, an ID), the metric reads it together with the previous turn. If there is no
 previous turn, or if the answer is a bare value, the metric does not apply. Short answers, questions, apologies,
 hand-overs and answers that share words with the message are never off topic. Therefore the metric misses answers to a
-different question of the same field. Texts in a language that the embedder does not know are ``insufficient_evidence``.
-The embedded model knows only English.
+different question of the same field. An error text in place of an answer is never off topic. Texts in a language that
+the embedder does not know are ``insufficient_evidence``. The embedded model knows only English.
 
 The default threshold is the best cut that was measured for the embedder, or 0.5 without a measurement. If the embedder
 has a table of cosines, ``metadata.calibrated`` is a number from 0 (off topic) to 1 (on topic). A cosine below the
@@ -21,16 +21,18 @@ Source: PandaProbe, trace metrics, *Coherence*.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import fsum
 
 from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.analysis.embedding.text import plain
+from pandaeval_collector.analysis.rules.error_answers import answers_with_error
 from pandaeval_collector.analysis.stats.similarity import coherence as topic_similarity
 from pandaeval_collector.analysis.stats.topic import could_be_off, have_subjects
 from pandaeval_collector.base.result import SUSPECT
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.base.untrusted.silence import say_something
+from pandaeval_collector.base.untrusted.silence import say_something, says_something
 from pandaeval_collector.scoring.metric import APPLIES, TraceContext, TraceMetric
 from pandaeval_collector.scoring.metrics.trace._facts import why_not_captured
 from pandaeval_otel.model import Kind, Trace
@@ -115,11 +117,21 @@ def _without_pairs(trace: Trace) -> Finding | None:
         return _silent("the message or the answer names no topic (a yes, an ID, a value)")
     asked = [turn.user for turn in trace.turns if turn.assistant is not None]
     if any(asked):
-        return Unscored(Why.NO_CONTENT, "the question or the answer is captured, but has no content")
+        return Unscored(Why.NO_CONTENT, f"{_sides(trace, says_something) or 'each turn'} has no words to compare")
     if "" in asked:
         assumed = {"note": "the input is empty", "coherence_gap": 0.0}
         return Assumed("the input is empty; coherence is assumed", assumed)
-    return Unscored(Why.NO_CONTENT, f"no text of the input and the answer was captured ({why_not_captured(trace)})")
+    missing = _sides(trace, lambda text: text is not None) or "the question or the answer of each turn"
+    return Unscored(Why.NO_CONTENT, f"not captured: {missing} ({why_not_captured(trace)})")
+
+
+def _sides(trace: Trace, has: Callable[[str | None], bool]) -> str:
+    """Return the question, the answer or both, if no text of that side ``has`` something."""
+    sides = {
+        "the question": (trace.input, *(turn.user for turn in trace.turns)),
+        "the answer": (trace.output, *(turn.assistant for turn in trace.turns)),
+    }
+    return " and ".join(side for side, texts in sides.items() if not any(map(has, texts)))
 
 
 def _lack(pair: Pair, context: TraceContext) -> str:
@@ -141,9 +153,12 @@ def _counts(pair: Pair, cosine: float, context: TraceContext) -> bool:
     return could_be_off(pair.asked, pair.answered, unlike=_is_sure(cosine, context))
 
 
-def _score(trace: Trace, context: TraceContext, told: list[tuple[Pair, float]], coverage: float) -> Score:
+def _score(trace: Trace, context: TraceContext, told: list[tuple[Pair, float]], coverage: float) -> Score | None:
     bands = context.texts.bands
     score = fsum(cosine for _, cosine in told) / len(told)
+    label = SUSPECT if score < context.threshold - _TOLERANCE else None
+    if label and answers_with_error(trace):
+        return None  # an error in place of an answer; ``response`` reports it
     metadata: dict[str, object] = {"coherence_gap": 1.0 - score}
     if bands is None:
         metadata["calibration"] = f"none: embedder {context.texts.embedder} has no calibration"
@@ -158,7 +173,6 @@ def _score(trace: Trace, context: TraceContext, told: list[tuple[Pair, float]], 
     if any(text in context.texts.chunked for pair, _ in told for text in (pair.asked, pair.answered)):
         metadata["note"] = "long text: mean of the embeddings of its parts"
     fails = _is_sure(score, context)
-    label = SUSPECT if score < context.threshold - _TOLERANCE else None
     reason = _reason(score, context)
     return Score(score, reason, metadata, label=OFF_TOPIC if fails else label, failed=fails, coverage=coverage)
 
@@ -169,11 +183,15 @@ def _is_sure(score: float, context: TraceContext) -> bool:
 
 
 def _reason(score: float, context: TraceContext) -> str:
-    limit = context.threshold
+    limit, bands = context.threshold, context.texts.bands
+    if bands is not None and _is_sure(score, context):
+        return f"the answer is off topic (similarity {score:.3f}, below the failure cut {bands.sure:g})"
     digits = 2 if f"{score:.2f}" != f"{limit:.2f}" else 4
-    found = "clearly off topic" if _is_sure(score, context) else "off topic"
-    topic = found if score < limit - _TOLERANCE else "on topic"
-    return f"answer is {topic} (similarity {score:.{digits}f}, threshold {limit:.{digits}f})"
+    found, least = f"{score:.{digits}f}", f"{limit:.{digits}f}"
+    if score >= limit - _TOLERANCE:
+        return f"the answer is on topic (similarity {found}, threshold {least})"
+    suspect = f"the answer may be off topic (similarity {found}, below the threshold {least})"
+    return f"{suspect}; only suspicious, so it does not fail"
 
 
 def _threshold(bands: Bands | None) -> float:
@@ -183,7 +201,7 @@ def _threshold(bands: Bands | None) -> float:
 METRIC = TraceMetric(
     name="coherence",
     kind="embedding",
-    version="8",
+    version="9",
     threshold=_threshold,
     question="Is the answer on topic?",
     needs="input and answer text",

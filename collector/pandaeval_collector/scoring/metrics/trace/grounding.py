@@ -54,12 +54,13 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     everything = found.total + len(found.open)
     failing, metadata = found.failing, _metadata(trace, found)
     if not everything:
-        reason = f"only a judge can find the origin of {_many(len(found.for_judge))}"
+        values = _many(len(found.for_judge))
+        reason = f"code cannot find the source of {values} in the answer; the judge of correctness checks this"
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata)
     if found.total < ENOUGH * everything and not failing:
         which = ", ".join(f"'{each.value.text}'" for each in found.open[:_MOST_NAMED])
         more = ", …" if len(found.open) > _MOST_NAMED else ""
-        reason = f"{found.hidden}: the origin of {_many(len(found.open))} of {everything} is unknown ({which}{more})"
+        reason = f"{found.hidden}: the source of {len(found.open)} of {_many(everything)} is unknown ({which}{more})"
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=found.total / everything)
     label = "contradicts_calls" if failing and failing[0].instead else "made_up_value"
     return Score(
@@ -127,11 +128,11 @@ def _reason(found: Grounding) -> str:
     if not found.loose:
         return f"{_many(found.total)} checked: found in messages or tool results, or derived from them{unchecked}"
     worst = found.loose[0]
-    what = f"'{worst.claim.value.text}'" + (f" ({worst.claim.key})" if worst.claim.key else "")
-    place = f"is stated, but {worst.instead}" if worst.instead else _NOWHERE
-    others = f"; not grounded: {len(found.loose)} of {_many(found.total)}" if found.total > 1 else ""
+    value = f"'{worst.claim.value.text}'" + (f" (argument {worst.claim.key})" if worst.claim.key else "")
+    what = f"the answer states {value}, but {worst.instead}" if worst.instead else f"{value} {_NOWHERE}"
+    others = f"; without a source: {len(found.loose)} of {_many(found.total)}" if found.total > 1 else ""
     suspect = "" if worst.fails else "; only suspicious, so it does not fail"
-    return f"{what} {place}{suspect}{others}{unchecked}"
+    return f"{what}{suspect}{others}{unchecked}"
 
 
 def _many(count: int) -> str:

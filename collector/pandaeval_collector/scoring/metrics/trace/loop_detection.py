@@ -5,9 +5,10 @@ the highest similarity (cosine × Jaccard). It does not detect a loop inside a t
 
 A repeated answer is ``excused`` (``metadata.excused``) if the user requested it again, extended or challenged it, or
 repeated the question. It is also excused if it asks the user to wait, contains new values or words of the question, or
-reports new or failed work. If two answers have a similarity of 0.9 or more, and their questions have one below 0.5, the
-answer fails with the label ``loop``. Other repeated answers have the label ``suspect`` and fail no run. With
-``session.loop_signal: raw``, session metrics read every score.
+reports new or failed work. The answer fails with the label ``loop`` if the similarity of the two answers is 0.9 or
+more, and the similarity of their questions is below 0.5. Other repeated answers have the label ``suspect`` and fail no
+run. An error text in place of an answer is no loop. With ``session.loop_signal: raw``, session metrics read every
+score.
 
 Source: PandaProbe, trace metrics, *Loop Detection*.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 import re
 
 from pandaeval_collector.analysis.embedding.text import plain
+from pandaeval_collector.analysis.rules.error_answers import answers_with_error
 from pandaeval_collector.analysis.stats.similarity import (
     DEFAULT_WINDOW as WINDOW,
     OutputComparison,
@@ -64,7 +66,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         return Unscored(Why.NO_CONTENT, "no answer was captured to compare with earlier ones")
     metadata: dict[str, object] = {"window_size": WINDOW, "max_hybrid": 0.0, "comparisons": []}
     if not says_something(trace.output):
-        return Unscored(Why.NO_CONTENT, "the answer has no content to compare")
+        return Unscored(Why.NO_CONTENT, "the answer is empty or only punctuation")
     text, texts = plain(trace.output), context.texts
     if texts.lost is None and not texts.direction(text):
         return Unscored(Why.NO_CONTENT, "the answer has no words or symbols to compare")
@@ -90,6 +92,8 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     )
     excuses = [_excuse(trace, context, each, here[1]) for each in close]
     loops = [each for each, excuse in zip(close, excuses, strict=True) if not excuse]
+    if loops and answers_with_error(trace):
+        return None  # an error in place of an answer; ``response`` reports it
     if not close or loops:
         sure = [each for each in loops if _is_sure(context, each)]
         reason = _reason(context, (sure or loops or [worst])[0], "", bool(sure))
@@ -113,39 +117,39 @@ def _excuse(trace: Trace, context: TraceContext, comparison: OutputComparison, w
     if context.asked and jaccard(context.asked, earlier.asked) >= _SAME_QUESTION:
         return "the question is the same"
     if len(output) <= _BRIEF and _ON_HOLD.search(output) is not None:
-        return "the user is still on hold"
+        return "it asks the user to wait"
     if context.changed:
-        return "it reports work done since then"
+        return "it reports work that was done in between"
     if context.tried:
         return "it reports that a new try failed"
     new = {word for word in words - earlier.tokens if any(map(str.isdigit, word))}
     new |= {each.casefold() for each in _ID.findall(output[:_LONGEST]) if not content_tokens(each) <= earlier.tokens}
     listed = sorted(new)[:_LISTED]
     if listed:
-        return f"it brings new values: {', '.join(listed)}"
+        return f"it contains new values: {', '.join(listed)}"
     stems = {word[:_STEM] for word in context.asked}
     taken_up = sorted(word for word in words - earlier.tokens if word[:_STEM] in stems)
     if taken_up:
-        return f"it takes up words of the question: {', '.join(taken_up[:_LISTED])}"
+        return f"it uses words of the new question: {', '.join(taken_up[:_LISTED])}"
     return ""
 
 
 def _reason(context: TraceContext, worst: OutputComparison, excuse: str, sure: bool) -> str:
-    which = f"the answer of trace {context.earlier[worst.index].index + 1} in this session"
+    which = f"the answer of trace {context.earlier[worst.index].index + 1} of this session"
     numbers = f"similarity {worst.cosine_similarity:.2f} × word overlap {worst.jaccard_similarity:.2f}"
     if sure:
-        return f"gives {which} again, to another question ({numbers})"
+        return f"the question is new, but the answer repeats {which} ({numbers})"
     if excuse:
         return f"repeats {which}, but {excuse} ({numbers})"
     if 1.0 - worst.hybrid_score < context.threshold - TOLERANCE:
-        return f"repeats {which} ({numbers})"
-    return f"does not repeat earlier answers; the closest is {which} ({numbers})"
+        return f"repeats {which} ({numbers}); only suspicious, so it does not fail"
+    return f"repeats no earlier answer; the most similar is {which} ({numbers})"
 
 
 METRIC = TraceMetric(
     name="loop_detection",
     kind="embedding",
-    version="11",
+    version="12",
     threshold=0.5,
     question="Does the agent repeat an earlier answer in the session?",
     needs="answer text and a session ID",

@@ -119,7 +119,7 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
         return Unscored(Why.INCOMPLETE_TRACE, reason, {"ending": Ending.STOPPED.value})
     if trace.error is not None and not trace.truncated:
         if text_tells(trace.error) is FailureSign.DECLINED:
-            return _declined(trace, answer) or _refused("a tool call")
+            return _declined(trace, answer) or _refused(None)
         return _crashed(trace, trace.error)
     if answer is None and turn is None and not trace.tool_calls:
         return None  # no request: work of a framework around its runs
@@ -138,7 +138,7 @@ def _worst(findings: Sequence[Finding | None]) -> Finding | None:
     if not worst.failed:
         return worst
     at = findings.index(worst) + 1
-    return replace(worst, reason=f"run {at} of {len(findings)} in this trace: {worst.reason}")
+    return replace(worst, reason=f"{worst.reason} (run {at} of {len(findings)} in this trace)")
 
 
 def _truncated(trace: Trace, score: float) -> Score:
@@ -152,15 +152,16 @@ def _declined(trace: Trace, answer: str | None) -> Score | None:
     for call in reversed(refused):
         if answer is None or _of_failed(trace, call, answer)[1] is not Ending.FALSE_SUCCESS:
             continue
-        reason = f"the answer claims success, but a person declined {call.name}"
+        reason = f"the answer claims success, but a person declined the call to {call.name}"
         spans = tuple(filter(None, (answering_span(trace) or call.span_id,)))
         return _bad(0.0, reason, Ending.FALSE_SUCCESS, tool=call.name, error=error_of(call), span_ids=spans)
     return _refused(refused[-1].name) if refused else None
 
 
-def _refused(name: str) -> Score:
+def _refused(tool: str | None) -> Score:
     label = Ending.DECLINED.value
-    return Score(1.0, f"a person declined {name}", {"ending": label, "tool": name}, label=label)
+    reason = "a person declined " + (f"the call to {tool}" if tool else "a tool call")
+    return Score(1.0, reason, {"ending": label, "tool": tool}, label=label)
 
 
 def _blocked(guardrail: str, why: str) -> Score:
@@ -179,7 +180,7 @@ def _of_answer(trace: Trace, turn: Turn | None, answer: str, end_tokens: Collect
         return _bad(0.0, f"the answer is a raw error: {_short(error)}", Ending.ERROR, error=error, span_ids=at)
     if name := written_call(trace, answer):
         at = (trace.root_span_id if turn is None or not turn.span_id else turn.span_id,)
-        reason = f"the answer is a call of {name} as text, which did not run"
+        reason = f"the answer is the text of a call to {name}, and the call did not run"
         return _bad(0.0, reason, Ending.DANGLING_TOOL_CALL, tool=name, span_ids=at)
     lost = _unchecked(trace, answer) or _lost(trace, answer)
     if trace.truncated and (lost is None or not lost.failed):
@@ -218,13 +219,16 @@ def _crashed(trace: Trace, error: str, at: Span | None = None) -> Score:
     tool = next((call for call in reversed(trace.tool_calls[-1:]) if failed(call)), None)
     spans = tuple(dict.fromkeys([trace.root_span_id if at is None else at.span_id, *([tool.span_id] if tool else [])]))
     cause = plain_error(error)
+    shown = raw_error(trace.output or "", trace.input)  # the user received it; the error of a span can be less exact
+    if shown and shown not in error and error not in shown:
+        cause = f"{plain_error(shown)} ({cause})"
     if tool is None:
-        reason = f"{cause}; the run failed" if cause else "the run failed without a message"
+        reason = f"the run failed: {cause}" if cause else "the run failed without an error message"
         return _bad(0.0, reason, Ending.ERROR, error=cause, span_ids=spans)
     own = error_of(tool)
     why = f": {cause}" if cause and own and own not in error else ""
     cause = plain_error(own) if why else cause or plain_error(own)
-    reason = f"{tool.name} failed: {cause or 'no message'}; the run failed{why}"
+    reason = f"{tool.name} failed: {cause or 'no error message'}; then the run failed{why}"
     return _bad(0.0, reason, Ending.ERROR, tool=tool.name, error=cause, span_ids=spans)
 
 
@@ -257,10 +261,10 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
         return None  # a single model call: its caller runs the tool, and calls the model again in another trace
     last = trace.tool_calls[-1] if trace.tool_calls else None
     if last is not None and not tool_spans and _leaves_call_to_caller(trace):
-        return Score(1.0, f"the run ended by asking its caller to run {last.name}", {"ended_by": last.name})
+        return Score(1.0, f"the run ended, and left the call to {last.name} to its caller", {"ended_by": last.name})
     if last is None or answered(last) or last.span_id in tool_spans:
         return _lost(trace, None) or Unscored(
-            Why.INSUFFICIENT_EVIDENCE, "the run ended with a tool result; no answer was captured"
+            Why.INSUFFICIENT_EVIDENCE, "the last captured step is a tool result; no answer was captured"
         )
     reason = f"the last call, {last.name}, has no result"
     bad = _bad(0.0, reason, Ending.DANGLING_TOOL_CALL, tool=last.name, span_ids=(last.span_id,))
@@ -291,7 +295,7 @@ def _silent(trace: Trace, turn: Turn | None, answer: str) -> Finding | None:
             token = _short(answer.strip())
             return Unscored(
                 Why.INSUFFICIENT_EVIDENCE,
-                f"the answer is only the token {token}, and no instructions that could define it were captured",
+                f"the answer is only the token {token}; the instructions, which may define it, were not captured",
             )
         return _bad(
             0.0, f"the answer is a control token: {_short(answer.strip())}", Ending.CONTROL_TOKEN, span_ids=spans
@@ -316,7 +320,7 @@ def _lost(trace: Trace, answer: str | None) -> Score | None:
     score, ending, how = _of_failed(trace, call, answer)
     error = plain_error(error_of(call)).rstrip(".")
     cause = f"{call.name} failed" + (f": {error}" if error else "")
-    reason = how.format(cause) if "{}" in how else f"{cause}; the run did not recover{how}"
+    reason = how.format(cause) if "{}" in how else f"{cause}; this run did not recover{how}"
     said_by = answering_span(trace) if ending is Ending.FALSE_SUCCESS else ""
     spans = (said_by,) if said_by else tuple(dict.fromkeys(each.span_id for each in lost if each.span_id))
     return _bad(score, reason, ending, tool=call.name, error=error, span_ids=spans)

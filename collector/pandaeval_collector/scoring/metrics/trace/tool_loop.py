@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from pandaeval_collector.analysis.rules.tool_loop import running_away, tool_loop
+from pandaeval_collector.analysis.rules.tool_loop import LoopCycle, ToolLoop, running_away, tool_loop
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import TraceContext, TraceMetric
 from pandaeval_otel.model import Trace
@@ -49,21 +49,29 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         ],
     }
     if not found.cycles:
-        reason = "1 tool call" if found.calls == 1 else f"{found.calls} tool calls, none repeated without effect"
-        return Score(1.0, reason, metadata)
+        made = "the only tool call" if found.calls == 1 else f"{found.calls} tool calls"
+        return Score(1.0, f"no needless repetition: {made}", metadata)
     worst = max(found.cycles, key=lambda cycle: cycle.wasted_calls)
-    tools = " → ".join(worst.tools)
-    metadata["tool"] = tools or None
-    how = "failed for the same reason" if worst.kind == "failing" else "brought no new result"
-    what = f"{tools or ' ⇄ '.join(worst.agents)} {worst.rounds} times"
+    metadata["tool"] = " → ".join(worst.tools) or None
     return Score(
         1.0 - found.ratio,
-        f"{what}; {found.wasted_calls} of {found.calls} tool calls {how}",
+        _reason(found, worst),
         metadata,
         label="loop" if found.looping else None,
         failed=found.looping,
         span_ids=tuple(dict.fromkeys(span_id for cycle in found.cycles for span_id in cycle.span_ids)),
     )
+
+
+def _reason(found: ToolLoop, worst: LoopCycle) -> str:
+    if not worst.tools:
+        return (
+            f"agents {' and '.join(worst.agents)} passed the run to each other {worst.rounds} times, with no new result"
+        )
+    how = "failed for the same reason" if worst.kind == "failing" else "brought no new result"
+    called = "was called" if len(worst.tools) == 1 else "were called in turn"
+    times = f"{' → '.join(worst.tools)} {called} {worst.rounds} times"
+    return f"{times}; {found.wasted_calls} of {found.calls} tool calls {how}"
 
 
 METRIC = TraceMetric(

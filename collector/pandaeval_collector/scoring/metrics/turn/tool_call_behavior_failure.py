@@ -51,7 +51,7 @@ def _by_code(view: TurnView) -> Score | None:
         return None
     names = ", ".join(dict.fromkeys(calls[index].name for index in repeated[:_MOST]))
     times = f"{len(repeated)} call{'' if len(repeated) == 1 else 's'}"
-    reason = f"{times} of {names} repeated an earlier call and brought no new result (found by code)"
+    reason = f"{times} to {names} repeated an earlier call and brought no new result (found by code)"
     spans = tuple(dict.fromkeys(calls[index].span_id for index in repeated[:_MOST]))
     numbers = {"repeated": [index + 1 for index in repeated[:_MOST]]}
     score = labelled([REPEATED], LABELS, reason, {"turn": view.turn_index, **numbers}, span_ids=spans)

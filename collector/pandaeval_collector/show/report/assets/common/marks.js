@@ -8,7 +8,7 @@ function looseOf(results) {
       const held = full.metadata && full.metadata[kind];
       for (const each of Array.isArray(held) ? held : []) {
         if (!each || typeof each.value !== "string" || !each.value) continue;
-        const why = each.but ? `${each.value} is stated, but ${each.but}` : `${each.value} does not appear in any tool result or user message`;
+        const why = each.but ? `The text states ${each.value}, but ${each.but}` : `${each.value} does not appear in any tool result or user message`;
         const at = each.call_span_id || each.span_id, known = found.get(at) || [];
         found.set(at, [...known, { value: each.value, argument: each.argument !== undefined, suspect: kind === "suspect", why }]);
       }
