@@ -304,7 +304,7 @@ def _outcome(attempts: Sequence[Span], tree: Tree) -> str | None:
     for inner in latest:
         if last.error is not None:
             break
-        if any(span is inner for span in tree.below(last)):
+        if tree.is_within(inner, last):
             last = inner
     return last.error
 

@@ -16,9 +16,7 @@ _LLM, _TOOL = Kind.LLM, Kind.TOOL
 
 def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     """Return the calls of a trace, by time of the request."""
-    run = [
-        call for index, span in enumerate(tree.spans) if span.kind is _TOOL for call in calls_on_span(span, tree, index)
-    ]
+    run = _run_calls(tree)
     speakers = [span for span in tree.spans if span.kind is _LLM and (span.input or span.output)]
     groups = turn_groups(speakers, tree)
     asked = asked_calls(speakers, tree, groups)
@@ -34,11 +32,41 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     return tuple([call.finished() for call in calls])
 
 
-def _caller(span: Span, tree: Tree) -> str:
-    if span.agent_name and tree.children(span):
-        above = tree.parent(span)
-        if above is not None and any(inner.kind is _LLM for inner in tree.below(span)):
-            return tree.agent(above)
+def _run_calls(tree: Tree) -> list[Call]:
+    """Return the calls of tool spans. The time is linear, also if thousands of calls contain each other."""
+    asking, ends = tree.around(span for span in tree.spans if span.kind is _LLM), _last_runs(tree)
+    found: list[Call] = []
+    for index, span in enumerate(tree.spans):
+        if span.kind is _TOOL:
+            error = span.error or _error_inside(ends.get(span.span_id))
+            found += _calls_on_span(span, _caller(span, tree, asking), error, index)
+    return found
+
+
+def _last_runs(tree: Tree) -> dict[str, Span]:
+    """Return the run that ended last in each tool call, by the ID of the call's span."""
+    last: dict[str, Span] = {}
+    for run in tree.spans:
+        call = tree.above(run) if run.kind in RUNS else None
+        if call is None or call.kind is not _TOOL:
+            continue
+        known = last.get(call.span_id)
+        if known is None or run.end_ns > known.end_ns:
+            last[call.span_id] = run
+    return last
+
+
+def _error_inside(run: Span | None) -> str | None:
+    """Return the error of the last run inside a call, if this run has no answer."""
+    if run is None or run.output:
+        return None
+    return run.error
+
+
+def _caller(span: Span, tree: Tree, asking: set[str]) -> str:
+    above = tree.parent(span)
+    if span.agent_name and above is not None and span.span_id in asking:
+        return tree.agent(above)
     return tree.agent(span)
 
 
@@ -57,39 +85,29 @@ def _carried(tree: Tree) -> set[str]:
     }
 
 
-def calls_on_span(span: Span, tree: Tree, index: int) -> list[Call]:
+def _calls_on_span(span: Span, caller: str, error: str | None, index: int) -> list[Call]:
     """Return the call of a tool span, or the calls of a span for a batch, which joins their names and IDs by commas."""
-    call = _call_on_span(span, tree, index)
-    if "," not in call.name or "," not in call.id:
-        return [call]
-    names, ids = ([each.strip() for each in text.split(",")] for text in (call.name, call.id))
-    if len(names) != len(ids):
-        return [call]
+    name = span.tool_name or span.name
+    order = (span.start_ns, index)
+    names, ids = ([each.strip() for each in text.split(",")] for text in (name, span.tool_call_id))
+    if 1 < len(names) == len(ids):
+        return [
+            Call(each, call_id, order, span.span_id, caller, span.start_ns, span.end_ns)
+            for each, call_id in zip(names, ids, strict=True)
+        ]
     return [
-        Call(name, call_id, (span.start_ns, index), span.span_id, call.agent, span.start_ns, span.end_ns)
-        for name, call_id in zip(names, ids, strict=True)
+        Call(
+            name,
+            span.tool_call_id,
+            order,
+            span.span_id,
+            caller,
+            span.start_ns,
+            span.end_ns,
+            span.arguments.value if span.arguments else None,
+            span.arguments is not None,
+            span.result,
+            span.result is not None,
+            error,
+        )
     ]
-
-
-def _call_on_span(span: Span, tree: Tree, index: int) -> Call:
-    return Call(
-        span.tool_name or span.name,
-        span.tool_call_id,
-        (span.start_ns, index),
-        span.span_id,
-        _caller(span, tree),
-        span.start_ns,
-        span.end_ns,
-        span.arguments.value if span.arguments else None,
-        span.arguments is not None,
-        span.result,
-        span.result is not None,
-        span.error or _error_inside(span, tree),
-    )
-
-
-def _error_inside(span: Span, tree: Tree) -> str | None:
-    """Return the error of the last run that a call contains, if this run has no answer."""
-    runs = [inner for inner in tree.below(span) if inner.kind in RUNS and tree.above(inner) is span]
-    last = max(runs, key=lambda run: run.end_ns, default=span)
-    return None if last.output else last.error

@@ -241,17 +241,26 @@ def _compactions(models: Sequence[Span]) -> tuple[str, ...]:
 
 
 def _evaluations(tree: Tree) -> set[str]:
+    """Return the IDs of evaluation spans that contain only evaluations and model calls, and of all spans below them."""
+    evaluations = [span for span in tree.spans if span.kind is _EVALUATION]
+    if not evaluations:
+        return set()
+    acting = tree.around(span for span in tree.spans if _acts(span))
+    below = [span for span in evaluations if span.span_id not in acting]
     judged: set[str] = set()
-    for span in tree.spans:
-        if span.kind is _EVALUATION and span.span_id not in judged:
-            whole = (span, *tree.below(span))
-            spoken = [message for inner in whole for message in inner.output or ()]
-            judging = all(inner.kind in _JUDGING for inner in whole)
-            if judging and not any(message.tool_requests for message in spoken):
-                judged.update(inner.span_id for inner in whole)
+    while below:
+        span = below.pop()
+        if span.span_id not in judged:
+            judged.add(span.span_id)
+            below += tree.children(span)
     if len(judged) < len(tree.spans):
         return judged
     return set()
+
+
+def _acts(span: Span) -> bool:
+    """Return whether a span does other work than evaluations, or calls a tool."""
+    return span.kind not in _JUDGING or any(message.tool_requests for message in span.output or ())
 
 
 def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:

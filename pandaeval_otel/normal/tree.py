@@ -110,6 +110,23 @@ class Tree:
         """Return the nearest agent name on or above the span, or ``""``."""
         return self._places[span.span_id].agent
 
+    def is_within(self, span: Span, outer: Span) -> bool:
+        """Return whether a span is this outer span or a span below it."""
+        above: Span | None = span
+        while above is not None and self.depth(above) > self.depth(outer):
+            above = self.parent(above)
+        return above is outer
+
+    def around(self, spans: Iterable[Span]) -> set[str]:
+        """Return the IDs of spans and of all spans above them, in linear time."""
+        found: set[str] = set()
+        for span in spans:
+            above: Span | None = span
+            while above is not None and above.span_id not in found:
+                found.add(above.span_id)
+                above = self.parent(above)
+        return found
+
     def below(self, span: Span) -> Sequence[Span]:
         """Return all descendants in the order of :attr:`spans`. Do not change the list."""
         known = self._below.get(span.span_id)
