@@ -143,10 +143,11 @@ PROGRAMS = (
     ("LlamaIndex (JS)", "OpenLLMetry, whose spans have no tool calls"),
     ("mcp-agent", "its own spans beside OpenLLMetry"),
     ("Mirascope", "its own spans"),
+    ("Mistral client", "OpenInference"),
     (
         "OpenAI client",
-        "Langtrace; Neatlogs; Netra; Laminar; Logfire; OpenLIT with the Responses API, whose spans have no tool "
-        "results; OpenTelemetry for JavaScript and Java; Langfuse for JavaScript",
+        "Judgeval; Langtrace; Neatlogs; Netra; Laminar; Logfire; OpenLIT with the Responses API, whose spans "
+        "have no tool results; OpenTelemetry for JavaScript and Java; Langfuse for JavaScript",
     ),
     ("OpenAI Agents SDK", "MLflow; Logfire"),
     ("Pydantic AI", "MLflow"),

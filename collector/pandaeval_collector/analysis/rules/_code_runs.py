@@ -9,7 +9,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from pandaeval_collector.analysis.rules._canonical import statements
-from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, Trace
+from pandaeval_otel.model import Kind, Message, Span, ToolCall, Trace
 
 NAME = "code"
 _OPENS = re.compile(r"```(?:py|python|js|javascript|bash|sh|sql)\s*\n|<code>")
@@ -21,13 +21,10 @@ _OBSERVED = re.compile(r"(?:call id: \S+\s+)?(?:observations?|execution logs|out
 
 def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
     """Find executed code in model answers, with its output. Skips code with tool calls in between."""
-    models = [span for span in trace.spans if span.kind is Kind.LLM and span.output]
-    parts = (part for span in models for message in span.output or () for part in message.parts)
-    if not any(isinstance(part, Text) and ("```" in part.text or "<code>" in part.text) for part in parts):
-        return ()  # as mostly
     agents: dict[str, list[Span]] = {}
-    for span in models:
-        agents.setdefault(span.agent_name, []).append(span)
+    for span in trace.spans:
+        if span.kind is Kind.LLM and span.output:
+            agents.setdefault(span.agent_name, []).append(span)
     starts = sorted(call.start_ns for call in trace.tool_calls)
     runs = []
     for model, after in (pair for of_agent in agents.values() for pair in pairwise(of_agent)):

@@ -254,8 +254,6 @@ class Cycle:
 
 def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[Cycle]:
     """Find visits that alternate between two agents without progress from the second round on. Linear."""
-    if len(visits) < 4:
-        return []
     idle = _idle_visits(visits, steps)
     found = []
     first = 0
@@ -317,41 +315,64 @@ def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
 
 def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
     """Assign every wasted step to a cycle, by first appearance. Linear. A call with news ends a cycle."""
-    line = [i for i, step in enumerate(steps) if step.wasted or step.nature not in _PASSED_OVER]
-    runs = {period: _runs(steps, line, period) for period in _KINDS}
-    cycles: list[Cycle] = []
-    loose: dict[str | None, list[int]] = {}
+    search = _CycleSearch(steps)
+    search.run()
+    return sorted(search.cycles, key=lambda cycle: cycle.wasted)
+
+
+class _CycleSearch:
+    """Goes through the steps that can be part of a cycle. ``loose``: repeats outside runs, by signature."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.cycles: list[Cycle] = []
+        self._steps = steps
+        self._line = [i for i, step in enumerate(steps) if step.wasted or step.nature not in _PASSED_OVER]
+        self._lengths = {period: _runs(steps, self._line, period) for period in _KINDS}
+        self._before = _equal_before(steps)
+        self._loose: dict[str | None, list[int]] = {}
+
+    def run(self) -> None:
+        at = 0
+        while at < len(self._line):
+            at += self._take(at)
+        self._end_loose()
+
+    def _take(self, at: int) -> int:
+        """Assign the step at a place, or a run that begins there. Returns the number of these steps."""
+        step = self._steps[self._line[at]]
+        if step.news:
+            self._end_loose()
+            return 1
+        period = max(_KINDS, key=lambda period: (self._lengths[period][at], -period))
+        length = self._lengths[period][at]
+        if length < period:
+            self._loose.setdefault(step.signature, []).append(self._line[at])
+            return 1
+        members = self._line[at - period : at + length]
+        if wasted := self._wasted(members[period:]):
+            distinct = len({self._steps[index].signature for index in wasted})
+            self.cycles.append(Cycle(_KINDS[period], 1 + max(1, len(wasted) // distinct), tuple(members), wasted))
+        return length
+
+    def _end_loose(self) -> None:
+        for places in self._loose.values():
+            if repeats := self._wasted(places):
+                first = self._before[repeats[0]]
+                self.cycles.append(Cycle("repeat", 1 + len(repeats), (first, *repeats), repeats))
+        self._loose.clear()
+
+    def _wasted(self, places: Sequence[int]) -> tuple[int, ...]:
+        return tuple(index for index in places if self._steps[index].wasted)
+
+
+def _equal_before(steps: Sequence[Step]) -> list[int]:
+    """Return for each step the index of the latest earlier step with the same signature, else its own."""
+    before: list[int] = []
     latest: dict[str | None, int] = {}
-    before = []
-    """For each step the index of the latest earlier step with the same signature, else its own."""
     for index, step in enumerate(steps):
         before.append(latest.get(step.signature, index))
         latest[step.signature] = index
-
-    def end_loose() -> None:
-        repeats = (tuple(index for index in places if steps[index].wasted) for places in loose.values())
-        cycles.extend(Cycle("repeat", 1 + len(each), (before[each[0]], *each), each) for each in repeats if each)
-        loose.clear()
-
-    at = 0
-    while at < len(line):
-        if steps[line[at]].news:
-            end_loose()
-            at += 1
-            continue
-        period = max(_KINDS, key=lambda period: (runs[period][at], -period))
-        length = runs[period][at]
-        if length < period:
-            loose.setdefault(steps[line[at]].signature, []).append(line[at])
-            at += 1
-            continue
-        members = line[at - period : at + length]
-        if wasted := tuple(index for index in members[period:] if steps[index].wasted):
-            distinct = len({steps[index].signature for index in wasted})
-            cycles.append(Cycle(_KINDS[period], 1 + max(1, len(wasted) // distinct), tuple(members), wasted))
-        at += length
-    end_loose()
-    return sorted(cycles, key=lambda cycle: cycle.wasted)
+    return before
 
 
 def _runs(steps: Sequence[Step], line: Sequence[int], period: int) -> list[int]:

@@ -53,9 +53,6 @@ _FIELD_CODE = re.compile(
     r"E[A-Z]{4,}|(?>[A-Z_]*?(?:ERR|ERROR|FAIL|DENIED|INVALID|TIMEOUT|TIMED_OUT|NOT_FOUND|EXCEEDED|EXHAUSTED|UNAVAILABLE|"
     r"FORBIDDEN|UNAUTHORIZED|UNAUTHENTICATED|CONFLICT|ABORTED|INTERNAL))[A-Z_]*+"
 )
-_TELLING = frozenset({*_FALSE_IF_FAILED, *_TRUE_IF_FAILED, *_ERRORS, *_STATES, *_HTTP, *_EXITS}).union(
-    ("code", "errors", "detail", "__type", "type")
-)
 PARSED_UP_TO = 20_000
 """Longer texts in characters are not parsed."""
 _PYTHON_UP_TO = 4_000
@@ -74,8 +71,6 @@ _VERCEL_DENIAL = "execution-denied"
 
 def fields_tell(found: Mapping[str, Any]) -> FailureSign:
     """Read the failure sign in an object's own fields. Measured errors (``error: 12``) are no failure."""
-    if _TELLING.isdisjoint(found):
-        return FailureSign.NOTHING
     if any(_is(found.get(key), True) for key in _TRUE_IF_FAILED):
         return FailureSign.FAILED
     if any(_is(found.get(key), False) for key in _FALSE_IF_FAILED):

@@ -20,8 +20,6 @@ def agents(spans: Sequence[Span]) -> dict[str, str]:
 def contexts(spans: Sequence[Span]) -> dict[str, str]:
     """Map each span ID to the tool call that started its agent; ``""`` or missing for outermost agents."""
     by_id = {span.span_id: span for span in spans}
-    if not any(span.kind is Kind.AGENT and span.parent_id in by_id for span in spans):
-        return {}  # as mostly
     tools = _inherited(by_id, lambda span: span.span_id if span.kind is Kind.TOOL else "")
     return _inherited(by_id, lambda span: tools.get(span.parent_id, "") if span.kind is Kind.AGENT else "")
 

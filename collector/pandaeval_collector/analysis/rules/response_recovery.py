@@ -275,25 +275,25 @@ class Told(Enum):
 def told(answer: str, done: bool = True) -> Told:
     """Read an answer's account of failed work, in common languages. ``done``: some work succeeded."""
     text = answer[:_LONGEST].replace("\u2019", "'")
-    each_said = sentences(answer)
     claims = bool(claims_in(answer))
     said = _ALL_IS_WELL.sub(" ", text)
     if claims:
         said = _ASIDE.sub(" ", _SORRY.sub(" ", said))
         if not done:
             said = _POLICY.sub(" ", said)
-    asking = [
-        each
-        for each in each_said
-        if _BY_THE_WAY.search(each) is None or " or " in each
-        if any(pattern.search(each) is not None for pattern in (_QUESTION, _ASKS_ON, _HANDS_OVER))
-    ]
-    asks = bool(asking)
+    asking = [*filter(_asks, sentences(answer))]
     if _FAILED.search(said) is not None:
-        return Told.ASKED if asks else Told.ADMITTED
+        return Told.ASKED if asking else Told.ADMITTED
     if claims and not any(_GO_ON.search(each) for each in asking):
         return Told.CLAIMED
-    return Told.ASKED if asks else Told.NOTHING
+    return Told.ASKED if asking else Told.NOTHING
+
+
+def _asks(sentence: str) -> bool:
+    """Return whether a sentence asks how to continue, or hands over."""
+    if _BY_THE_WAY.search(sentence) is not None and " or " not in sentence:
+        return False
+    return any(pattern.search(sentence) is not None for pattern in (_QUESTION, _ASKS_ON, _HANDS_OVER))
 
 
 def claims_in(answer: str) -> list[str]:

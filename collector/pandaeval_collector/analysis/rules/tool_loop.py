@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments, defaults_of
+from pandaeval_collector.analysis.rules._canonical import canonical_arguments, defaults_of
 from pandaeval_collector.analysis.rules._code_runs import code_runs
 from pandaeval_collector.analysis.rules._cycles import (
     Cycle,
@@ -219,11 +219,7 @@ def _described(cycle: Cycle, time: tuple[int, int], calls: Sequence[ToolCall], t
 
 def _unseen(trace: Trace) -> int:
     calls = trace.tool_calls
-    if all(call.has_arguments and answered(call) for call in calls):
-        return 0
     times = Counter([call.name for call in calls])
-    if len(times) == len(calls):
-        return 0
     tools = {tool.name: tool for tool in trace.tools}
     blind = sum(
         times[call.name] > 1 and not call.has_arguments and not _takes_none(tools.get(call.name)) for call in calls
