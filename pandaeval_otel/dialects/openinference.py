@@ -242,9 +242,9 @@ class OpenInference(ByKind):
             return tuple([tool for fields in listed for tool in _defined(fields)]) or None
         if _SMOLAGENTS_TOOLS in self.attributes:
             return _named_tools(self.attributes[_SMOLAGENTS_TOOLS])
-        request = self.get(_INVOCATION)
-        if not known and type(request) is str and '"tools":' in request:
-            return tool_definitions(as_dict(parsed(request)).get("tools"))
+        for request in (self.get(_INVOCATION), self.get(_INPUT)) if not known and self.kind is Kind.LLM else ():
+            if type(request) is str and '"tools":' in request:
+                return tool_definitions(as_dict(parsed(request)).get("tools"))
         return prompted_tools(self.system) or _counted_tools(self.get(_OUTPUT))
 
     def kind_of(self) -> Kind | None:

@@ -450,3 +450,9 @@ def test_results_of_parallel_calls_in_a_users_message() -> None:
     }
     found = [part.result for message in read(attributes).input or () for part in message.tool_responses]
     assert found == ["1 degrees", "2 degrees"]
+
+
+def test_tools_that_only_the_request_lists() -> None:
+    request = {"messages": [], "tools": [{"type": "function", "function": {"name": "look", "parameters": SCHEMA}}]}
+    found = read({KIND: "LLM", "llm.invocation_parameters": '{"top_p": 1}', "input.value": json.dumps(request)})
+    assert found.tools == (ToolDefinition("look", "", SCHEMA),)
