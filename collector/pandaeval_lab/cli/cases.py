@@ -113,13 +113,12 @@ def from_failure(
     A trial fails if it has the finding of the incident again.
     """
     found = api.get(f"/incidents/{quote(group, safe='')}")
-    group = group if group in found["ids"] else found["id"]  # a prefix
     absent = {name: found[name] for name in ("metric", "label", "reason")}
     for example in found["examples"]:
         session, last = example["session_id"], example["trace_id"]
         runs = kept(api, [last] if session is None else _up_to(members(api, session), last))
         if runs is not None:
-            return write_case(runs, group, case or f"failure-{group}", config, output, absent)
+            return write_case(runs, found["id"], case or f"failure-{found['id']}", config, output, absent)
     raise UserError(
         f"{group}: the spans of its {len(found['examples'])} newest failures are gone "
         "(store.keep_content, store.retention)"
