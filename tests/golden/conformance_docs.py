@@ -249,7 +249,8 @@ The provider of a model can run web search, file search, code and MCP tools itse
 with arguments and results, from Anthropic, OpenAI (Responses API) and Gemini. To record these calls, use OpenInference,
 OpenTelemetry's GenAI instrumentation of the client, or Pydantic AI.
 
-- OpenAI does not return the pages of a web search. Results of file search and code need `include` in the request.
+- OpenAI does not return the pages of a web search. It returns results of file search and code only if `include` in
+  the request lists them.
 - Anthropic encrypts the pages of a web search, so PandaEval reads only their titles. The metric `grounding` treats such
   results as incomplete.
 - Vercel AI SDK 6 records hosted calls without results.

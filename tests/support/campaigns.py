@@ -23,7 +23,7 @@ change texts, how spans are read, and rules of scoring.
 class Campaign:
     """A long proof.
 
-    ``whole``, ``quick``: arguments. ``count``: a line's share of ``aim``. ``wanted``: counted lines. ``told``:
+    ``whole``, ``quick``: arguments. ``count``: a line's share of ``aim``. ``wanted``: counted lines. ``summary``:
     summary.
     """
 
@@ -36,7 +36,7 @@ class Campaign:
     aim: int
     count: Callable[[Line], float] = lambda line: 1
     wanted: Callable[[Line], bool] = lambda line: True
-    told: Callable[[Sequence[Line]], str] = lambda lines: ""
+    summary: Callable[[Sequence[Line]], str] = lambda lines: ""
 
     @property
     def command(self) -> str:
@@ -56,17 +56,17 @@ class Campaign:
 
 
 def _sum(*names: str) -> Callable[[Sequence[Line]], str]:
-    def told(lines: Sequence[Line]) -> str:
+    def text(lines: Sequence[Line]) -> str:
         return ", ".join(f"{sum(line.get(name, 0) for line in lines):,} {name.replace('_', ' ')}" for name in names)
 
-    return told
+    return text
 
 
 def _figures(*names: str) -> Callable[[Sequence[Line]], str]:
-    def told(lines: Sequence[Line]) -> str:
+    def text(lines: Sequence[Line]) -> str:
         return _sum(*names)([line["figures"] for line in lines])
 
-    return told
+    return text
 
 
 def _soaked(lines: Sequence[Line]) -> str:
@@ -144,7 +144,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "kills",
         10_000,
         count=lambda line: float(line["cycles"]),
-        told=_sum("acknowledged", "results"),
+        summary=_sum("acknowledged", "results"),
     ),
     Campaign(
         "kill -9 while traces are judged",
@@ -155,7 +155,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "kills",
         10_000,
         count=lambda line: float(line["cycles"]),
-        told=_sum("acknowledged", "results", "verdicts", "graded"),
+        summary=_sum("acknowledged", "results", "verdicts", "graded"),
     ),
     Campaign(
         "kill -9 of the judge process or of the collector",
@@ -166,7 +166,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "kills",
         100,
         count=lambda line: float(sum(line["found"]["kills"].values())),
-        told=lambda lines: _sum("jobs")([line["found"] for line in lines]),
+        summary=lambda lines: _sum("jobs")([line["found"] for line in lines]),
     ),
     Campaign(
         "kill -9 in evaluation runs",
@@ -177,7 +177,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "kills",
         100,
         count=lambda line: float(line["kills"]),
-        told=_sum("questions", "repeated"),
+        summary=_sum("questions", "repeated"),
     ),
     Campaign(
         "simulated power cuts",
@@ -188,7 +188,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "cuts",
         10_000,
         count=lambda line: float(line["cuts"] * (line["durability"] == "full")),
-        told=_cut_off,
+        summary=_cut_off,
     ),
     Campaign(
         "Kafka, three workers: kills of workers and broker",
@@ -209,7 +209,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "starts",
         1000,
         count=lambda line: float(line["starts"]),
-        told=_sum("aborted"),
+        summary=_sum("aborted"),
     ),
     Campaign(
         "SIGTERM under load, and start of a successor",
@@ -220,7 +220,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "drains",
         200,
         count=lambda line: float(line["drains"]),
-        told=_drained,
+        summary=_drained,
     ),
     Campaign(
         "overload ×10 for ten minutes",
@@ -231,7 +231,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "minutes",
         10,
         count=lambda line: float(line["minutes"]),
-        told=_overloaded,
+        summary=_overloaded,
     ),
     Campaign(
         "outage of judge and sink",
@@ -242,7 +242,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "minutes",
         30,
         count=lambda line: float(line["minutes"]),
-        told=_recovered,
+        summary=_recovered,
     ),
     Campaign(
         "damaged files of a stopped collector",
@@ -253,7 +253,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "cases",
         1000,
         count=lambda line: float(line["cases"]),
-        told=_named,
+        summary=_named,
     ),
     Campaign(
         "malformed requests over OTLP, gRPC, API, page and MCP",
@@ -264,7 +264,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "requests",
         2_000_000,
         count=lambda line: float(line["requests"]),
-        told=lambda lines: f"at most {max(line['peak_mib'] for line in lines)} MiB",
+        summary=lambda lines: f"at most {max(line['peak_mib'] for line in lines)} MiB",
     ),
     Campaign(
         "traffic for hours",
@@ -275,7 +275,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "minutes",
         240,
         count=lambda line: float(line["minutes"]),
-        told=_soaked,
+        summary=_soaked,
     ),
     Campaign(
         "traffic for hours, with a hostile trace each second",
@@ -286,7 +286,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "minutes",
         120,
         count=lambda line: float(line["minutes"]),
-        told=_soaked_hostile,
+        summary=_soaked_hostile,
     ),
     Campaign(
         "random hostile traces, CPU time per byte",
@@ -297,7 +297,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "traces",
         10_000,
         count=lambda line: float(line["traces"]),
-        told=lambda lines: f"{lines[-1]['us_a_byte']:.2f} µs per byte, {lines[-1]['most_s']} s for the slowest",
+        summary=lambda lines: f"{lines[-1]['us_a_byte']:.2f} µs per byte, {lines[-1]['most_s']} s for the slowest",
     ),
     Campaign(
         "hostile traces together with ordinary traces",
@@ -307,7 +307,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "beside-ledger.jsonl",
         "trials",
         18,
-        told=_beside,
+        summary=_beside,
     ),
     Campaign(
         "random orders of the protocol's steps",
@@ -318,7 +318,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "steps",
         1_000_000,
         count=lambda line: float(line["figures"].get("steps", 0)),
-        told=_figures("deaths", "acknowledged", "revisions", "verdicts", "members"),
+        summary=_figures("deaths", "acknowledged", "revisions", "verdicts", "members"),
     ),
     Campaign(
         "a day in the life: dashboards, alerts, page, MCP",
@@ -329,7 +329,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "minutes",
         60,
         count=lambda line: float(line["length"]),
-        told=_lived,
+        summary=_lived,
     ),
 )
 OF_TESTS = (
@@ -366,7 +366,7 @@ def _cells(campaign: Campaign, folder: Path) -> tuple[str, ...]:
     done = sum(map(campaign.count, lines))
     recent = sum(campaign.count(line) for line in lines if line.get("commit") in CANDIDATE)
     problems = str(campaign.problems(folder))
-    return f"{done:,.0f} of {aim}", f"{recent:,.0f}", problems, campaign.told(lines), script
+    return f"{done:,.0f} of {aim}", f"{recent:,.0f}", problems, campaign.summary(lines), script
 
 
 def with_table(page: str) -> str:

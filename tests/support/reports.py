@@ -89,7 +89,10 @@ def finder_of(traces: Iterable[Trace], results: Iterable[Result]) -> Iterator[Fi
 def report(traces: Iterable[Trace], results: Iterable[Result], about: ReportOrigin | None = None) -> Made:
     known, results, out = {each.trace_id: each for each in traces}, [*results], io.StringIO()
     others = [(each.unit.id, each.to_dict()) for each in results if each.unit.level in ("trial", "task")]
-    with finder_of(known.values(), results) as finder, patch.object(page, "_read", lambda _, id_: known[id_]):
+    with (
+        finder_of(known.values(), results) as finder,
+        patch.object(page, "readable_trace", lambda _, id_: known[id_.hex()]),
+    ):
         origin = about or ReportOrigin(["made.jsonl"], "2026-01-02T03:04:05+00:00", "")
         contents = page.write_report(out, finder, origin, others=others)
     assert f"{len(out.getvalue().encode()) / 1e6:.1f} MB" in contents

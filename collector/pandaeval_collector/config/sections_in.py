@@ -136,4 +136,4 @@ class StoreSection(Section):
     change applies only to traces that arrive later."""
     on_shutdown: Literal["persist", "decide"] = "persist"
     """Treatment of incomplete traces when the collector stops. persist keeps them for the next start. decide scores
-    them at once, for disks that are deleted with the collector."""
+    these traces at once: use it if the disk is deleted with the collector."""

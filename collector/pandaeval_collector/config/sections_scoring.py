@@ -80,8 +80,8 @@ class ResponseSection(Section):
     """Ways in which a run can end."""
 
     end_tokens: tuple[Text, ...] = ("###STOP###", "TERMINATE")
-    """Answers that declare the end of a run, such as TERMINATE. If the agent's instructions name such an answer, you
-    need not list it."""
+    """Answers that declare the end of a run, such as TERMINATE. You need not list an answer that the agent's
+    instructions name."""
 
 
 class Embedding(Section):

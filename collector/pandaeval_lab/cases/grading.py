@@ -80,7 +80,7 @@ class TrialGrader:
 
     def _silent(self, trial: Trial, graded: Sequence[Graded], results: Sequence[Result]) -> Iterator[Result]:
         spoke = {result.metric for result in results}
-        why = {each.name: each.said for each in graded if each.success is None and each.name not in spoke}
+        why = {each.name: each.reason for each in graded if each.success is None and each.name not in spoke}
         if CORRECT not in spoke:
             why[CORRECT] = "the case contains no expectation that a run can fail"
         for name, metric in self._by_name.items():

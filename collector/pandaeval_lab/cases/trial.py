@@ -262,7 +262,7 @@ class Graded:
     layer: str
     success: bool | None
     gates: bool
-    said: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

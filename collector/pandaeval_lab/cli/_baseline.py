@@ -44,14 +44,14 @@ class BaselineStage(Stage):
         except UserError:  # no trials: the comparison reports it
             now = CaseTrials(self._before.metric, "case", ())
         self._verdict = verdict = compared(self._before, now, self._rules)
-        sentences = [*verdict.failures, verdict.told] if verdict.failures else [*filter(None, [verdict.notice])]
+        sentences = [*verdict.failures, verdict.text] if verdict.failures else [*filter(None, [verdict.notice])]
         yield GateOutcome(BASELINE, verdict.passed, f"baseline: {'; '.join(sentences)}" if sentences else "")
 
     def finish(self, outcome: EvaluationOutcome) -> None:
         verdict = self._verdict
         if verdict is None:
             return
-        message(f"baseline: {verdict.told}")
+        message(f"baseline: {verdict.text}")
         for state, names in (("not tried now", verdict.missing), ("not in the baseline", verdict.new)):
             if names:
                 notice(f"{len(names)} cases are {state}: {first_of(names)}")

@@ -236,7 +236,7 @@ def _tell_conversations(simulator: Simulator, attempts: Sequence[Attempted]) -> 
         if attempt.case.scenario and attempt.has_ended:
             ends["spoilt" if attempt.spoilt else attempt.how or "agent failed"] += 1
     counts = ", ".join(f"{how} {count}" for how, count in ends.most_common()) or "none"
-    message(f"simulated user: {simulator.told()}; conversations: {counts}")
+    message(f"simulated user: {simulator.text()}; conversations: {counts}")
 
 
 def _write_spans(receiver: SpanReceiver, run: CaseRun, is_remote: bool) -> None:

@@ -100,7 +100,7 @@ def drill(
         else:
             print_drill(figures, console(file=target))
     for drop in worse:
-        message(f"failed: {drop.told}")
+        message(f"failed: {drop.text}")
     if worse:
         raise typer.Exit(1)
 

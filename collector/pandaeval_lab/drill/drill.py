@@ -53,7 +53,7 @@ class Drill:
         """``most``: copies of each fault. ``judge``: scores the copies and their originals, instead of ``score``."""
         self._files, self._score, self._faults = files, score, faults
         self._most, self._seed, self._judge = most, seed, judge
-        self._said: defaultdict[str, list[Result]] = defaultdict(list)
+        self._originals: defaultdict[str, list[Result]] = defaultdict(list)
         """Results of metrics for each run."""
         self._sessions: dict[str, tuple[str, list[str]]] = {}
         """The session of each run, and its runs by start."""
@@ -61,12 +61,14 @@ class Drill:
     def run(self, on_done: OnDone = lambda done, total: None) -> Tally:
         """Score originals and faulty copies. ``on_done`` gets the number of copies scored and of all."""
         self._score_originals()
-        chosen = sorted(id_ for id_, said in self._said.items() if not any(each.success is False for each in said))
+        chosen = sorted(
+            id_ for id_, results in self._originals.items() if not any(each.success is False for each in results)
+        )
         Random(self._seed).shuffle(chosen)
-        tally = Tally(self._faults, len(self._said), len(chosen))
+        tally = Tally(self._faults, len(self._originals), len(chosen))
         if self._judge is None:
-            for said in self._said.values():
-                tally.untouched(said)
+            for results in self._originals.values():
+                tally.untouched(results)
         judged: set[str] = set()
         for copies in self._rounds(chosen, tally):
             if self._judge is not None:
@@ -75,7 +77,7 @@ class Drill:
             parts = (part for copy in copies for part in (*copy.subject.earlier_parts, *copy.planted.parts))
             found = self._results(copies, parts)
             for copy in copies:
-                tally.faults[copy.fault].add(self._said[copy.trace_id], found[copy.trace_id], copy.planted)
+                tally.faults[copy.fault].add(self._originals[copy.trace_id], found[copy.trace_id], copy.planted)
             on_done(
                 sum(each.n + each.refused.total() for each in tally.faults.values()), len(chosen) * len(tally.faults)
             )
@@ -87,16 +89,16 @@ class Drill:
             unit = result.unit
             if unit.level not in ("trace", "turn") or not unit.span_id:
                 continue  # a trace that was set aside has no span, and is no good run
-            if unit.trace_id not in self._said:
+            if unit.trace_id not in self._originals:
                 session = unit.session_id or unit.trace_id
                 runs[session].append(unit.trace_id)
                 self._sessions[unit.trace_id] = session, runs[session]
-            self._said[unit.trace_id].append(result)
+            self._originals[unit.trace_id].append(result)
 
     def _judge_originals(self, copies: Collection[FaultyCopy], tally: Tally) -> None:
         parts = (part for copy in copies for part in (*copy.subject.earlier_parts, *copy.subject.parts))
         for trace_id, results in self._results(copies, parts).items():
-            self._said[trace_id] = results
+            self._originals[trace_id] = results
             tally.untouched(results)
 
     def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[list[FaultyCopy]]:

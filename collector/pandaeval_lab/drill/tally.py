@@ -138,7 +138,7 @@ class NoticedLess:
         return p_value([((self.before.n, self.before.hits), (self.now.n, self.now.hits))])
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         return (
             f"{self.metric} noticed {self.before.hits} of {self.before.n} copies of {self.fault}, "
             f"now {self.now.hits} of {self.now.n}"
@@ -154,9 +154,9 @@ def drops(before: Mapping[str, Any], now: Tally) -> list[NoticedLess]:
         NoticedLess(
             name, metric, NoticedShare(share["hits"], share["n"]), NoticedShare(found.by_metric[metric], found.n)
         )
-        for name, told in before["faults"].items()
+        for name, fault in before["faults"].items()
         if (found := now.faults.get(name)) is not None and found.n
-        for metric, share in told["by_metric"].items()
+        for metric, share in fault["by_metric"].items()
         if share["n"]
     ]
     return [pair for pair in pairs if pair.p <= LEVEL / len(pairs)]

@@ -68,13 +68,13 @@ def _correct(
 ) -> bool | None:
     if actual is None:
         return False
-    said = [_reached(tools.least, tools.most, context.thresholds["tool_correctness"])] if tools is not None else []
+    parts = [_reached(tools.least, tools.most, context.thresholds["tool_correctness"])] if tools is not None else []
     if expected.expected_answer is not None:
         least, most = (0.0, 1.0) if answer is None else (answer, answer)
-        said.append(_reached(least, most, context.thresholds["answer_correctness"]))
-    if False in said:
+        parts.append(_reached(least, most, context.thresholds["answer_correctness"]))
+    if False in parts:
         return False
-    return None if None in said else True
+    return None if None in parts else True
 
 
 def _reached(least: float, most: float, threshold: float) -> bool | None:

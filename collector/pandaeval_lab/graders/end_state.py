@@ -20,7 +20,7 @@ from pandaeval_lab.cases.trial import END_STATE, Trial, TrialContext, function
 from pandaeval_lab.graders._expected import trial_metric
 
 _SHORT = Repr()
-"""How a value is told, whoever stated it and however large or deep it is."""
+"""Shortens a value for the reason."""
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 200
 
 
@@ -35,11 +35,11 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     wrong = [*differences(expected, actual)]
     if not wrong:
         return Score(1.0, f"fields with the expected value: {', '.join(expected)}", {"differences": []})
-    told = (
+    texts = (
         f"{each['field']}: expected {_SHORT.repr(each['expected'])}, is {_SHORT.repr(each['actual'])}"
         for each in wrong[:5]
     )
-    return Score(0.0, "; ".join(told), {"differences": wrong})
+    return Score(0.0, "; ".join(texts), {"differences": wrong})
 
 
 METRIC = trial_metric(

@@ -23,8 +23,8 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     actual = exit_code_of(trial)
     if actual is None:
         return Unscored(Why.NO_CONTENT, "no exit code was recorded (attribute pandaeval.exit_code)")
-    told = {"expected": expected, "actual": actual}
-    return Score(float(actual == expected), f"exit code {actual}, expected {expected}", told)
+    codes = {"expected": expected, "actual": actual}
+    return Score(float(actual == expected), f"exit code {actual}, expected {expected}", codes)
 
 
 METRIC = trial_metric(

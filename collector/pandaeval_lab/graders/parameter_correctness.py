@@ -35,16 +35,18 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         return Unscored(Why.NO_CONTENT, "arguments of the calls were not captured")
     pairs = matched(expected, trial.calls, lambda each, call: _worth(_judged(trial, each, call)))
     made = {row: trial.calls[column] for row, column, _ in pairs}
-    told = [_judged(trial, each, made.get(at)) for at, each in enumerate(expected)]
-    known = [each for each in told if each["schema_valid"] is not None or each["semantic_score"] is not None]
+    calls = [_judged(trial, each, made.get(at)) for at, each in enumerate(expected)]
+    known = [each for each in calls if each["schema_valid"] is not None or each["semantic_score"] is not None]
     if not known:
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, "neither a schema nor expected arguments are known", {"calls": told})
+        return Unscored(
+            Why.INSUFFICIENT_EVIDENCE, "neither a schema nor expected arguments are known", {"calls": calls}
+        )
     semantics = [each["semantic_score"] for each in known if each["semantic_score"] is not None]
     metadata = {
         "schema_valid": all(each["schema_valid"] is not False for each in known),
         "schema_errors": [f"{each['tool_name']}: {error}" for each in known for error in each["schema_errors"]],
         "semantic_score": math.fsum(semantics) / len(semantics) if semantics else None,
-        "calls": told,
+        "calls": calls,
     }
     return Score(math.fsum(map(_worth, known)) / len(known), _reason(known), metadata)
 
@@ -52,8 +54,8 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
 def _judged(trial: Trial, expected: ExpectedCall, call: ToolCall | None) -> dict[str, Any]:
     name = expected.tool_name
     if call is None:
-        told = {"tool_name": name, "schema_valid": False, "semantic_score": 0.0, "differing": []}
-        return {**told, "schema_errors": ["the call was not made"]}
+        record = {"tool_name": name, "schema_valid": False, "semantic_score": 0.0, "differing": []}
+        return {**record, "schema_errors": ["the call was not made"]}
     errors: list[str] | None = None
     if name in trial.schemas:
         try:
@@ -69,22 +71,22 @@ def _judged(trial: Trial, expected: ExpectedCall, call: ToolCall | None) -> dict
     }
 
 
-def _worth(told: dict[str, Any]) -> float:
-    if told["schema_valid"] is False:
+def _worth(call: dict[str, Any]) -> float:
+    if call["schema_valid"] is False:
         return 0.0
-    if told["semantic_score"] is None:
+    if call["semantic_score"] is None:
         return 1.0
-    return float(told["semantic_score"])
+    return float(call["semantic_score"])
 
 
 def _reason(known: list[dict[str, Any]]) -> str:
     wrong = [each for each in known if _worth(each) < 1.0]
     if not wrong:
         return f"the arguments of {len(known)} expected calls are right"
-    told = (
+    faults = (
         f"{each['tool_name']} ({'; '.join((each['schema_errors'] or each['differing'])[:3])})" for each in wrong[:5]
     )
-    return f"{', '.join(told)}; wrong: {len(wrong)} of {len(known)} expected calls"
+    return f"{', '.join(faults)}; wrong: {len(wrong)} of {len(known)} expected calls"
 
 
 METRIC = trial_metric(

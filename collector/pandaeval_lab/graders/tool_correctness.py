@@ -56,8 +56,8 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     if found.value is None and found.most >= context.threshold - TOLERANCE:
         return replace(_NOT_JUDGED, metadata=found.parts)
     passed = found.least >= context.threshold - TOLERANCE
-    told = {"weights": found.weights, "is_correct": passed, "band": tool_band(found.least)}
-    return Score(found.least, reason, {**found.parts, **told})
+    summary = {"weights": found.weights, "is_correct": passed, "band": tool_band(found.least)}
+    return Score(found.least, reason, {**found.parts, **summary})
 
 
 def _of_conversation(trial: Trial, context: TrialContext) -> Finding | None:

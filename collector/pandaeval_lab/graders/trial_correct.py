@@ -35,11 +35,11 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         "failed": [each.name for each in failed],
         "undetermined": [each.name for each in unknown],
     }
-    told = "; ".join(f"{each.name}: {each.said}" for each in (failed or unknown)[:5])
+    reason = "; ".join(f"{each.name}: {each.reason}" for each in (failed or unknown)[:5])
     if failed:
-        return Score(0.0, told, metadata)
+        return Score(0.0, reason, metadata)
     if unknown:
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, told, metadata)
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata)
     return Score(1.0, f"passed: {', '.join(each.name for each in declared)}", metadata)
 
 

@@ -71,7 +71,7 @@ class GateVerdict:
         return not self.failures
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         if self.drop is None:
             return "no case has a determined trial in both"
         found = self.drop.difference
@@ -136,8 +136,9 @@ def _failures(verdict: GateVerdict, rules: Rules, cases: int) -> Iterator[str]:
         lost = first_of(verdict.missing)
         yield f"{len(verdict.missing)} of {cases} cases of the baseline have no determined trial now: {lost}"
     if verdict.undetermined > rules.max_missing * verdict.tried:
-        untold = f"{verdict.undetermined} of {verdict.tried} trials at the compared cases"
-        yield f"{untold} could not be graded, more than gates.max_unscored allows: whatever they hide is in no rate"
+        ungraded = f"{verdict.undetermined} of {verdict.tried} trials at the compared cases"
+        rates = "the rates do not include these trials"
+        yield f"{ungraded} could not be graded, more than gates.max_unscored allows; {rates}"
 
 
 def first_of(names: Sequence[str]) -> str:

@@ -103,7 +103,7 @@ Ask = Callable[[Sequence[Failure]], Awaitable[ErrorDeduplication]]
 
 @dataclass(slots=True)
 class _Named:
-    said: GroupedErrors
+    errors: GroupedErrors
     shown: list[Failure] = field(default_factory=list)
     members: list[Failure] = field(default_factory=list)
 
@@ -114,8 +114,8 @@ class _Named:
 
     def group(self) -> RootCause:
         declared = [member.severity for member in self.members if member.severity is not None]
-        severity = max((self.said.severity, *declared), key=SEVERITIES.index)
-        return RootCause(self.said.title, self.said.description, severity, tuple(self.members))
+        severity = max((self.errors.severity, *declared), key=SEVERITIES.index)
+        return RootCause(self.errors.title, self.errors.description, severity, tuple(self.members))
 
 
 def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
@@ -151,9 +151,9 @@ def assigned(
 ) -> tuple[RootCause, ...]:
     free = dict(enumerate(shown, 1))
     titled: dict[str, _Named] = {}
-    for said in verdict.groups:
-        cause = titled.setdefault(said.title.casefold(), _Named(said))
-        cause.shown += [free.pop(number) for number in said.failures if number in free]
+    for errors in verdict.groups:
+        cause = titled.setdefault(errors.title.casefold(), _Named(errors))
+        cause.shown += [free.pop(number) for number in errors.failures if number in free]
     named = [*titled.values()]
     of_text = {each.text: cause for cause in named for each in cause.shown}
     asked = {each.text for each in shown}

@@ -75,7 +75,7 @@ class Simulator:
         self.cost_usd += answer.cost_usd
         return answer.text
 
-    def told(self) -> str:
+    def text(self) -> str:
         return f"{self.how}: {self.calls:,} calls, {self.tokens:,} tokens, {dollars(self.cost_usd)}"
 
 

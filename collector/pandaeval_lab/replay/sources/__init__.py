@@ -46,9 +46,9 @@ class TraceSource:
         if count:
             return
         if place.traces:
-            raise place.told(f"it has no trace {', '.join(place.traces[:3])}")
+            raise place.error(f"it has no trace {', '.join(place.traces[:3])}")
         service = f" of service {place.service}" if place.service else ""
-        raise place.told(f"no traces{service} from {place.window}; to look further back, add since=7d to the address")
+        raise place.error(f"no traces{service} from {place.window}; to look further back, add since=7d to the address")
 
     def _new_traces(self, store: Jaeger | Tempo) -> Iterator[tuple[str, OneTrace]]:
         place, seen, in_vain = self._place, set[str](), 0
@@ -57,7 +57,9 @@ class TraceSource:
             new = {id_: trace for id_, trace in page.items() if id_ not in seen}
             in_vain = 0 if new else in_vain + 1
             if in_vain > _MOST_IN_VAIN and not place.traces:
-                raise place.told(f"{place.url} ignores the requested time; check the address, or set since= and until=")
+                raise place.error(
+                    f"{place.url} ignores the requested time; check the address, or set since= and until="
+                )
             for id_, trace in new.items():
                 if len(seen) == place.limit and not place.traces:
                     self.notes.append(

@@ -71,12 +71,12 @@ class StoreAddress:
     tenant: str
     query: str
 
-    def told(self, text: str, kind: type[UnusableInputError] = UnusableInputError) -> UnusableInputError:
+    def error(self, text: str, kind: type[UnusableInputError] = UnusableInputError) -> UnusableInputError:
         return kind(f"{one_printable_line(self.written)}: {text}")
 
     def other_api(self, why: str) -> UnusableInputError:
         kind, port = self.kind.capitalize(), PORTS[self.kind]
-        return self.told(f"{self.url} is not a query API of {kind} (its usual port is {port}): {why}")
+        return self.error(f"{self.url} is not a query API of {kind} (its usual port is {port}): {why}")
 
     @property
     def window(self) -> str:
@@ -238,7 +238,7 @@ class StoreClient:
         if place.token_env:
             token = os.environ.get(place.token_env, "").strip()
             if not token:
-                raise place.told(f"the variable {place.token_env} (token_env) is not set")
+                raise place.error(f"the variable {place.token_env} (token_env) is not set")
             if place.user:
                 auth = httpx.BasicAuth(place.user, token)
             else:
@@ -247,7 +247,7 @@ class StoreClient:
             url = httpx.URL(place.url)
             assert url.host is not None  # httpx reads the host only now, and can raise an exception
         except (httpx.InvalidURL, UnicodeError) as error:
-            raise place.told(f"{place.url} is not a valid address: {one_printable_line(str(error))}") from error
+            raise place.error(f"{place.url} is not a valid address: {one_printable_line(str(error))}") from error
         # A proxy for the internet cannot reach a store on this machine.
         self._client = httpx.AsyncClient(
             base_url=url,
@@ -286,8 +286,8 @@ class StoreClient:
         text = one_printable_line(" ".join(body[:4000].decode(errors="replace").split()))[:300]
         if status in (401, 403):
             cure = "add a token with token_env=VARIABLE (and user=NAME for basic authentication)"
-            raise self._place.told(f"{self._place.url} refused ({status}): {cure}")
-        raise self._place.told(f"{self._place.url} answered {status}: {text or 'without a text'}")
+            raise self._place.error(f"{self._place.url} refused ({status}): {cure}")
+        raise self._place.error(f"{self._place.url} answered {status}: {text or 'without a text'}")
 
     def _read(self, body: bytes, read: Callable[[dict[str, Any]], T]) -> T:
         try:
@@ -300,7 +300,7 @@ class StoreClient:
             return read(answer)
         except _STRANGE as error:
             kind, text = self._place.kind.capitalize(), f"{type(error).__name__}: {error}"
-            raise self._place.told(
+            raise self._place.error(
                 f"the answer of {self._place.url} does not have the format of {kind}: {text}"
             ) from error
 
@@ -315,16 +315,16 @@ class StoreClient:
             after = answer.headers.get("retry-after", "")
             return answer.status_code, body, float(after) if after.isdecimal() else None
         except Refusal as error:
-            raise self._place.told(f"the answer of {url} cannot be read: {error}") from error
+            raise self._place.error(f"the answer of {url} cannot be read: {error}") from error
         except TimeoutError as error:
             cure = "request less with since= and limit="
-            raise self._place.told(f"{url} took more than {_DEADLINE_S:g} s for an answer: {cure}") from error
+            raise self._place.error(f"{url} took more than {_DEADLINE_S:g} s for an answer: {cure}") from error
         except httpx.TimeoutException as error:
             cure = "check whether it is busy, or request less with since= and limit="
-            raise self._place.told(f"{url} did not answer in time ({type(error).__name__}): {cure}") from error
+            raise self._place.error(f"{url} did not answer in time ({type(error).__name__}): {cure}") from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             cure = f"check that it runs, and that this is the port of its query API (TLS: tempo+https://): {error}"
-            raise self._place.told(f"{url} cannot be reached; {one_printable_line(cure)}") from error
+            raise self._place.error(f"{url} cannot be reached; {one_printable_line(cure)}") from error
 
     async def _body(self, what: str, answer: httpx.Response) -> bytes:
         inflater = inflater_for(answer.headers.get("content-encoding", ""))
@@ -337,6 +337,6 @@ class StoreClient:
                 weight += parsed_size(piece)
                 if max(arrived, len(body)) > MOST_BYTES or weight > _MOST_PARSED:
                     why = f"is too large ({_TOO_LARGE}); exclude it with since=, until= or service="
-                    raise self._place.told(f"{what} {why}", AnswerTooLargeError)
+                    raise self._place.error(f"{what} {why}", AnswerTooLargeError)
         inflater.finish()
         return bytes(body)

@@ -41,7 +41,7 @@ class Jaeger:
             shown = ", ".join(sorted(there)[:20])
             known = f"there are {shown}" if shown else "it knows no service at all"
             absent = f"there is no service {self._place.service}" if self._place.service else "name one with service="
-            raise self._place.told(f"{absent}; {known}")
+            raise self._place.error(f"{absent}; {known}")
         [service] = named
         window = self._place.since_ns, self._place.until_ns
         yield from newest_first(*window, _LEAST_NS, lambda since, until: self._page(service, since, until))
@@ -74,7 +74,7 @@ class Jaeger:
     def _read(self, answer: dict[str, Any]) -> Found:
         document = from_envelope(answer)
         if document is None and answer.get("errors"):
-            raise self._place.told(f"{self._place.url} answered: {str(answer['errors'])[:300]}")
+            raise self._place.error(f"{self._place.url} answered: {str(answer['errors'])[:300]}")
         return {} if document is None else by_trace(document)
 
 

@@ -31,13 +31,13 @@ class TestRules:
     def test_no_change_passes(self) -> None:
         found = verdict(GOOD, GOOD)
         assert found.passed
-        assert "+0.000" in found.told
+        assert "+0.000" in found.text
 
     def test_a_credible_drop_fails_and_one_trial_does_not(self) -> None:
         found = verdict(GOOD, WORSE)
         assert not found.passed
         assert "more than chance explains" in found.failures[0]
-        assert "95 % interval" in found.told
+        assert "95 % interval" in found.text
         assert verdict(GOOD, {**GOOD, "case 00": [True, True, True, False]}).passed
 
     def test_an_improvement_passes_however_credible(self) -> None:
@@ -161,15 +161,15 @@ class TestEdges:
         assert list(_failures(empty, Rules(max_drop=0.0), 9)) == [
             "nothing can be compared: no case has a determined trial in both"
         ]
-        assert empty.told == "no case has a determined trial in both"
+        assert empty.text == "no case has a determined trial in both"
 
     def test_the_effect_is_told_with_its_interval_where_there_is_one(self) -> None:
         known = GateVerdict("m", Drop(0.03, PairedDifference(4, 4, -0.25, -0.5, 0.0), 3), [], [], [])
-        assert known.told == (
+        assert known.text == (
             "m against the baseline: -0.250 (95 % interval -0.500 to +0.000), p = 0.0300; "
             "3 of 4 cases had both successes and failures"
         )
-        assert "interval" not in _verdict(-0.25, 0.03).told
+        assert "interval" not in _verdict(-0.25, 0.03).text
 
     def test_cases_of_one_side_are_named_and_those_without_a_determined_trial_are_of_none(self) -> None:
         before = {"b": [True], "a": [True], "both": [True, False], "untold": [None]}
@@ -280,8 +280,8 @@ class TestCompared:
             "the drop of 0.250 is more than chance explains (p = 0.0100, level 0.05)",
             "the drop of 0.250 is larger than 0.1 (gates.baseline.max_drop)",
             "6 of 8 cases of the baseline have no determined trial now: a, b, c, d, e and 1 more",
-            "5 of 8 trials at the compared cases could not be graded, more than gates.max_unscored allows: whatever "
-            "they hide is in no rate",
+            "5 of 8 trials at the compared cases could not be graded, more than gates.max_unscored allows; the rates "
+            "do not include these trials",
         ]
 
 
