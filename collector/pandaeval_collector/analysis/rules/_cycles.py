@@ -356,8 +356,7 @@ class _CycleSearch:
     def _end_loose(self) -> None:
         for places in self._loose.values():
             if repeats := self._wasted(places):
-                first = self._before[repeats[0]]
-                self._cycles.append(Cycle("repeat", 1 + len(repeats), (first, *repeats), repeats))
+                self._cycles.append(Cycle("repeat", 1 + len(repeats), (self._before[repeats[0]], *repeats), repeats))
         self._loose.clear()
 
     def _wasted(self, places: Sequence[int]) -> tuple[int, ...]:
