@@ -175,8 +175,11 @@ def test_a_failure_in_production_becomes_a_case_that_fails_until_the_agent_is_me
             assert time.monotonic() < deadline, collector.log()
             listed = pandaeval(shop, "failures", "list", "--format", "json", "--url", collector.http)
             incidents = [json.loads(line) for line in listed.stdout.splitlines()]
-        made = pandaeval(shop, "cases", "from-failure", incidents[0]["id"], "--url", collector.http, "-o", "case.yaml")
+        made = pandaeval(
+            shop, "cases", "from-failure", incidents[0]["id"][:6], "--url", collector.http, "-o", "case.yaml"
+        )
         assert made.returncode == 0, made.stderr
+        assert f"id: failure-{incidents[0]['id']}\n" in (shop / "case.yaml").read_text()
         _goes_green(shop)
 
 

@@ -157,6 +157,10 @@ def test_what_could_not_be_scored_is_no_success(page: Page, collector: Collector
     assert page.text(".unasked").startswith("Task success was not judged: no model is configured")
     assert page.texts("h2")[0] == "Not scored last 24 hours"
     assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY" in page.texts(".setting code")
+    found = "fetch('/api/v1/traces?agent=mute').then((answer) => answer.json())"
+    page.run(f"{found}.then((body) => {{ location.hash = `#/trace/${{body.items[0].trace_id}}`; }})")
+    page.wait("document.querySelector('.footnotes') !== null")
+    assert page.text(".footnotes").startswith("Message content was not captured. The overview shows how to capture it")
     page.go("#/agents")
     rows = [each for each in page.texts("table.rates tbody tr") if each.startswith("mute")]
     assert rows

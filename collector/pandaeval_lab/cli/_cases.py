@@ -27,7 +27,7 @@ from pandaeval_lab.report.layers import LAYERS, LayerReport, TrialCount, junit_s
 
 _MAX_ROWS = 60
 _NOTHING = "-"
-_EMPTY = "-: nothing was graded in this layer; reasoning and action are graded by a case's expected_tools"
+_EMPTY = "- or no column: nothing was graded in this layer; reasoning and action are graded by a case's expected_tools"
 _COLUMNS = ("case", "kind", "correct", *LAYERS, "broke in", "why")
 _REFUSED = "no mock matched, so the call was refused: add a result to mocks"
 _PAST_MOCKS = "the tool itself answered: wrap it with mocked"

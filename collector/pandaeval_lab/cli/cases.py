@@ -118,7 +118,7 @@ def from_failure(
         session, last = example["session_id"], example["trace_id"]
         runs = kept(api, [last] if session is None else _up_to(members(api, session), last))
         if runs is not None:
-            return write_case(runs, group, case or f"failure-{group[:32]}", config, output, absent)
+            return write_case(runs, found["id"], case or f"failure-{found['id']}", config, output, absent)
     raise UserError(
         f"{group}: the spans of its {len(found['examples'])} newest failures are gone "
         "(store.keep_content, store.retention)"

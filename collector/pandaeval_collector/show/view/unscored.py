@@ -12,7 +12,8 @@ from pandaeval_collector.show.view.rates import OutcomeCounts, handled
 TASK = "trace.task_completion"
 CURES: Mapping[str, str] = {
     "no_content": "These runs lack content: the question, the answer, or arguments and results of calls. Each reason "
-    "names the missing part. To capture content, with most instrumentations: " + capture_cure(()),
+    f"names the missing part. To capture content, with most instrumentations: {capture_cure(())}. The log names the "
+    "setting for each service.",
     "judge_failed": "The judge's provider gave no usable answer. Check the key and the model name, then try again.",
     "invalid_verdict": "The reply of the judge had the wrong format twice. Try a stronger model.",
     "timeout": "The judge took too long. Raise judge.timeout, or lower judge.concurrency.",
