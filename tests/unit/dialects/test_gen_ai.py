@@ -792,6 +792,20 @@ def test_sentrys_names() -> None:
     assert (found.output[0].text, found.output[0].tool_requests) == ("Let me look.", (CALL,))
 
 
+def test_earlier_names_of_an_agents_messages() -> None:
+    said = {"role": "assistant", "content": "4 degrees."}
+    found = read(
+        {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.invocation_input": '[{"role": "user", "content": "Weather in Oslo?"}]',
+            "gen_ai.agent.invocation_output": json.dumps([said]),
+        }
+    )
+    assert found.input == (ASK,)
+    assert found.output is not None
+    assert found.output[0].text == "4 degrees."
+
+
 def test_earlier_names_of_a_tools_values() -> None:
     given = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
     found = read({**given, "gen_ai.tool.input": '{"city": "Oslo"}', "gen_ai.tool.output": '{"temp_c": 4}'})

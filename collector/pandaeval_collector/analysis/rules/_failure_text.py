@@ -49,7 +49,7 @@ _DOES = (
     r"run|invoke|call|resolve|access|reach|parse|fetch|retrieve|get|set|add|apply|book|change|modify|move|copy|import|"
     r"export|install|start|stop|authenticate|log|join|post|publish|place|pay|charge|refund|return|exchange|schedule|"
     r"reserve|assign|approve|submit|upload|download|decode|encode|convert|compile|build|deploy|determine|verify|"
-    r"validate|handle|establish|allocate|acquire|lock|proceed|continue|finish|render|rename|merge|stat|push)"
+    r"validate|handle|establish|allocate|acquire|lock|proceed|continue|finish|render|rename|merge|stat|push|edit|replace)"
 )
 _CHANGED = (
     r"(?:sent|saved|booked|changed|updated|done|processed|completed|cancell?ed|deleted|created|modified|moved|added|"
@@ -151,6 +151,7 @@ SAYS_WHY = _any(
     r"(?:you|(?:the |this )?(?:user|role|account|caller)(?: \S+)?) (?:are|is|re) not (?:allowed|authori[sz]ed"
     r"|permitted) to",
     rf"operation not (?:permitted|supported)|no (?:permission|access)(?: to\b|{_END})",
+    r"no (?:lease|grant|permit|approval|authori[sz]ation|permission|clearance) for\b",
     r"access to .{1,60} (?:is |was )?(?:denied|forbidden|not allowed|restricted)",
     rf"(?:authentication|authori[sz]ation|login|payment|permission) (?:is )?required{_END}",
     r"(?:your |the |this )?(?:session|token|access token|credentials?|link|api key|certificate)"

@@ -101,6 +101,12 @@ def test_an_unknown_subagent_is_an_error() -> None:
     assert text_tells('Subagent "reviewr" not found. Available subagents: reviewer') is FailureSign.FAILED
 
 
+def test_an_edit_or_a_grant_that_was_not_possible() -> None:
+    assert text_tells("Failed to replace, found 2 places") is FailureSign.FAILED
+    assert text_tells("No grant for calendar.write") is FailureSign.FAILED
+    assert text_tells("No grants were paid for roofs in May") is FailureSign.NOTHING
+
+
 def test_the_sender_in_brackets_is_no_part_of_the_message() -> None:
     assert text_tells("[runner] failed to send: mailbox full") is FailureSign.FAILED
     assert text_tells("[error] the calendar is locked") is FailureSign.FAILED

@@ -406,6 +406,14 @@ class TestReliability:
         assert isinstance(none, Unscored)
         assert none.metadata["partial_score"] is None
 
+    def test_a_failure_counts_even_if_another_metric_could_not_look(self) -> None:
+        traces = view({"response": failing(), "coherence": missing("insufficient_evidence")})
+        found = RELIABILITY.evaluate(traces, context())
+        assert isinstance(found, Score)
+        assert (found.label, found.failed) == ("problem_found", True)
+        suspect = view({"grounding": failing(), "coherence": missing("insufficient_evidence")})
+        assert isinstance(RELIABILITY.evaluate(suspect, context()), Unscored)
+
     def test_where_most_checks_could_not_look_no_problem_is_found_by_none(self) -> None:
         trace = {"coherence": scored(1.0), "loop_detection": scored(1.0)}
         blind = {"response": missing("insufficient_evidence"), "grounding": missing("insufficient_evidence")}

@@ -9,8 +9,9 @@ If any of these metrics fails in a trace, the session fails. If only ``grounding
 score, the label is ``suspect``, which neither passes nor fails.
 
 Without a judge, ``metadata.basis`` is ``inline`` and the label is ``problem_found``, ``suspect`` or
-``no_problem_found``. If nothing fails, there is no score in two cases: only ``response`` was checked, or fewer than
-half of the applicable checks ran. ``no_problem_found`` does not mean that the task succeeded.
+``no_problem_found``. If nothing fails, there is no score in three cases: only ``response`` was checked, fewer than
+half of the applicable checks ran, or an applicable metric scored fewer than half of the traces. ``no_problem_found``
+does not mean that the task succeeded.
 
 Source: PandaProbe, session metrics, *Agent Reliability*.
 """
@@ -55,7 +56,8 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     judged = context.judged and is_judged(session)
     if not judged:
         metadata["basis"] = "inline"
-    if covered.thin:
+    fails = not OFTEN_WRONG.issuperset(counted)
+    if covered.thin and (judged or not fails):
         metadata["partial_score"] = found.score if found.evaluated else None
         reason = too_few(session, covered)
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=covered.share)
@@ -64,7 +66,6 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
             return Assumed("No evaluable traces.", metadata)
         return Unscored(Why.NO_CONTENT, "no trace of this session has content to evaluate", metadata)
     reason = _reason(session, signals, found, basis)
-    fails = not OFTEN_WRONG.issuperset(counted)
     risky = bool(found.flagged) or found.score < context.threshold - TOLERANCE
     if judged:
         metadata["band"] = reliability_band(found.score)
@@ -165,7 +166,7 @@ def _traces(count: int) -> str:
 METRIC = SessionMetric(
     name="agent_reliability",
     kind="math",
-    version="8",
+    version="9",
     threshold=0.5,
     question="Did the agent ever fail badly in this session?",
     needs="a session ID, and results of trace metrics, such as grounding, tool_loop or correctness",
