@@ -28,11 +28,10 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
     starts = sorted(call.start_ns for call in trace.tool_calls)
     runs = []
     for model, after in (pair for of_agent in agents.values() for pair in pairwise(of_agent)):
-        code = "\n".join(map(statements, written(model.output or ())))
-        if not code or bisect_left(starts, model.end_ns) < bisect_left(starts, after.start_ns):
+        if bisect_left(starts, model.end_ns) < bisect_left(starts, after.start_ns):
             continue
-        seen = observed(after.input or ())
-        if seen is not None:
+        code = "\n".join(map(statements, written(model.output or ())))
+        if code and (seen := observed(after.input or ())) is not None:
             at = (model.span_id, model.agent_name, model.end_ns, model.end_ns)
             runs.append(ToolCall(NAME, "", {"code": code}, seen, None, *at, has_arguments=True, has_result=True))
     return tuple(sorted(runs, key=attrgetter("start_ns")))

@@ -315,27 +315,26 @@ def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
 
 def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
     """Assign every wasted step to a cycle, by first appearance. Linear. A call with news ends a cycle."""
-    search = _CycleSearch(steps)
-    search.run()
-    return sorted(search.cycles, key=lambda cycle: cycle.wasted)
+    return sorted(_CycleSearch(steps).found(), key=lambda cycle: cycle.wasted)
 
 
 class _CycleSearch:
     """Goes through the steps that can be part of a cycle. ``loose``: repeats outside runs, by signature."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        self.cycles: list[Cycle] = []
+        self._cycles: list[Cycle] = []
         self._steps = steps
         self._line = [i for i, step in enumerate(steps) if step.wasted or step.nature not in _PASSED_OVER]
         self._lengths = {period: _runs(steps, self._line, period) for period in _KINDS}
         self._before = _equal_before(steps)
         self._loose: dict[str | None, list[int]] = {}
 
-    def run(self) -> None:
+    def found(self) -> list[Cycle]:
         at = 0
         while at < len(self._line):
             at += self._take(at)
         self._end_loose()
+        return self._cycles
 
     def _take(self, at: int) -> int:
         """Assign the step at a place, or a run that begins there. Returns the number of these steps."""
@@ -351,14 +350,13 @@ class _CycleSearch:
         members = self._line[at - period : at + length]
         if wasted := self._wasted(members[period:]):
             distinct = len({self._steps[index].signature for index in wasted})
-            self.cycles.append(Cycle(_KINDS[period], 1 + max(1, len(wasted) // distinct), tuple(members), wasted))
+            self._cycles.append(Cycle(_KINDS[period], 1 + max(1, len(wasted) // distinct), tuple(members), wasted))
         return length
 
     def _end_loose(self) -> None:
         for places in self._loose.values():
             if repeats := self._wasted(places):
-                first = self._before[repeats[0]]
-                self.cycles.append(Cycle("repeat", 1 + len(repeats), (first, *repeats), repeats))
+                self._cycles.append(Cycle("repeat", 1 + len(repeats), (self._before[repeats[0]], *repeats), repeats))
         self._loose.clear()
 
     def _wasted(self, places: Sequence[int]) -> tuple[int, ...]:
