@@ -73,7 +73,8 @@ def _without_frames(text: str) -> str:
     if len(text) > _LOOKED_AT or _FRAME.search(text) is None:
         return text
     first, _, rest = _FRAME.sub("", text).strip().partition("\n")
-    kept = [line for line in rest.splitlines() if not line.strip().endswith(first.strip())]
+    lines = map(str.strip, rest.splitlines())
+    kept = [line for line in lines if not line.endswith(first.strip()) and not line.startswith("at ")]  # a cut frame
     return "\n".join([first, *kept])
 
 

@@ -39,6 +39,7 @@ from pandaeval_collector.base.untrusted.foreign import plain_error
             "a.NoStock: empty\n\tat shop.Run.go(Run.java:12)\nCaused by: b.Reset\n\t... 3 more",
             "a.NoStock: empty Caused by: b.Reset",
         ),
+        ("no seats\n    at Desk.book (file:///srv/desk.mjs:4:2)\n    at async Des", "no seats"),
         ("we meet\n at noon (room 4)", "we meet at noon (room 4)"),
         ("", ""),
     ],

@@ -393,6 +393,7 @@ class TestSessions:
     def test_a_crash_counts_even_without_any_score(self) -> None:
         found = self.ask(summary(coherence=SCORED), summary(crashed=True, coherence=BLANK))
         assert isinstance(found, Score)
+        assert ", response, risk 1.00: the run ended with an error" in found.reason
         assert found.value == 0.0
 
     def test_how_a_run_ended_counts(self) -> None:

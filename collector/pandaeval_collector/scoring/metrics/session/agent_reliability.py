@@ -148,9 +148,13 @@ def _reason(
     worst = max(range(found.evaluated), key=lambda index: found.per_trace_risk[index])
     at = found.positions[worst]
     cause = max(signals[at], key=lambda name: found.weights.get(name, 1.0) * (1.0 - signals[at][name]))
-    signal = session.traces[at].signals.get(cause)
-    if signal is not None and signal.said:
-        return f"worst: {_place(session, at)}, {cause}, risk {found.max_risk:.2f}: {signal.said}"
+    trace = session.traces[at]
+    signal = trace.signals.get(cause)
+    said = signal.said if signal is not None else ""
+    if trace.crashed and cause == "response":
+        said = said or "the run ended with an error"
+    if said:
+        return f"worst: {_place(session, at)}, {cause}, risk {found.max_risk:.2f}: {said}"
     return f"highest risk {found.max_risk:.2f}: {cause} in {_place(session, at)}, which is no failure"
 
 
