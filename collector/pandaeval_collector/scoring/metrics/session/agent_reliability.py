@@ -58,9 +58,8 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
         metadata["basis"] = "inline"
     fails = not OFTEN_WRONG.issuperset(counted)
     if covered.thin and (judged or not fails):
-        metadata["partial_score"] = found.score if found.evaluated else None
-        reason = too_few(session, covered)
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=covered.share)
+        unscored = metadata | {"partial_score": _partial(found)}
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, too_few(session, covered), unscored, coverage=covered.share)
     if not found.evaluated and not basis:
         if covered.assumed:
             return Assumed("No evaluable traces.", metadata)
@@ -78,6 +77,10 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
         reason = f"{_checks(counted, basis, 'only suspicions were found')}; {reason}"
         return Score(found.score, reason, metadata, label=SUSPECT, coverage=covered.share)
     return _no_problem(session, context, found, metadata, counted, reason, covered.share)
+
+
+def _partial(found: Reliability) -> float | None:
+    return found.score if found.evaluated else None
 
 
 def _metadata(session: SessionView, found: Reliability, basis: Mapping[str, int]) -> dict[str, Any]:
