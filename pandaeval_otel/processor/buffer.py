@@ -80,10 +80,13 @@ class Buffer:
         self.put_back()
         return True
 
-    def give_up(self) -> None:
+    def give_up(self) -> int:
+        """Drop everything. Returns the number of dropped parts."""
         self.put_back()
+        lost = len(self._waiting)
         while self._waiting:
             self._drop(self._waiting.popleft(), "shutdown")
+        return lost
 
     def _drop(self, waiting: Part, reason: str) -> None:
         self.size -= waiting.size

@@ -58,6 +58,7 @@ class Submission:
         self._not_before = self._better_at = self._tried_at = 0.0
         self._failures = 0
         self._warned_at: float | None = None
+        self._refusal = "no answer in time"
         self.buffer = Buffer(settings.buffer_bytes, count)
 
     def step(self, hurry: bool = False) -> None:
@@ -82,8 +83,15 @@ class Submission:
     def close(self) -> None:
         with self._gate:
             self._cancel()
-            self.buffer.give_up()
+            lost = self.buffer.give_up()
             self._close()
+        if lost:
+            _log.warning(
+                "traces lost, because the collector at %s did not accept them before shutdown: %d (%s)",
+                self._settings.endpoint,
+                lost,
+                self._refusal,
+            )
 
     def pause(self, timeout: float) -> float:
         """Close call and connection before a fork, on the forking thread.
@@ -155,6 +163,7 @@ class Submission:
 
     def _again(self, code: grpc.StatusCode, details: str | None, delay: float | None) -> None:
         self._failures += 1
+        self._refusal = f"{code.name}: {details}"
         if delay is None:
             backoff = min(_MAX_BACKOFF_S, _BACKOFF_S * 2.0 ** min(self._failures - 1, 10))
             self._better_at = time.monotonic() + backoff * random.uniform(0.5, 1.0)

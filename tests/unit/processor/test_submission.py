@@ -101,3 +101,16 @@ def test_nothing_waits_where_there_is_no_connection() -> None:
     idle = Submission(settings(), lambda *_: None, lambda: None)
     assert idle.pause(LONG_S) == 0.0
     idle.resume()
+
+
+def test_a_shutdown_names_the_traces_that_it_lost(
+    submission: Submission, channel: Channel, caplog: pytest.LogCaptureFixture
+) -> None:
+    channel.may_close.set()
+    submission.close()
+    assert caplog.messages == [
+        "traces lost, because the collector at localhost:4327 did not accept them before shutdown: 1 "
+        "(no answer in time)"
+    ]
+    submission.close()
+    assert len(caplog.messages) == 1

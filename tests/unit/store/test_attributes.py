@@ -26,6 +26,14 @@ def test_values_of_the_keys_are_kept_once_each() -> None:
     assert pairs_of(spans, ()) == ()
 
 
+def test_models_of_other_conventions_are_listed_under_the_same_key() -> None:
+    keys, models = ("gen_ai.request.model",), ("claude-5", "gpt-6")
+    assert pairs_of([_span()], keys, models) == ("gen_ai.request.model=claude-5", "gen_ai.request.model=gpt-6")
+    named = _span(**{"gen_ai.request.model": "small"})
+    assert pairs_of([named], keys, models) == ("gen_ai.request.model=small",)
+    assert pairs_of([_span()], KEYS, models) == ()
+
+
 def test_what_is_kept_is_bounded_and_can_be_stored() -> None:
     many = pairs_of([_span(model=f"m{number}") for number in range(100)], KEYS)
     assert len(many) == 8

@@ -11,6 +11,7 @@ from pandaeval_collector.base.prices import usd_of
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.store import ListedRow
+from pandaeval_otel.base.semconv import REQUEST_MODEL
 from pandaeval_otel.model import Kind, Trace
 from pandaeval_otel.model.raw import RawSpan
 
@@ -61,9 +62,11 @@ def shown_facts(trace: Trace) -> dict[str, Any]:
     return {key: held for key, held in facts.items() if held is not None}
 
 
-def pairs_of(spans: Iterable[RawSpan], keys: Collection[str]) -> tuple[str, ...]:
+def pairs_of(spans: Iterable[RawSpan], keys: Collection[str], models: Iterable[str] = ()) -> tuple[str, ...]:
     """Return attributes with these keys as ``key=value``, at most :data:`_VALUES` per key, without lists and
     objects.
+
+    ``models``: values of ``gen_ai.request.model`` if no span has this attribute, as with other conventions.
     """
     found: dict[str, dict[str, None]] = {}
     for span in spans:
@@ -71,9 +74,15 @@ def pairs_of(spans: Iterable[RawSpan], keys: Collection[str]) -> tuple[str, ...]
             for key in keys:
                 values, value = found.setdefault(key, {}), held.get(key)
                 if len(values) < _VALUES and isinstance(value, str | bool | int | float) and value != "":
-                    text = (str(value).lower() if isinstance(value, bool) else str(value))[:_VALUE]
-                    values[text if text.isascii() else text.encode(errors="replace").decode()] = None
+                    values[_listed_text(value)] = None
+    if found.get(REQUEST_MODEL) == {}:
+        found[REQUEST_MODEL] = dict.fromkeys(map(_listed_text, [*models][:_VALUES]))
     return tuple(f"{key}={value}" for key, values in found.items() for value in values)
+
+
+def _listed_text(value: str | bool | float) -> str:
+    text = (str(value).lower() if isinstance(value, bool) else str(value))[:_VALUE]
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def cost_of(spans: Iterable[RawSpan], trace: Trace) -> dict[str, Any]:

@@ -191,7 +191,8 @@ class Understanding:
         if trace is None or not is_genai(trace):
             return Understood(evidence.digest)
         attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
-        pairs, is_judged = pairs_of(evidence.spans, self._listed), self._evaluator.judged.concerns(trace, attributes)
+        pairs = pairs_of(evidence.spans, self._listed, trace.models)
+        is_judged = self._evaluator.judged.concerns(trace, attributes)
         return _Built(evidence.digest, trace, is_judged, pairs, cost_of(evidence.spans, trace), LIMIT.left)
 
     def _scored(self, built: _Built, texts: Texts) -> Understood:
