@@ -251,7 +251,8 @@ def test_a_configuration_is_named_as_an_argument_or_an_option(tmp_path: Path) ->
     file = tmp_path / "pandaeval.yaml"
     file.write_text("server: {grpc: {endpoint: 127.0.0.1:4327}}")
     for arguments in (("check", file), ("show", "--config", file)):
-        assert 'server.grpc: {"endpoint": "127.0.0.1:4327"} is not text; write one value' in _said("config", *arguments)
+        said = _said("config", *arguments)
+        assert 'server.grpc: {"endpoint": "127.0.0.1:4327"} is not an address; write HOST:PORT, such as' in said
 
 
 def test_results_that_cannot_be_written_are_not_blamed_on_the_store(tmp_path: Path) -> None:

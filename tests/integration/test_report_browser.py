@@ -125,7 +125,7 @@ def test_from_a_session_to_a_loop_and_its_calls(page: Page, demo: Path) -> None:
     assert "called search_catalogue ×6" in page.texts(".talk .called")
     page.click(".row.trace.bad")
     page.wait("document.querySelector('.fall') !== null")
-    assert "search_catalogue 6 times" in page.text()
+    assert "search_catalogue was called 6 times" in page.text()
     assert "↻ 2/6" in page.text(".line.pointed"), "the first wrong step is in the loop"
     assert "↻ 6/6" in page.text(".fall")
     assert page.count(".line.in-loop") == 6
