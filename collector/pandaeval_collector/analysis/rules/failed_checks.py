@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Sequence
 
-from pandaeval_collector.analysis.rules._failures import FailureSign, as_object, tells
+from pandaeval_collector.analysis.rules._failures import as_object
 from pandaeval_collector.analysis.rules._verbs import words_of
 from pandaeval_collector.analysis.rules.response_recovery import sentences, statement_of
 from pandaeval_collector.base.lazy_pattern import lazily
@@ -56,6 +56,16 @@ _FAILED = lazily(
     r"|(?:^|\n)(?:--- )?FAIL\b"
 )
 _PASSED = lazily(r"\b(?:exit|return)(?:ed)?(?: with)?[\s_-]?(?:code|status)\W{1,4}0\b")
+_SHOWS_PASS = lazily(
+    r"\b[1-9]\d* (?:tests? |specs? |examples? )?pass(?:ed|ing)?\b|\btest result: ok\b|\bbuild succe\w+"
+    r"|\ball checks passed\b|\b0 errors\b|\bno (?:issues|errors) found\b|(?:^|\n)(?:ok|pass)\b"
+)
+"""Words at the end of a check that passed."""
+_SCRIPTS = {
+    kind: lazily(rf"(?:^|[\s;&|])(?:(?:python[\d.]*|bash|sh|node|make|just)\s|\./)\S{{0,200}}?(?:{kind}|check)")
+    for kind in _KINDS
+}
+"""A project's own scripts for a check, which may repeat a failed check under another name."""
 
 
 def failed_check(trace: Trace, answer: str) -> ToolCall | None:
@@ -64,12 +74,26 @@ def failed_check(trace: Trace, answer: str) -> ToolCall | None:
         return None
     said = [each for each in sentences(answer) if _NO_CLAIM.search(each) is None]
     for kind, claims in _CLAIMS.items():
-        if not any(claims.search(each) for each in said):
-            continue
-        last = next((call for call in reversed(trace.tool_calls) if _is_run(call, kind)), None)
-        if last is not None and _has_failed(last):
-            return last
+        if any(claims.search(each) for each in said):
+            last = _last_run(trace.tool_calls, kind)
+            if last is not None and _has_failed(last):
+                return last
     return None
+
+
+def _last_run(calls: Sequence[ToolCall], kind: str) -> ToolCall | None:
+    """Return the last run of a check, unless a later call repeated it with success by other means."""
+    for call in reversed(calls):
+        if _is_run(call, kind):
+            return call
+        if _repeats(call, kind) and not _has_failed(call):
+            return None
+    return None
+
+
+def _repeats(call: ToolCall, kind: str) -> bool:
+    command = statement_of(call.arguments) or ""
+    return _SCRIPTS[kind].search(command[:_LONGEST]) is not None or _SHOWS_PASS.search(_end_of(call)) is not None
 
 
 def _is_run(call: ToolCall, kind: str) -> bool:
@@ -81,12 +105,11 @@ def _is_run(call: ToolCall, kind: str) -> bool:
 
 
 def _has_failed(call: ToolCall) -> bool:
-    if tells(call) is FailureSign.FAILED:
-        return True
-    said = _text(call.result)[-_TAIL:]
-    return _PASSED.search(said) is None and _FAILED.search(said) is not None
+    """Return whether the output reports failures. A command that was refused is no run of a check."""
+    output = _end_of(call)
+    return _PASSED.search(output) is None and _FAILED.search(output) is not None
 
 
-def _text(result: Any) -> str:
-    held = as_object(result) or result
-    return held if isinstance(held, str) else json.dumps(held, ensure_ascii=False, default=str)
+def _end_of(call: ToolCall) -> str:
+    held = as_object(call.result) or call.result or call.error
+    return (held if isinstance(held, str) else json.dumps(held, ensure_ascii=False, default=str))[-_TAIL:]

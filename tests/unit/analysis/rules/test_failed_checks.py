@@ -45,6 +45,27 @@ def test_the_last_run_decides() -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "result"),
+    [
+        ("python3 run_tests.py", "3 passed in 0.01s\nreturn code 0"),
+        ("./tests/all.sh", "everything is fine"),
+        ("make check", ""),
+        ("docker compose run ci", "test result: ok. 12 passed; 0 failed"),
+    ],
+)
+def test_a_check_that_passed_later_by_other_means(command: str, result: str) -> None:
+    failed = ("shell", {"command": "pytest"}, BAD)
+    assert claimed(DONE, failed, ("shell", {"command": command}, result)) is None
+    assert claimed(DONE, failed, ("shell", {"command": command}, BAD)) == "shell"
+    assert claimed(DONE, failed, ("shell", {"command": "cat tests/test_parser.py"}, "def test_it(): ...")) == "shell"
+
+
+def test_a_refused_command_is_no_run_of_a_check() -> None:
+    refused = {"status": "error", "error": "Shell operators (&&) are not allowed"}
+    assert claimed(DONE, ("shell", {"command": "cd app && pytest"}, refused)) is None
+
+
+@pytest.mark.parametrize(
     ("answer", "name", "command", "result"),
     [
         ("The build is green.", "run_build", {}, "BUILD FAILED in 3s"),
