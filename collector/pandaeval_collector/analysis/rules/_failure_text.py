@@ -93,7 +93,10 @@ _LOG = re.compile(rf"(?:{_LEVEL}\[?\d{{4}}-\d\d-\d\d[T ]\d\d:[^\n]+(?:\n|\Z)){{2
 
 _SIGNALLED = 126
 """Exit codes from here on mean that a command did not run or was killed."""
-_EXIT = lazily(r"(?:\A|\n)[\W_]*(?:process |command )?(?:\w+ with )?exit (?:code|status)[\s:=]+(-?[1-9]\d*)\W*\Z")
+_EXIT = lazily(
+    r"(?:\A|\n)[^\w\n]{0,20}_{0,3}(?:process |command )?(?:\w{1,20} with )?exit (?:code|status)[\s:=]{1,5}"
+    r"(-?[1-9]\d{0,9})\W{0,20}\Z"
+)
 _PROGRAM = re.compile(r"\A[\w./-]{1,30}: ")
 """The program's name before its message."""
 
