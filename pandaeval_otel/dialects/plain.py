@@ -75,9 +75,10 @@ class Plain(Dialect):
 
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         attributes = span.attributes
-        kind, name = (None, "") if semconv.OPERATION in attributes else kind_by_name(span.name)
+        is_stated = semconv.OPERATION in attributes
+        kind, name = (None, "") if is_stated else kind_by_name(span.name)
         own = ""
-        if kind is None:
+        if kind is None and not is_stated:
             own, name = own_tool(attributes)
             kind = Kind.TOOL if own else None
         # Nearly all spans of other dialects have nothing that is read here.

@@ -81,7 +81,7 @@ class TestFactsLimitTheJudge:
 
     async def test_what_may_be_a_failure_is_told_to_the_judge_and_limits_nothing(self) -> None:
         for result in UNSURE:
-            subject = trace(calls=[call(1, "book_ferry", result=result)])
+            subject = trace(calls=[call(1, "find_ferry", result=result)])
             assert (await completion(subject)).value == 1.0, result
             assert "results that may tell of a failure, or not: 1 (calls 1)" in pack(subject, SECRET).text
 
