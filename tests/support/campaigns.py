@@ -13,12 +13,12 @@ BEGINS, ENDS = "<!-- proofs: python tests/lab/proofs/all.py --table -->\n", "<!-
 Line = Mapping[str, Any]
 CANDIDATE = (
     *("25c5799f8", "e1dea4ec4", "e85f8eed1", "dfbe34406", "8c1567c1e", "0c29007af", "c6df334d8", "78aabcc68"),
-    *("c49e2f875", "d3b9e4c20"),
+    *("c49e2f875", "3f2490f20"),
 )
 """The commits of the release candidate of 0.2.0.
 
 From ``8c1567c1e`` to ``c49e2f875``, receivers, store, pipeline, judge, exporters and span processor have the same code.
-``d3b9e4c20`` adds the models of other conventions to the attributes of a row, and a log message to the span processor.
+``3f2490f20`` adds the models of other conventions to the attributes of a row, and a log message to the span processor.
 """
 
 
