@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._messages import Messages, message_of, messages_of, tells
+from pandaeval_otel.dialects._messages import Messages, has_content, message_of, messages_of
 from pandaeval_otel.dialects._parts import blocks_of
 from pandaeval_otel.dialects._reading import Attributes
 from pandaeval_otel.dialects._values import Object, as_dict, as_list, first, parsed
@@ -99,8 +99,8 @@ def _content(events: Iterable[tuple[str, Any, Attributes]]) -> EventContent:
             if type(body) is dict and body is not attributes:
                 content.details.append(body)
     given, made = map(tuple, sides.values())
-    content.input = given if tells(given) else None
-    content.output = made if tells(made) else None
+    content.input = given if has_content(given) else None
+    content.output = made if has_content(made) else None
     return content
 
 

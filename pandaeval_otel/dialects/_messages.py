@@ -234,7 +234,7 @@ def _read_given(text: str) -> MaybeCut:
     items = parsed(rest) if rest.startswith("[") else None
     if type(items) is list and all(type(item) is dict and "role" in item for item in items):
         messages = (*before, *[message_of(item, "user") for item in items])
-        if len(messages) > len(before) and (before or tells(messages)):
+        if len(messages) > len(before) and (before or has_content(messages)):
             _CONVERSATIONS.keep(text, messages)
             return messages, False
     return _read(text, "user")
@@ -252,7 +252,7 @@ def _read(value: Any, role: str) -> MaybeCut:
     messages = tuple(_messages(value, role, 0))
     if cut:
         messages = without_cut_values(messages)
-    return (messages if not messages or tells(messages) else None), cut
+    return (messages if not messages or has_content(messages) else None), cut
 
 
 def each_part(messages: Messages | None, change: Callable[[Part], Part]) -> Messages | None:
@@ -268,7 +268,7 @@ def with_thought(output: Messages, thought: Any) -> Messages:
     return (head.with_parts(Reasoning(thought), *head.parts), *rest)
 
 
-def tells(messages: Iterable[Message]) -> bool:
+def has_content(messages: Iterable[Message]) -> bool:
     for message in messages:
         for part in message.parts:
             if part is not NOT_CAPTURED:

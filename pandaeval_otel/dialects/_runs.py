@@ -11,7 +11,7 @@ from typing import Any
 
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._common import put_input, put_output
-from pandaeval_otel.dialects._messages import MaybeCut, Messages, messages_of, read_messages, tells
+from pandaeval_otel.dialects._messages import MaybeCut, Messages, has_content, messages_of, read_messages
 from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._reprs import from_repr, is_object_text
@@ -126,12 +126,12 @@ def _said(value: Any, side: _Side) -> MaybeCut:
     if type(value) is str and starts_like_json(value):
         return _beginning(value, side), True
     messages = _Finder(side).find(value, True, 0)
-    return messages if messages and tells(messages) else None, False
+    return messages if messages and has_content(messages) else None, False
 
 
 def _beginning(text: str, side: _Side) -> Messages | None:
     messages = _Finder(side).find(salvage(text), True, 0)
-    if not messages or len(messages) > 1 or messages[0].role != side[0] or not tells(messages):
+    if not messages or len(messages) > 1 or messages[0].role != side[0] or not has_content(messages):
         return None
     return (messages[0].with_parts(*messages[0].parts, NOT_CAPTURED),)
 

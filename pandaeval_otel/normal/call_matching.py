@@ -97,8 +97,8 @@ def _unite(call: Call, request: Call | None) -> None:
         call.arguments, call.has_arguments = request.arguments, request.has_arguments
 
 
-def _is_spelled(told: Any, asked: Any) -> bool:
+def _is_spelled(given: Any, asked: Any) -> bool:
     """Return whether a span has the requested arguments with each value as text."""
-    if type(told) is not dict or type(asked) is not dict or told == asked or told.keys() != asked.keys():
+    if type(given) is not dict or type(asked) is not dict or given == asked or given.keys() != asked.keys():
         return False
-    return all(value in (asked[name], str(asked[name]), as_text(asked[name])) for name, value in told.items())
+    return all(value in (asked[name], str(asked[name]), as_text(asked[name])) for name, value in given.items())

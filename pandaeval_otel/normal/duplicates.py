@@ -263,8 +263,8 @@ def _merged(group: Sequence[Span], tree: Tree) -> Span:
             fill[name] = next((value for value in values if value not in _NOTHING), values[0])
     if keeper.kind is _AGENT and keeper.output is None:
         # An application calls its SDK once per step: the last step answers.
-        said = (span for span in others if span.output is not None)
-        fill["output"] = max(said, key=lambda span: span.end_ns, default=keeper).output
+        answered = (span for span in others if span.output is not None)
+        fill["output"] = max(answered, key=lambda span: span.end_ns, default=keeper).output
     fill["output"] = _fullest(keeper.output, others) or fill.get("output")
     heard = [span.input for span in group if span.input]
     fill["input"] = max(heard, key=lambda messages: len(all_parts(messages)), default=keeper.input)

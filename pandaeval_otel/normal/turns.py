@@ -41,7 +41,7 @@ def turns(tree: Tree) -> Turns:
     for root in tree.roots:
         if root.kind in RUNS:
             exchanges += _of_run(root, tree)
-    # A workflow says nothing itself if its steps lost their parents.
+    # If the steps of a workflow lost their parents, the workflow has neither question nor answer.
     silent = {root.span_id for root in tree.roots if root.kind is Kind.WORKFLOW}
     spoken = [each for each in exchanges if each.span_id not in silent or not _is_empty(each)]
     exchanges = spoken or exchanges

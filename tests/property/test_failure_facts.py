@@ -6,7 +6,7 @@ import re
 
 from hypothesis import given, settings, strategies as st
 
-from pandaeval_collector.analysis.rules._failures import FailureSign, failed, tells
+from pandaeval_collector.analysis.rules._failures import FailureSign, failed, failure_sign
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
@@ -58,7 +58,7 @@ def test_facts_limits_and_outcome_tell_the_same(calls: list[ToolCall], answer: s
     assert ("failed tool calls" in told) is (bool(numbers) or not unseen), "0 is said only where all results are known"
     lost = told.get("failed, and no later call made up for it", [])
     assert set(limit.calls) <= set(lost) <= set(numbers)
-    doubtful = [number for number, each in enumerate(subject.tool_calls, 1) if tells(each) is FailureSign.UNSURE]
+    doubtful = [number for number, each in enumerate(subject.tool_calls, 1) if failure_sign(each) is FailureSign.UNSURE]
     assert told.get("results that may tell of a failure, or not", []) == doubtful
     ended = response(subject)
     if limit.best < 1.0 and isinstance(ended, Score):

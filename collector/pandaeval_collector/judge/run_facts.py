@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from pandaeval_collector.analysis.rules._failures import FailureSign, tells
+from pandaeval_collector.analysis.rules._failures import FailureSign, failure_sign
 from pandaeval_collector.analysis.rules.response_recovery import lost_at, was_to_change
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, Trace
@@ -42,7 +42,7 @@ class CallFacts:
 
 def facts(trace: Trace) -> CallFacts:
     """Count the facts of a trace, from complete results. Shares the failure predicate with verdict limits."""
-    signs = [*enumerate(map(tells, trace.tool_calls), 1)]
+    signs = [*enumerate(map(failure_sign, trace.tool_calls), 1)]
     failed = tuple(number for number, sign in signs if sign is FailureSign.FAILED)
     unsure = tuple(number for number, sign in signs if sign is FailureSign.UNSURE)
     declined = tuple(number for number, sign in signs if sign is FailureSign.DECLINED)

@@ -319,7 +319,7 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
 
 
 class _CycleSearch:
-    """Goes through the steps that can be part of a cycle. ``loose``: repeats outside runs, by signature."""
+    """Visits the steps that can be part of a cycle. ``loose``: repeats outside runs, by signature."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._cycles: list[Cycle] = []

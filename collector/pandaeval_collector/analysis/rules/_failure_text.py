@@ -257,25 +257,25 @@ class FailureSign(Enum):
     DECLINED = auto()
 
 
-def text_tells(text: str) -> FailureSign:
+def sign_in_text(text: str) -> FailureSign:
     """Read the failure sign in a text's first 300 characters, and in an exit code as its last line."""
-    sign = _tells(text[:LOOKED_AT], len(text) <= LOOKED_AT)
+    sign = _sign_in(text[:LOOKED_AT], len(text) <= LOOKED_AT)
     if sign is FailureSign.NOTHING and (last := _EXIT.search(text[-LOOKED_AT:])) is not None:
-        return exit_tells(int(last[1]), text)
+        return sign_of_exit(int(last[1]), text)
     return sign
 
 
-def exit_tells(code: int, text: str) -> FailureSign:
+def sign_of_exit(code: int, text: str) -> FailureSign:
     """Read the failure sign in a command's exit code and message. Many commands exit with 1 without a failure."""
     if code >= _SIGNALLED or code < 0:
         return FailureSign.FAILED
     line = text[:LOOKED_AT].partition("\n")[0]
-    says_why = any(_tells(each, True) is FailureSign.FAILED for each in (line, _PROGRAM.sub("", line)))
+    says_why = any(_sign_in(each, True) is FailureSign.FAILED for each in (line, _PROGRAM.sub("", line)))
     return FailureSign.FAILED if says_why else FailureSign.UNSURE
 
 
 @lru_cache(maxsize=2048)
-def _tells(start: str, whole: bool) -> FailureSign:
+def _sign_in(start: str, whole: bool) -> FailureSign:
     start = start.replace("\u2019", "'")
     if _LOG.match(start) is not None:
         return FailureSign.UNSURE

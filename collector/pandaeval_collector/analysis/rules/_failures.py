@@ -13,8 +13,8 @@ from typing import Any
 from pandaeval_collector.analysis.rules._failure_text import (
     LOOKED_AT,
     FailureSign as FailureSign,
-    exit_tells,
-    text_tells as text_tells,
+    sign_in_text as sign_in_text,
+    sign_of_exit,
 )
 from pandaeval_collector.analysis.rules._verbs import Nature, nature, only_looks, runs_code
 from pandaeval_otel.model import ToolCall
@@ -69,7 +69,7 @@ _VERCEL_DENIAL = "execution-denied"
 """The type of the result that the Vercel AI SDK gives a call that a person refused."""
 
 
-def fields_tell(found: Mapping[str, Any]) -> FailureSign:
+def sign_in_fields(found: Mapping[str, Any]) -> FailureSign:
     """Read the failure sign in an object's own fields. Measured errors (``error: 12``) are no failure."""
     if any(_is(found.get(key), True) for key in _TRUE_IF_FAILED):
         return FailureSign.FAILED
@@ -116,8 +116,8 @@ def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
     if _is_http_error(found, explained):
         yield _in_a_record(found)
     if ended := next((number for key in _EXITS if (number := _whole(found, key))), 0):
-        said = found.get("stderr")
-        yield exit_tells(ended, said if isinstance(said, str) else "")
+        printed = found.get("stderr")
+        yield sign_of_exit(ended, printed if isinstance(printed, str) else "")
     errors = found.get("errors")
     if isinstance(errors, list) and any(isinstance(error, str | dict) and error for error in errors):
         # A failed query has no data. With data, a list of errors can be the result of a search.
@@ -132,8 +132,8 @@ def _whole(found: Mapping[str, Any], key: str) -> int:
 
 
 def _of_state(found: Mapping[str, Any], explained: bool) -> FailureSign:
-    told_why = (explained or "code" in found) and _in_a_record(found) is FailureSign.FAILED
-    return FailureSign.FAILED if told_why or len(found) == 1 else FailureSign.UNSURE
+    is_explained = (explained or "code" in found) and _in_a_record(found) is FailureSign.FAILED
+    return FailureSign.FAILED if is_explained or len(found) == 1 else FailureSign.UNSURE
 
 
 def _is_http_error(found: Mapping[str, Any], explained: bool) -> bool:
@@ -156,16 +156,16 @@ def _names_error(found: Mapping[str, Any], explained: bool) -> bool:
 
 def failed(call: ToolCall) -> bool:
     """Return whether the call certainly failed, by status or by an error message as result."""
-    return tells(call) is FailureSign.FAILED
+    return failure_sign(call) is FailureSign.FAILED
 
 
-def tells(call: ToolCall) -> FailureSign:
+def failure_sign(call: ToolCall) -> FailureSign:
     """Return the call's failure sign. A person's refusal is never a failure."""
-    sign = _result_tells(call.result, _DEPTH)
+    sign = _sign_in_result(call.result, _DEPTH)
     if sign is FailureSign.UNSURE and _is_missed(call):
         sign = FailureSign.FAILED
     if call.error is not None and sign is not FailureSign.DECLINED and not _is_output(call.error, call.result):
-        sign = text_tells(call.error)
+        sign = sign_in_text(call.error)
         return sign if sign is FailureSign.DECLINED else FailureSign.FAILED
     return sign
 
@@ -185,7 +185,7 @@ def _is_output(error: str, result: Any) -> bool:
 
 
 def error_of(call: ToolCall) -> str:
-    return call.error or _told(call.result, _DEPTH)
+    return call.error or _message_in(call.result, _DEPTH)
 
 
 def failure_of(call: ToolCall) -> str | None:
@@ -200,34 +200,34 @@ def is_absence(call: ToolCall) -> bool:
     return _ABSENT.search(error_of(call)[:LOOKED_AT]) is not None
 
 
-def _result_tells(result: Any, depth: int) -> FailureSign:
+def _sign_in_result(result: Any, depth: int) -> FailureSign:
     if isinstance(result, str):
-        return _json_tells(result, depth)
+        return _sign_in_json(result, depth)
     if depth == 0:
         return FailureSign.NOTHING
     if isinstance(result, list):
-        return _result_tells(result[0], depth - 1) if len(result) == 1 else FailureSign.NOTHING
+        return _sign_in_result(result[0], depth - 1) if len(result) == 1 else FailureSign.NOTHING
     if not isinstance(result, dict):
         return FailureSign.NOTHING
     if result.get("type") == _VERCEL_DENIAL:
         return FailureSign.DECLINED
-    told = fields_tell(result)
-    if told is FailureSign.FAILED and text_tells(_told(result, _DEPTH)) is FailureSign.DECLINED:
+    sign = sign_in_fields(result)
+    if sign is FailureSign.FAILED and sign_in_text(_message_in(result, _DEPTH)) is FailureSign.DECLINED:
         return FailureSign.DECLINED
-    if told is FailureSign.NOTHING and type(printed := as_object(result.get("stdout"))) is dict:
-        return _result_tells(printed, depth - 1)
-    if told is not FailureSign.NOTHING or len(result) > 2 or _WRAPPERS.isdisjoint(result):
-        return told
+    if sign is FailureSign.NOTHING and type(printed := as_object(result.get("stdout"))) is dict:
+        return _sign_in_result(printed, depth - 1)
+    if sign is not FailureSign.NOTHING or len(result) > 2 or _WRAPPERS.isdisjoint(result):
+        return sign
     inner = [value for key, value in result.items() if key in _WRAPPERS]
-    return _result_tells(inner[0], depth - 1) if len(inner) == 1 else FailureSign.NOTHING
+    return _sign_in_result(inner[0], depth - 1) if len(inner) == 1 else FailureSign.NOTHING
 
 
-def _json_tells(text: str, depth: int) -> FailureSign:
+def _sign_in_json(text: str, depth: int) -> FailureSign:
     start = text[:LOOKED_AT].lstrip()
     if not start.startswith(("{", "[{", '["')):
-        return text_tells(text)
+        return sign_in_text(text)
     parsed = _parsed(text)
-    return text_tells(text) if parsed is None else _result_tells(parsed, depth)
+    return sign_in_text(text) if parsed is None else _sign_in_result(parsed, depth)
 
 
 def _parsed(text: str) -> Any:
@@ -254,17 +254,17 @@ def as_object(result: Any) -> dict[str, Any] | None:
     return result if isinstance(result, dict) else None
 
 
-def _told(result: Any, depth: int) -> str:
+def _message_in(result: Any, depth: int) -> str:
     if isinstance(result, str):
         parsed = as_object(result)
-        return result if parsed is None else _told(parsed, depth)
+        return result if parsed is None else _message_in(parsed, depth)
     if depth == 0:
         return ""
     if isinstance(result, list):
-        return _told(result[0], depth - 1) if len(result) == 1 else ""
+        return _message_in(result[0], depth - 1) if len(result) == 1 else ""
     if not isinstance(result, dict):
         return ""
     for key in ("error", "error_message", "message", "detail", "reason", *sorted(_WRAPPERS)):
-        if told := _told(result.get(key), depth - 1):
-            return told
+        if message := _message_in(result.get(key), depth - 1):
+            return message
     return ""

@@ -33,7 +33,7 @@ _LONGEST_APOLOGY = 1_000
 _ASKED = re.compile(r"error|exception|traceback|stack ?trace|fehler|erreur|debug|log\b", re.IGNORECASE)
 _LONGEST = 20_000
 _LEAST_REPEATED = 12
-"""Characters of an answer below which it may be part of an error by chance."""
+"""If an answer has fewer characters, an error can contain it by chance."""
 
 
 def raw_error(answer: str, user: str | None) -> str:

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TypeVar
 
 from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments
-from pandaeval_collector.analysis.rules._failures import FailureSign, as_object, is_absence, tells
+from pandaeval_collector.analysis.rules._failures import FailureSign, as_object, failure_sign, is_absence
 from pandaeval_collector.analysis.rules._verbs import Nature, computes, nature, only_looks, runs_code
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace
@@ -142,7 +142,7 @@ def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
 # Data about the tool calls of a trace in order, shared by several rules. Do not change it.
 @once_a_trace
 def signs_of(trace: Trace) -> list[FailureSign]:
-    return [*map(tells, trace.tool_calls)]
+    return [*map(failure_sign, trace.tool_calls)]
 
 
 @once_a_trace

@@ -86,7 +86,7 @@ class RulingTrial(BaseModel):
 
 
 class NewRuling(BaseModel):
-    """A ruling to keep, which an evaluation run tried."""
+    """A ruling that an evaluation run tested and that is now kept."""
 
     model_config = ConfigDict(extra="forbid")
     run: Annotated[str, Field(max_length=64, description="ID of the run that tried the ruling.")]
@@ -179,7 +179,7 @@ class RulingWork:
             return RunShape.of(await self._runs.submit(spec))
 
     async def keep(self, asked: NewRuling) -> KeptRuling:
-        """Write a run's tried ruling, and judge the units of the run again."""
+        """Keep the ruling that a run tested, and judge the units of the run again."""
         run = await self._reads.run(lambda: self._stored.find(asked.run))
         tried = None if run is None else RunSpec.from_json(run.body).ruling
         if run is None or tried is None:

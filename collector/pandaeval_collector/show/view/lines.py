@@ -161,7 +161,7 @@ def of_session(row: Row, metric: str) -> ResultView | None:
 
 
 def session_lines(row: Row) -> Iterator[str]:
-    """Yield the results of a session, the verdict first. A session score without a judge does not follow a verdict."""
+    """Yield the results of a session, the verdict first. If there is a verdict, omit the score without a judge."""
     results = sorted(row["results"], key=lambda result: result["metric"] != "correctness")
     is_judged = any(result["metric"] == "correctness" and result["outcome"] == "scored" for result in results)
     for result in results:

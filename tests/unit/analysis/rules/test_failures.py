@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.rules._failure_text import text_tells
-from pandaeval_collector.analysis.rules._failures import FailureSign, error_of, failed, failure_of, is_absence, tells
+from pandaeval_collector.analysis.rules._failure_text import sign_in_text
+from pandaeval_collector.analysis.rules._failures import (
+    FailureSign,
+    error_of,
+    failed,
+    failure_of,
+    failure_sign,
+    is_absence,
+)
 from pandaeval_otel.model import ToolCall
 from support.told_failures import DECLINED, FAILED, FINE, UNSURE
 
@@ -18,29 +25,31 @@ def called(result: Any = None, error: str | None = None) -> ToolCall:
 
 
 def test_errors() -> None:
-    assert [result for result in FAILED if tells(called(result)) is not FailureSign.FAILED] == []
+    assert [result for result in FAILED if failure_sign(called(result)) is not FailureSign.FAILED] == []
     assert all(failed(called(result)) for result in FAILED)
 
 
 def test_refusals_of_a_person_are_no_errors() -> None:
-    assert [result for result in DECLINED if tells(called(result)) is not FailureSign.DECLINED] == []
+    assert [result for result in DECLINED if failure_sign(called(result)) is not FailureSign.DECLINED] == []
     assert [result for result in DECLINED if failed(called(error=result))] == []
 
 
 def test_no_errors() -> None:
-    assert [result for result in FINE if tells(called(result)) is not FailureSign.NOTHING] == []
+    assert [result for result in FINE if failure_sign(called(result)) is not FailureSign.NOTHING] == []
 
 
 def test_what_may_be_read_both_ways() -> None:
-    assert [result for result in UNSURE if tells(called(result)) is not FailureSign.UNSURE] == []
+    assert [result for result in UNSURE if failure_sign(called(result)) is not FailureSign.UNSURE] == []
     assert not any(failed(called(result)) for result in UNSURE)
 
 
-def test_an_object_tells_the_same_as_its_text() -> None:
+def test_an_object_has_the_sign_of_its_text() -> None:
     for results in (FAILED, FINE, UNSURE):
         objects = [result for result in results if isinstance(result, dict | list)]
         assert len(objects) >= 5
-        assert [each for each in objects if tells(called(json.dumps(each))) is not tells(called(each))] == []
+        assert [
+            each for each in objects if failure_sign(called(json.dumps(each))) is not failure_sign(called(each))
+        ] == []
 
 
 def test_a_status_is_an_error_whatever_the_result() -> None:
@@ -93,32 +102,32 @@ def test_results_nested_without_end_are_no_errors() -> None:
 
 def test_lines_of_a_log_are_content() -> None:
     log = "ERROR 2026-08-28 10:00:01 connection refused\nINFO 2026-08-28 10:00:05 reconnected"
-    assert text_tells(log) is FailureSign.UNSURE
-    assert text_tells("ERROR 1045: access denied") is FailureSign.FAILED
+    assert sign_in_text(log) is FailureSign.UNSURE
+    assert sign_in_text("ERROR 1045: access denied") is FailureSign.FAILED
 
 
 def test_an_unknown_subagent_is_an_error() -> None:
-    assert text_tells('Subagent "reviewr" not found. Available subagents: reviewer') is FailureSign.FAILED
+    assert sign_in_text('Subagent "reviewr" not found. Available subagents: reviewer') is FailureSign.FAILED
 
 
 def test_an_edit_or_a_grant_that_was_not_possible() -> None:
-    assert text_tells("Failed to replace, found 2 places") is FailureSign.FAILED
-    assert text_tells("No grant for calendar.write") is FailureSign.FAILED
-    assert text_tells("No grants were paid for roofs in May") is FailureSign.NOTHING
+    assert sign_in_text("Failed to replace, found 2 places") is FailureSign.FAILED
+    assert sign_in_text("No grant for calendar.write") is FailureSign.FAILED
+    assert sign_in_text("No grants were paid for roofs in May") is FailureSign.NOTHING
 
 
 def test_the_sender_in_brackets_is_no_part_of_the_message() -> None:
-    assert text_tells("[runner] failed to send: mailbox full") is FailureSign.FAILED
-    assert text_tells("[error] the calendar is locked") is FailureSign.FAILED
-    assert text_tells("[3] Failed states: a reading list") is FailureSign.NOTHING
+    assert sign_in_text("[runner] failed to send: mailbox full") is FailureSign.FAILED
+    assert sign_in_text("[error] the calendar is locked") is FailureSign.FAILED
+    assert sign_in_text("[3] Failed states: a reading list") is FailureSign.NOTHING
 
 
 def test_an_exit_code_as_last_line() -> None:
-    assert text_tells("hub: could not open the ticket\nexit code: 1") is FailureSign.FAILED
-    assert text_tells("2 lines differ\n[Command finished with exit code 1]") is FailureSign.UNSURE
-    assert text_tells("ready\nProcess exited with exit code 137") is FailureSign.FAILED
-    assert text_tells("hub: could not open the ticket") is FailureSign.NOTHING
-    assert text_tells("3 tickets\nexit code: 0") is FailureSign.NOTHING
+    assert sign_in_text("hub: could not open the ticket\nexit code: 1") is FailureSign.FAILED
+    assert sign_in_text("2 lines differ\n[Command finished with exit code 1]") is FailureSign.UNSURE
+    assert sign_in_text("ready\nProcess exited with exit code 137") is FailureSign.FAILED
+    assert sign_in_text("hub: could not open the ticket") is FailureSign.NOTHING
+    assert sign_in_text("3 tickets\nexit code: 0") is FailureSign.NOTHING
 
 
 def test_a_message_on_stderr_may_begin_with_the_program() -> None:

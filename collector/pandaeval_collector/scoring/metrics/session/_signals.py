@@ -127,8 +127,8 @@ def coverage(session: SessionView, context: SessionContext) -> Coverage:
 def too_few(session: SessionView, covered: Coverage) -> str:
     """Return the reason of a session whose traces lack scores: the kinds, with their numbers of traces."""
     counts = ((kind, *_count(session, kind)) for kind in covered.thin)
-    told = [f"{kind} in {obtained} of {expected}" for kind, expected, obtained in counts]
-    return f"too few traces with a score: {', '.join(told)}"
+    shares = [f"{kind} in {obtained} of {expected}" for kind, expected, obtained in counts]
+    return f"too few traces with a score: {', '.join(shares)}"
 
 
 def _count(session: SessionView, name: str) -> tuple[int, int]:

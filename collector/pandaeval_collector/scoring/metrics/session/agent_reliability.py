@@ -133,11 +133,11 @@ def _no_problem(
 
 
 def _checks(counted: Mapping[str, int], basis: Mapping[str, int], what: str = "") -> str:
-    told = ", ".join(f"{name} in {_traces(count)}" for name, count in counted.items())
+    found = ", ".join(f"{name} in {_traces(count)}" for name, count in counted.items())
     total = sum(counted.values())
     if not what:
-        what = f"{total} finding{'' if total == 1 else 's'}" if told else "no findings"
-    return f"{what} by rules ({told or ', '.join(basis)}); task success: not judged"
+        what = f"{total} finding{'' if total == 1 else 's'}" if found else "no findings"
+    return f"{what} by rules ({found or ', '.join(basis)}); task success: not judged"
 
 
 def _reason(
@@ -150,11 +150,11 @@ def _reason(
     cause = max(signals[at], key=lambda name: found.weights.get(name, 1.0) * (1.0 - signals[at][name]))
     trace = session.traces[at]
     signal = trace.signals.get(cause)
-    said = signal.said if signal is not None else ""
+    finding = signal.said if signal is not None else ""
     if trace.crashed and cause == "response":
-        said = said or "the run ended with an error"
-    if said:
-        return f"worst: {_place(session, at)}, {cause}, risk {found.max_risk:.2f}: {said}"
+        finding = finding or "the run ended with an error"
+    if finding:
+        return f"worst: {_place(session, at)}, {cause}, risk {found.max_risk:.2f}: {finding}"
     return f"highest risk {found.max_risk:.2f}: {cause} in {_place(session, at)}, which is no failure"
 
 

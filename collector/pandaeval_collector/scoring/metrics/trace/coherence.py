@@ -126,7 +126,7 @@ def _without_pairs(trace: Trace) -> Finding | None:
 
 
 def _sides(trace: Trace, has: Callable[[str | None], bool]) -> str:
-    """Return the question, the answer or both, if no text of that side ``has`` something."""
+    """Return the missing sides: the question, the answer or both. A text is missing if ``has`` is false for it."""
     sides = {
         "the question": (trace.input, *(turn.user for turn in trace.turns)),
         "the answer": (trace.output, *(turn.assistant for turn in trace.turns)),

@@ -47,7 +47,7 @@ from pandaeval_collector.analysis.rules._failures import (
     as_object,
     error_of,
     failed,
-    text_tells,
+    sign_in_text,
 )
 from pandaeval_collector.analysis.rules._verbs import computes, ends_run
 from pandaeval_collector.analysis.rules.error_answers import raw_error
@@ -118,7 +118,7 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
         reason = f"the user or the application stopped the run: {_short(trace.stopped)}"
         return Unscored(Why.INCOMPLETE_TRACE, reason, {"ending": Ending.STOPPED.value})
     if trace.error is not None and not trace.truncated:
-        if text_tells(trace.error) is FailureSign.DECLINED:
+        if sign_in_text(trace.error) is FailureSign.DECLINED:
             return _declined(trace, answer) or _refused(None)
         return _crashed(trace, trace.error)
     if answer is None and turn is None and not trace.tool_calls:
