@@ -15,6 +15,7 @@ from pandaeval_collector.base.result import wire_name
 from support.house import House
 from support.jaeger import tags
 from support.otelcol import plain
+from support.processors import until
 from support.prometheus import Prometheus
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -155,6 +156,7 @@ def test_the_log_store_has_every_result_as_the_conventions_name_it(home: House) 
 
 
 def _labels(prometheus: Prometheus, name: str) -> set[str]:
-    """Return a metric's labels without target labels."""
+    """Return a metric's labels without target labels. On a busy machine, a scrape can fail and the series pause."""
+    until(lambda: prometheus.query(name), f"a scrape of {name}")
     around = {"__name__", "job", "instance"}
     return {label for series in prometheus.query(name) for label in series["metric"]} - around
