@@ -357,6 +357,8 @@ class Calls:
         except ChildStartError as error:
             self._count("not_started")
             self._not_before = time.monotonic() + self._backoff.failed()
+            if not self._stopped:
+                _log.error("%s %s", self._what, error)
             raise ChildStartError(f"{self._what} {error}") from error
         finally:
             self._starting = None
@@ -396,5 +398,5 @@ class Calls:
         while not self._stopped:
             try:
                 return await self.start()
-            except ChildStartError as error:
-                _log.error("%s; trying again", error)
+            except ChildStartError:
+                continue  # it is logged, and the next start waits

@@ -21,6 +21,7 @@ from pandaeval_collector.base.errors import UserError
 _ROOT = Path(__file__).resolve().parents[3]
 _BUFFER_BYTES = 4 << 20
 _START_S = 120.0
+_START_CHECK_S = 10.0
 _PR_SET_PDEATHSIG = 1
 _LENGTH = struct.Struct("<Q")
 
@@ -133,7 +134,8 @@ async def start_with(
 ) -> tuple[Child, bytes]:
     """Start a child, send ``setup``, and return it with its first frame.
 
-    Raises :class:`ChildStartError`, also after two minutes.
+    Raises :class:`ChildStartError`, also if no frame comes within two minutes. On a busy machine, a process that
+    makes progress has longer, until it has used two minutes of CPU time.
     """
     try:
         child = await start_child(module, environ, silent)
@@ -141,17 +143,31 @@ async def start_with(
         raise ChildStartError(f"cannot be started: {error}") from error
     child.send(setup)
     try:
-        answer = await asyncio.wait_for(child.receive(), _START_S)
+        answer = await _first_frame(child)
     except TimeoutError as error:
+        used = child.cpu_s
         child.kill()
         await child.wait()
-        raise ChildStartError("does not start: it sent no message") from error
+        raise ChildStartError(f"does not start: it sent no message, and used {used:.0f} s of CPU time") from error
     except asyncio.CancelledError:  # the collector stops meanwhile
         child.kill()
         raise
     if answer is None:
         raise ChildStartError(f"does not start: it ended at once with {await child.wait()}")
     return child, answer
+
+
+async def _first_frame(child: Child) -> bytes | None:
+    frame = asyncio.ensure_future(child.receive())
+    try:
+        used, wait = 0.0, _START_S
+        while not (await asyncio.wait({frame}, timeout=wait))[0]:
+            if child.cpu_s >= _START_S or child.cpu_s == used:
+                raise TimeoutError
+            used, wait = child.cpu_s, _START_CHECK_S
+        return frame.result()
+    finally:
+        frame.cancel()
 
 
 def _stat(path: Path) -> list[bytes]:

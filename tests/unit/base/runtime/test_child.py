@@ -125,7 +125,8 @@ async def test_a_process_comes_up_with_its_first_word_or_not_at_all(
         await start_with(b"", "ends", environ)
     (tmp_path / "silent.py").write_text("import sys\nsys.stdin.read()\n")
     monkeypatch.setattr(child_module, "_START_S", 0.01)
-    with pytest.raises(ChildStartError, match=r"^does not start: it sent no message$"):
+    monkeypatch.setattr(child_module, "_START_CHECK_S", 0.01)
+    with pytest.raises(ChildStartError, match=r"^does not start: it sent no message, and used 0 s of CPU time$"):
         await start_with(b"", "silent", environ)
 
     def fails(*_: object) -> None:
@@ -134,3 +135,34 @@ async def test_a_process_comes_up_with_its_first_word_or_not_at_all(
     monkeypatch.setattr(child_module, "_popen", fails)
     with pytest.raises(ChildStartError, match=r"^cannot be started: no memory$"):
         await start_with(b"", "echo", environ)
+
+
+_READY_LATE = """
+import time
+
+from pandaeval_collector.base.runtime.child import Parent
+
+time.sleep(1.5)
+Parent().send(b"ready")
+"""
+
+
+async def test_a_process_that_makes_progress_has_longer_to_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "late.py").write_text(_READY_LATE)
+    monkeypatch.setattr(child_module, "_START_S", 1.0)
+    child, frame = await start_with(b"", "late", {**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert frame == b"ready"
+    child.kill()
+    await child.wait()
+
+
+async def test_a_process_that_only_uses_cpu_time_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spins.py").write_text("while True:\n    pass\n")
+    monkeypatch.setattr(child_module, "_START_S", 0.5)
+    monkeypatch.setattr(child_module, "_START_CHECK_S", 0.1)
+    with pytest.raises(ChildStartError, match=r"^does not start: it sent no message, and used [01] s of CPU time$"):
+        await start_with(b"", "spins", {**os.environ, "PYTHONPATH": str(tmp_path)})
