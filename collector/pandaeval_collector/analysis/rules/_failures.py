@@ -16,6 +16,7 @@ from pandaeval_collector.analysis.rules._failure_text import (
     sign_in_text as sign_in_text,
     sign_of_exit,
 )
+from pandaeval_collector.analysis.rules._log_readers import reads_log
 from pandaeval_collector.analysis.rules._verbs import Nature, nature, only_looks, runs_code
 from pandaeval_otel.model import ToolCall
 
@@ -164,6 +165,8 @@ def failure_sign(call: ToolCall) -> FailureSign:
     sign = _sign_in_result(call.result, _DEPTH)
     if sign is FailureSign.UNSURE and _is_missed(call):
         sign = FailureSign.FAILED
+    elif sign is FailureSign.FAILED and _is_log(call):
+        sign = FailureSign.UNSURE
     if call.error is not None and sign is not FailureSign.DECLINED and not _is_output(call.error, call.result):
         sign = sign_in_text(call.error)
         return sign if sign is FailureSign.DECLINED else FailureSign.FAILED
@@ -175,6 +178,14 @@ def _is_missed(call: ToolCall) -> bool:
     if type(call.result) is not str or as_object(call.result) is not None:
         return False
     return nature(call.name) is Nature.CHANGING and not (runs_code(call.name) or only_looks(call.name))
+
+
+def _is_log(call: ToolCall) -> bool:
+    """Return whether the result is several lines of a log, whose errors need not be the call's."""
+    found = as_object(call.result)
+    if found is not None and not found.keys() <= _WRAPPERS:
+        return False
+    return "\n" in error_of(call).strip() and reads_log(call)
 
 
 def _is_output(error: str, result: Any) -> bool:

@@ -23,6 +23,7 @@ _BUFFER_BYTES = 4 << 20
 _START_S = 120.0
 _START_CHECK_S = 10.0
 _PR_SET_PDEATHSIG = 1
+_PARENT = "--parent="
 _LENGTH = struct.Struct("<Q")
 
 
@@ -86,15 +87,16 @@ class Parent:
     """The process that started this one, by :func:`start_child`. Prints go to standard error."""
 
     def __init__(self, *, nice: int = 0) -> None:
-        """``nice``: priority reduction. Ignores interrupts, which the parent handles. Ends with its parent."""
+        """``nice``: nice value, unless it is higher already. Ignores interrupts. The process ends with its parent."""
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            _end_if_orphan()  # the parent may have ended before the line above
         # If memory runs out, the kernel kills this process first, because the collector can restart it.
         with contextlib.suppress(OSError):  # no Linux, or not allowed
             Path("/proc/self/oom_score_adj").write_text("500")
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
-        os.nice(nice)
+        os.nice(max(0, nice - os.nice(0)))
         self._in, self._out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
         os.dup2(2, 1)
 
@@ -170,6 +172,12 @@ async def _first_frame(child: Child) -> bytes | None:
         frame.cancel()
 
 
+def _end_if_orphan() -> None:
+    parent = next((each for each in sys.argv if each.startswith(_PARENT)), None)
+    if parent is not None and parent != f"{_PARENT}{os.getppid()}":
+        os._exit(1)
+
+
 def _stat(path: Path) -> list[bytes]:
     try:
         return path.read_bytes().rpartition(b")")[2].split()
@@ -206,7 +214,8 @@ def _closed_once(pipe: IO[bytes] | None, loop: asyncio.AbstractEventLoop) -> Any
 def _popen(module: str, environ: Mapping[str, str], silent: bool) -> subprocess.Popen[bytes]:
     path = os.pathsep.join(filter(None, [str(_ROOT), environ.get("PYTHONPATH")]))
     return subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-P", "-m", module],  # -P: a file in the working directory must not pass for a package
+        # -P: a file in the working directory must not pass for a package
+        [sys.executable, "-P", "-m", module, f"{_PARENT}{os.getpid()}"],
         stdin=PIPE,
         stdout=PIPE,
         stderr=DEVNULL if silent else None,

@@ -6,6 +6,7 @@ import asyncio
 import io
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -166,3 +167,27 @@ async def test_a_process_that_only_uses_cpu_time_does_not_start(
     monkeypatch.setattr(child_module, "_START_CHECK_S", 0.1)
     with pytest.raises(ChildStartError, match=r"^does not start: it sent no message, and used [01] s of CPU time$"):
         await start_with(b"", "spins", {**os.environ, "PYTHONPATH": str(tmp_path)})
+
+
+def test_a_child_ends_at_once_if_its_parent_has_ended(tmp_path: Path) -> None:
+    (tmp_path / "echo.py").write_text(_ECHO)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    for parent, code in ((os.getpid(), 0), (1 << 22, 1)):
+        command = [sys.executable, "-P", "-m", "echo", f"--parent={parent}"]
+        assert subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, check=False).returncode == code
+
+
+@pytest.mark.parametrize(("inherited", "wanted", "value"), [(0, 10, 10), (4, 10, 10), (12, 10, 12)])
+async def test_the_nice_value_of_a_child_does_not_add_to_that_of_its_parent(
+    tmp_path: Path, inherited: int, wanted: int, value: int
+) -> None:
+    own = os.nice(0)
+    if own:
+        pytest.skip(f"the tests run at nice value {own}")
+    (tmp_path / "nice.py").write_text(
+        "import os\nfrom pandaeval_collector.base.runtime.child import Parent\n"
+        f"os.nice({inherited})\nParent(nice={wanted}).send(str(os.nice(0)).encode())\n"
+    )
+    child, frame = await start_with(b"", "nice", {**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert frame == str(value).encode()
+    await child.wait()

@@ -142,7 +142,7 @@ def _many(count: int) -> str:
 METRIC = TraceMetric(
     name="grounding",
     kind="code",
-    version="19",
+    version="20",
     threshold=0.0,
     question="Do the values in the answer and in calls come from messages or tool results?",
     needs="tools or documents, and specific values in the answer or in calls",

@@ -378,7 +378,7 @@ def _short(text: str) -> str:
 METRIC = TraceMetric(
     name="response",
     kind="code",
-    version="13",
+    version="14",
     threshold=0.5,
     question="Did the run end with an answer or a declared end?",
     needs="a run that ended",

@@ -77,7 +77,7 @@ def _reason(found: ToolLoop, worst: LoopCycle) -> str:
 METRIC = TraceMetric(
     name="tool_loop",
     kind="code",
-    version="13",
+    version="14",
     threshold=0.5,
     question="Does the agent repeat calls without progress in one trace?",
     needs="tool calls",
