@@ -22,13 +22,13 @@ def test_limits_rise_only_with_a_reason() -> None:
     assert list(raised_without_reason(before, budget_text())) == []
 
 
-def test_a_number_above_its_limit_is_named() -> None:
+def test_a_number_above_its_limit_is_reported() -> None:
     assert list(complaints({"tokens": 1200, "keys": 9}, {"tokens": 1100, "keys": 9})) == [
         "tokens is 1,200, above the limit of 1,100 in budget.toml: remove something."
     ]
 
 
-def test_a_number_and_a_limit_without_counterpart_are_named() -> None:
+def test_a_number_without_a_limit_and_a_limit_without_a_number_are_reported() -> None:
     missing_limit, missing_number = complaints({"tokens": 5}, {"keys": 10})
     assert missing_limit == "tokens is 5 and has no limit: add it to budget.toml."
     assert missing_number == "keys is not measured: remove it from budget.toml."

@@ -20,7 +20,7 @@ _STYLE = re.compile(r"[A-Z][A-Z_]*|[A-Z]+=[A-Z]+(,\.\.)?|A,B|0\.\.1")
 
 
 def discovered(of: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Return each command's function by its words."""
+    """Yield the words and the function of each command."""
     for command in of.registered_commands:
         assert command.callback is not None
         name = command.name or command.callback.__name__.replace("_", "-")
@@ -51,13 +51,13 @@ def options(path: tuple[str, ...]) -> dict[str, tuple[Any, OptionInfo]]:
     return found
 
 
-def test_there_are_commands() -> None:
+def test_more_than_45_commands_are_found() -> None:
     assert len(COMMANDS) > 45
     assert ("runs", "list") in COMMANDS
 
 
 @pytest.mark.parametrize("path", NAMED)
-def test_short_help_is_help(path: tuple[str, ...]) -> None:
+def test_short_help_option_prints_the_same_as_help(path: tuple[str, ...]) -> None:
     short, long = (CliRunner().invoke(app, [*path, flag]) for flag in ("-h", "--help"))
     assert short.exit_code == long.exit_code == 0, short.output
     assert short.output == long.output
@@ -65,7 +65,7 @@ def test_short_help_is_help(path: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("path", NAMED)
-def test_an_option_of_one_name_is_the_same_everywhere(path: tuple[str, ...]) -> None:
+def test_common_options_are_declared_alike_in_every_command(path: tuple[str, ...]) -> None:
     found = options(path)
     if "--output" in found:
         assert "-o" in found, "files are written with -o"
@@ -83,7 +83,7 @@ def test_an_option_of_one_name_is_the_same_everywhere(path: tuple[str, ...]) -> 
 
 
 @pytest.mark.parametrize("path", NAMED)
-def test_metavars_are_of_one_style(path: tuple[str, ...]) -> None:
+def test_metavars_follow_one_style(path: tuple[str, ...]) -> None:
     for name, (kind, info) in options(path).items():
         if info.metavar is not None:
             assert _STYLE.fullmatch(info.metavar), f"{name} {info.metavar}"
@@ -95,9 +95,9 @@ def test_metavars_are_of_one_style(path: tuple[str, ...]) -> None:
     "path",
     [each for each in NAMED if (COMMANDS[each.values[0]].__doc__ or "").startswith(("List ", "Show "))],  # type: ignore[index]
 )
-def test_what_lists_or_shows_speaks_json(path: tuple[str, ...]) -> None:
+def test_list_and_show_commands_have_a_format_option(path: tuple[str, ...]) -> None:
     assert "--format" in options(path)
 
 
-def test_shells_complete() -> None:
+def test_help_offers_shell_completion() -> None:
     assert "--install-completion" in CliRunner().invoke(app, ["--help"]).output

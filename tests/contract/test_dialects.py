@@ -13,7 +13,7 @@ DIALECTS: tuple[Dialect, ...] = find("pandaeval_otel.dialects", "DIALECT")
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 class TestEveryDialect:
-    def test_is_a_dialect(self, dialect: Dialect) -> None:
+    def test_has_a_valid_name_priority_roots_and_content_switch(self, dialect: Dialect) -> None:
         assert isinstance(dialect, Dialect)
         assert dialect.name
         assert 0 <= dialect.priority <= 100
@@ -21,7 +21,7 @@ class TestEveryDialect:
         switch = getattr(dialect, "content_switch", {})
         assert all(isinstance(text, str) and text for text in [*switch, *switch.values()])
 
-    def test_has_nothing_to_say_about_an_empty_span_that_is_not_its_own(self, dialect: Dialect) -> None:
+    def test_reads_no_content_from_an_empty_span_of_another_dialect(self, dialect: Dialect) -> None:
         reading = dialect.read(RawSpan("a" * 32, "b" * 16), ())
         if reading is not None:
             assert reading.input is None
@@ -42,7 +42,7 @@ class TestEveryDialect:
             reading = dialect.read(span, (log,))
             assert reading is None or isinstance(reading, Reading), f"{value!r} gave {type(reading)}"
 
-    def test_reads_the_same_twice(self, dialect: Dialect) -> None:
+    def test_reads_a_span_the_same_way_twice(self, dialect: Dialect) -> None:
         span = RawSpan("a" * 32, "b" * 16, attributes={f"{root}.x": "y" for root in dialect.roots})
         assert dialect.read(span, ()) == dialect.read(span, ())
 

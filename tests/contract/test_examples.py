@@ -23,11 +23,11 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_an_example_gives_what_it_says(example: doctest.DocTest) -> None:
+def test_docstring_examples_print_the_documented_output(example: doctest.DocTest) -> None:
     assert doctest.DocTestRunner().run(example).failed == 0
 
 
-def test_what_people_write_themselves_has_an_example() -> None:
+def test_names_that_users_write_in_their_code_have_examples() -> None:
     assert {"PandaEvalSpanProcessor", "using_session", "metric", "judged", "Rubric", "Section", "Fault", "mocked"} <= {
         example.name for example in EXAMPLES
     }

@@ -60,15 +60,15 @@ def _empty(metric: Metric) -> Any:
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
 class TestEveryMetric:
-    def test_says_what_it_asks_and_what_it_does_not_judge(self, metric: Metric) -> None:
+    def test_description_has_a_question_a_limitation_and_a_source(self, metric: Metric) -> None:
         said = description(metric)
-        assert said.splitlines()[0].endswith("?"), "the first line is the question"
-        assert "It does not " in " ".join(said.split()), "a sentence says what it does not judge"
+        assert said.splitlines()[0].endswith("?"), "the first line must be a question"
+        assert "It does not " in " ".join(said.split()), "a sentence must begin with 'It does not'"
         assert "Source:" in said or "Ours" in said
         assert metric.question.endswith("?")
         assert metric.needs
 
-    def test_lives_where_its_level_says(self, metric: Metric) -> None:
+    def test_module_is_in_the_folder_of_the_level_and_documents_the_metric(self, metric: Metric) -> None:
         folder = GRADERS if metric.level == "trial" else f"pandaeval_collector.scoring.metrics.{metric.level}"
         module = importlib.import_module(f"{folder}.{metric.name}")
         assert module.METRIC is metric
@@ -86,7 +86,7 @@ class TestEveryMetric:
         assert not isinstance(_empty(metric), Score)
 
 
-def test_a_metric_that_raises_costs_its_own_result_only() -> None:
+def test_a_metric_that_raises_loses_only_its_own_result() -> None:
     class Embedder:
         id, bands = "none", None
 
@@ -105,7 +105,7 @@ def test_a_metric_that_raises_costs_its_own_result_only() -> None:
     assert any(isinstance(result.finding, Assumed) for result in results if result.metric == "coherence")
 
 
-def test_ids_follow_from_what_a_result_depends_on() -> None:
+def test_result_ids_depend_on_metric_version_model_parameters_and_evidence() -> None:
     unit = trace_unit(Trace("a" * 32, (), "b" * 16, digest="d1"))
     other = trace_unit(Trace("a" * 32, (), "b" * 16, digest="d2", revision=7))
     base = Identity("trace.x", "1", None, {"threshold": 0.5}).of(unit)
@@ -120,7 +120,7 @@ def test_ids_follow_from_what_a_result_depends_on() -> None:
     assert len({base, *changed}) == 6
 
 
-def test_the_part_of_a_trace_that_one_service_sent_is_scored() -> None:
+def test_a_fragment_of_a_trace_gets_the_findings_of_the_whole_trace() -> None:
     class Embedder:
         id, bands = "none", None
 
@@ -135,7 +135,7 @@ def test_the_part_of_a_trace_that_one_service_sent_is_scored() -> None:
     assert [(result.metric, result.finding) for result in found] == [(each.metric, each.finding) for each in expected]
 
 
-class TestIdsAndWhatElseIsRegistered:
+class TestUnrelatedComponentsAndIds:
     """Unused components change no ID."""
 
     @pytest.fixture
@@ -154,13 +154,15 @@ class TestIdsAndWhatElseIsRegistered:
         return {metric.key: preparation.of(metric).origin.identity._shared for metric in metrics}
 
     @pytest.mark.parametrize("judge", [None, JudgeSettings("a/model")], ids=["without a judge", "with a judge"])
-    def test_an_unrelated_metric_changes_no_id_of_another(self, judge: JudgeSettings | None, unrelated: str) -> None:
+    def test_an_unrelated_metric_changes_no_id_of_other_metrics(
+        self, judge: JudgeSettings | None, unrelated: str
+    ) -> None:
         alone = self.digests(EvaluatorSettings(judge=judge))
         beside = self.digests(EvaluatorSettings(judge=judge, modules=(unrelated,)))
         assert beside.pop("trace.unrelated")
         assert beside == alone
 
-    def test_a_metric_that_is_not_read_changes_no_id_of_a_session_metric(self) -> None:
+    def test_only_metrics_that_a_session_metric_reads_change_its_id(self) -> None:
         reliability = registry()["session.agent_reliability"]
         read = [metric for metric in METRICS if metric.level == "trace" and metric.name in reliability.signals]
         some = Preparation(EvaluatorSettings(), _Embedder(), [*read, reliability])
@@ -169,7 +171,7 @@ class TestIdsAndWhatElseIsRegistered:
         digests = [each.of(reliability).origin.identity._shared for each in (some, everything, fewer)]
         assert digests[0] == digests[1] != digests[2]
 
-    def test_a_ruling_changes_ids_of_sessions_that_read_its_metric(self) -> None:
+    def test_a_ruling_changes_only_ids_of_session_metrics_that_read_its_metric(self) -> None:
         def with_ruling(metric: str) -> dict[str, Any]:
             return self.digests(
                 EvaluatorSettings(

@@ -66,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def _shown(text: str) -> dict[str, str]:
-    """Return result words in a text by metric."""
+    """Return the results shown in a text, by metric."""
     return dict(SHOWN.findall(text))
 
 
@@ -82,7 +82,7 @@ async def _printed(*arguments: str | Path) -> str:
     return done.output
 
 
-async def test_every_door_shows_a_result_alike(folder: Path, tmp_path: Path) -> None:
+async def test_api_mcp_commands_and_report_show_equal_results(folder: Path, tmp_path: Path) -> None:
     expected = {metric: shown for metric, (_, _, shown) in FINDINGS.items()}
     with alone(folder) as api:
         asker = Asker.within(api)
@@ -94,7 +94,7 @@ async def test_every_door_shows_a_result_alike(folder: Path, tmp_path: Path) -> 
     assert _shown(why) == expected
     assert _shown(await _printed("traces", "show", TRACE_ID, "--store", folder)) == expected
     table = await _printed("traces", "--store", folder)
-    assert _shown(line) == _shown(table) == {"tool_loop": expected["tool_loop"]}, "the worst result alone"
+    assert _shown(line) == _shown(table) == {"tool_loop": expected["tool_loop"]}, "only the worst result"
     written = tmp_path / "report.html"
     await _printed("report", "--store", folder, "--output", written)
     [trace] = parsed(written.read_text()).index["traces"]
@@ -104,7 +104,7 @@ async def test_every_door_shows_a_result_alike(folder: Path, tmp_path: Path) -> 
     assert _words(trace["results"]) == _words(row["results"]) == _words(listed)
 
 
-async def test_every_door_shows_a_rate_alike(folder: Path) -> None:
+async def test_api_and_mcp_show_equal_pass_rates(folder: Path) -> None:
     with alone(folder) as api:
         asker = Asker.within(api)
         rates = (await asker.get("/rates"))["rates"]

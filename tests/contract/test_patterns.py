@@ -18,14 +18,14 @@ def every() -> list[Pattern]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_a_pattern_takes_time_in_proportion_to_the_text(package: str) -> None:
+def test_patterns_take_linear_time(package: str) -> None:
     own = [pattern for pattern in every() if pattern.place.startswith(package)]
     assert len(own) > 10
     slow = [str(found) for pattern in own if (found := next(slow_texts(pattern), None)) is not None]
     assert not slow, "\n".join(slow)
 
 
-def test_patterns_of_every_kind_are_found() -> None:
+def test_patterns_in_constants_classes_and_functions_are_found() -> None:
     places = {pattern.place.rpartition(":")[0] or pattern.place for pattern in every()}
     assert {
         "pandaeval_otel.dialects.mastra._CALLED",

@@ -21,7 +21,7 @@ def _git(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("suite", ["e2e", "slow"])
-def test_a_suite_ran_lately(suite: str) -> None:
+def test_a_suite_ran_within_300_commits(suite: str) -> None:
     """Fix: ``python tests/lab/suites.py SUITE``."""
     if _git("rev-parse", "--is-shallow-repository") == "true":
         pytest.skip("a shallow clone does not have the history")

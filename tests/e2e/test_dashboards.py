@@ -22,7 +22,7 @@ WAYS = ("by OTLP", "by scrape")
 def test_no_panel_is_empty(home: House, way: str) -> None:
     empty = []
     for asked in queries():
-        if "pandaeval_log_" in asked.expression:  # these panels are about Kafka, which has tests of its own
+        if "pandaeval_log_" in asked.expression:  # Kafka panels are tested elsewhere
             continue
         found = home.prometheus[way].query(filled(asked.expression))
         if not any(math.isfinite(float(series["value"][1])) for series in found):
@@ -39,7 +39,7 @@ def test_no_sample_comes_out_of_order(home: House) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_dots_are_there_where_they_are_asked_for(home: House, way: str) -> None:
+def test_queries_with_exemplars_return_exemplars_of_scored_traces(home: House, way: str) -> None:
     known = {result["trace_id"] for result in home.results}
     asking = [asked for asked in queries() if asked.exemplars]
     assert len(asking) >= 8
@@ -51,7 +51,7 @@ def test_dots_are_there_where_they_are_asked_for(home: House, way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
-def test_variables_offer_something_and_narrow_what_is_shown(home: House, way: str, file: Path) -> None:
+def test_dashboard_variables_have_values_that_select_series(home: House, way: str, file: Path) -> None:
     prometheus = home.prometheus[way]
     for name, query in variables(json.loads(file.read_text())).items():
         matched = re.fullmatch(r"label_values\((.+), (\w+)\)", query)
@@ -66,7 +66,7 @@ def test_variables_offer_something_and_narrow_what_is_shown(home: House, way: st
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_first_panel_tells_what_is_missing(home: House, way: str) -> None:
+def test_the_first_panel_shows_missing_content_sessions_and_scores_by_service(home: House, way: str) -> None:
     first = {
         asked.where[-1]: asked.expression for asked in queries() if asked.where.startswith("agents: What is measured")
     }
@@ -77,7 +77,7 @@ def test_the_first_panel_tells_what_is_missing(home: House, way: str) -> None:
     }  # fmt: skip
     results, scored, content, sessions, judged, failed = (seen[ref] for ref in "ABCDEF")
     services = {"shop", "support", "plain", "processor", "silent"}
-    assert all(column.keys() == services for column in seen.values()), "a line for each, also where a column is 0"
+    assert all(column.keys() == services for column in seen.values()), "a row per service, even if it is 0"
     assert all(results[service] > 0 for service in services)
     assert content["silent"] > 0.5 > content["plain"]
     assert sessions["silent"] == sessions["plain"] == 0
@@ -88,7 +88,7 @@ def test_the_first_panel_tells_what_is_missing(home: House, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_alerts_find_what_was_wrong_and_nothing_else(home: House, way: str) -> None:
+def test_alerts_for_budget_and_coverage_fire_and_alerts_for_outages_do_not(home: House, way: str) -> None:
     """Exhausted budget and unscored traces."""
     firing = {name for name, expression in alerts().items() if home.prometheus[way].query(expression)}
     assert {"PandaEvalBudgetNearlySpent", "PandaEvalCoverageLow"} <= firing

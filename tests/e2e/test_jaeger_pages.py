@@ -50,7 +50,7 @@ def _searches() -> list[str]:
     return [found for row in table.splitlines()[2:] for found in re.findall(r"`([^`]+=[^`]+)`", row.split("|")[2])]
 
 
-def test_the_docs_name_searches() -> None:
+def test_docs_list_the_expected_jaeger_searches() -> None:
     assert {re.sub("=[^= ]+$", "", each) for each in _searches()} == {
         "pandaeval.verdict",
         "pandaeval.verdict=fail pandaeval.service",
@@ -60,7 +60,9 @@ def test_the_docs_name_searches() -> None:
     }
 
 
-def test_what_failed_is_found_and_red_and_nothing_else(house: JaegerHouse, jaeger: JaegerPages) -> None:
+def test_search_for_failures_finds_all_failed_traces_in_red_and_no_passed_trace(
+    house: JaegerHouse, jaeger: JaegerPages
+) -> None:
     jaeger.search("pandaeval.verdict=fail")
     found = jaeger.found()
     assert house.ids(failed=True) <= found.keys()
@@ -68,7 +70,7 @@ def test_what_failed_is_found_and_red_and_nothing_else(house: JaegerHouse, jaege
     assert all(SERVICE in each["red"] for each in found.values())
 
 
-def test_one_service_and_one_session(house: JaegerHouse, jaeger: JaegerPages) -> None:
+def test_search_for_failures_can_be_limited_to_a_service_or_a_session(house: JaegerHouse, jaeger: JaegerPages) -> None:
     failed = house.trace_of("tool_loop")
     for tags in (
         f"pandaeval.verdict=fail pandaeval.service={failed['service']}",
@@ -80,13 +82,13 @@ def test_one_service_and_one_session(house: JaegerHouse, jaeger: JaegerPages) ->
         assert not house.ids(failed=False) & found.keys()
 
 
-def test_a_score_is_found_as_it_is_read(house: JaegerHouse, jaeger: JaegerPages) -> None:
+def test_search_finds_a_trace_by_its_displayed_score(house: JaegerHouse, jaeger: JaegerPages) -> None:
     failed = house.trace_of("tool_loop")
     jaeger.search(f"pandaeval.score.tool_loop={round(failed['score'], 6):g}")
     assert failed["trace_id"] in jaeger.found()
 
 
-def test_sessions_say_in_the_list_what_failed(house: JaegerHouse, jaeger: JaegerPages) -> None:
+def test_session_titles_in_the_list_show_failures(house: JaegerHouse, jaeger: JaegerPages) -> None:
     jaeger.search("pandaeval.level=session")
     found = jaeger.found()
     sessions = {each["session_id"] for each in house.results if each["level"] == "session"}
@@ -94,11 +96,11 @@ def test_sessions_say_in_the_list_what_failed(house: JaegerHouse, jaeger: Jaeger
     assert len(found) == len(sessions), "each session has one trace for its results"
     failing = [each["title"] for each in found.values() if each["red"]]
     wrong = {each["session_id"] for each in judged if each["metric"] == "correctness" and each["success"] is False}
-    assert len(failing) == len(wrong), "where a judge is asked, what rules add up leaves it to the verdict"
+    assert len(failing) == len(wrong), "if a judge runs, only its verdict makes a session red"
     assert all(re.fullmatch(rf"{SERVICE}: ✗ session( \w+)?.*", title) for title in failing)
 
 
-def test_a_looping_run_does_not_look_healthy(house: JaegerHouse, jaeger: JaegerPages) -> None:
+def test_a_looping_run_is_shown_as_failed_with_its_reason(house: JaegerHouse, jaeger: JaegerPages) -> None:
     failed = house.trace_of("tool_loop")
     jaeger.open(failed["trace_id"], house.inline_span(failed["trace_id"]))
     rows = {row["name"]: row["red"] for row in jaeger.rows()}

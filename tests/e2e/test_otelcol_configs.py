@@ -35,7 +35,7 @@ _ANYWHERE = dict.fromkeys(_ENDPOINTS, "127.0.0.1:1") | {"METRICS_ENDPOINT": "htt
 
 
 @pytest.mark.parametrize("name", _CONFIGS)
-def test_the_collector_takes_the_configuration(name: str) -> None:
+def test_the_opentelemetry_collector_accepts_the_configuration(name: str) -> None:
     command = [str(BINARY), "validate", "--config", str(DEPLOYED / name)]
     done = subprocess.run(command, env=os.environ | _ANYWHERE, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -50,20 +50,24 @@ def two(tmp_path: Path) -> Iterator[tuple[Otelcol, Otelcol]]:
         yield sinks[0], sinks[1]
 
 
-def test_the_spans_of_a_trace_go_to_one_collector(tmp_path: Path, two: tuple[Otelcol, Otelcol]) -> None:
+def test_load_balancing_sends_all_spans_of_a_trace_to_one_collector(
+    tmp_path: Path, two: tuple[Otelcol, Otelcol]
+) -> None:
     composer = Composer(5)
     made = [composer.trace() for _ in range(60)]
     found = _spread("loadbalanced.yaml", tmp_path, two, made, logs=False)
-    assert not found[0] & found[1], "no trace is torn apart"
+    assert not found[0] & found[1], "a trace was split"
     assert found[0] | found[1] == {trace.trace_id.hex() for trace in made}
     assert min(len(each) for each in found) > 10
 
 
-def test_all_traces_of_a_session_go_to_one_collector(tmp_path: Path, two: tuple[Otelcol, Otelcol]) -> None:
+def test_load_balancing_by_session_sends_all_traces_of_a_session_to_one_collector(
+    tmp_path: Path, two: tuple[Otelcol, Otelcol]
+) -> None:
     composer = Composer(6, sessions=12)
     made = [trace for trace in (composer.trace() for _ in range(80)) if trace.session is not None]
     found = _spread("loadbalanced_by_session.yaml", tmp_path, two, made, logs=True)
-    assert not found[0] & found[1], "no trace is torn apart, its log records included"
+    assert not found[0] & found[1], "a trace or its log records were split"
     sessions = [{trace.session for trace in made if trace.trace_id.hex() in each} for each in found]
     assert not sessions[0] & sessions[1]
     assert all(sessions)

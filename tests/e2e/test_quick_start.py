@@ -25,7 +25,7 @@ def _used(port: int) -> bool:
 
 @pytest.mark.e2e
 @pytest.mark.skipif(not BINARY.exists(), reason=f"needs {BINARY}: python tests/support/programs.py jaeger")
-def test_the_way_to_a_first_score(tmp_path: Path) -> None:
+def test_documented_commands_show_a_first_score_in_jaeger(tmp_path: Path) -> None:
     if taken := [port for port in _PORTS if _used(port)]:
         pytest.skip(f"the commands use fixed ports, and something listens on {taken}")
     page = (_ROOT / "docs" / "internals" / "interfaces.md").read_text()

@@ -1,4 +1,4 @@
-"""Java and JavaScript SDKs lose no spans while the collector is down."""
+"""Java and JavaScript SDKs lose no spans while the collector is paused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 @pytest.mark.skipif(not (shutil.which("mvn") and shutil.which("java")), reason="needs a JDK and Maven")
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
-def test_the_java_agent_loses_nothing(protocol: str, tmp_path: Path) -> None:
+def test_the_java_agent_loses_no_spans_while_the_collector_is_paused(protocol: str, tmp_path: Path) -> None:
     folder = CACHE / "java"
     jars = [folder / "{1}-{2}.jar".format(*jar.split(":")) for jar in _JARS]
     for jar, file in zip(_JARS, jars, strict=True):
@@ -49,7 +49,7 @@ def test_the_java_agent_loses_nothing(protocol: str, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("npm"), reason="needs npm")
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
-def test_the_javascript_sdk_loses_nothing(protocol: str, tmp_path: Path) -> None:
+def test_the_javascript_sdk_loses_no_spans_while_the_collector_is_paused(protocol: str, tmp_path: Path) -> None:
     folder = CACHE / "javascript"
     if not (folder / "node_modules").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -76,8 +76,8 @@ def _nothing_is_lost(command: Sequence[str], protocol: str, folder: Path) -> Non
         with subprocess.Popen(command, env=environment, stdout=out) as application:
             try:
                 collector.until(lambda: _is_busy(collector) or application.poll() is not None, "busy", 300)
-                assert application.poll() is None, "it ended, and had sent nothing"
-                collector.process.send_signal(signal.SIGSTOP)  # no answer, and then all at once
+                assert application.poll() is None, "the application ended without sending spans"
+                collector.process.send_signal(signal.SIGSTOP)  # answers pause, then all follow
                 time.sleep(_STILL_S)
                 collector.process.send_signal(signal.SIGCONT)
                 assert application.wait(300) == 0

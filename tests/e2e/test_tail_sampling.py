@@ -30,18 +30,18 @@ _NO_CACHE = {
 }
 
 
-def test_scores_in_time_decide_and_stay_with_their_trace(tmp_path: Path) -> None:
+def test_failed_scores_keep_their_trace_if_they_arrive_before_the_sampling_decision(tmp_path: Path) -> None:
     """PandaEval is faster than the sampler."""
     kept, results = _sample(tmp_path, quiet="100ms", wait_s=12.0)
     first = [result for result in results if result["level"] == "trace" and result["revision"] == 1]
     bad = {result["trace_id"] for result in first if result["success"] is False}
     assert 0 < len(bad) < _TRACES
-    assert bad <= kept.keys(), "every trace with a failed result was kept"
-    assert len(bad) < len(kept) < _TRACES, "and some of the rest, not all"
+    assert bad <= kept.keys(), "every trace with a failed result must be kept"
+    assert len(bad) < len(kept) < _TRACES, "some other traces must be kept, but not all"
     _assert_whole(kept)
 
 
-def test_scores_that_come_late_follow_the_decision(tmp_path: Path) -> None:
+def test_late_scores_follow_the_cached_sampling_decision(tmp_path: Path) -> None:
     """The sampler is faster and caches decisions."""
     small = {"num_traces: 50000": "num_traces: 10"}
     kept, results = _sample(tmp_path, quiet="5s", wait_s=1.0, changes=small)
@@ -50,7 +50,7 @@ def test_scores_that_come_late_follow_the_decision(tmp_path: Path) -> None:
     _assert_whole(kept)
 
 
-def test_without_the_cache_late_scores_go_astray(tmp_path: Path) -> None:
+def test_late_scores_are_separated_from_their_trace_without_a_decision_cache(tmp_path: Path) -> None:
     kept, _ = _sample(tmp_path, quiet="5s", wait_s=1.0, changes=_NO_CACHE)
     assert any(not own or not evaluations for own, evaluations in map(_parts, kept.values()))
 

@@ -32,7 +32,7 @@ def _evaluated(*inputs: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.skipif(not BINARY.exists(), reason=f"needs {BINARY}: python tests/support/programs.py jaeger")
-async def test_what_is_in_jaeger_has_the_results_that_it_has_from_a_file(tmp_path: Path) -> None:
+async def test_traces_read_from_jaeger_have_the_result_ids_of_traces_read_from_a_file(tmp_path: Path) -> None:
     with Jaeger(tmp_path / "jaeger") as jaeger:
         with grpc.insecure_channel(jaeger.grpc) as channel:
             stub = TraceServiceStub(channel)
@@ -44,7 +44,7 @@ async def test_what_is_in_jaeger_has_the_results_that_it_has_from_a_file(tmp_pat
         await until(lambda: bool(jaeger.services()), 60)
         address = jaeger.url.replace("http://", "jaeger://")
         stored = f"{address}?service={jaeger.services()[0]}&since=2000-01-01"
-        # The command runs an event loop of its own, so it needs another thread than this test's loop.
+        # The command runs its own event loop, so it needs its own thread.
         results = await asyncio.to_thread(_evaluated, stored)
         assert results.keys() == (await asyncio.to_thread(_evaluated, *map(str, RECORDINGS))).keys()
         trace_id = next(result["trace_id"] for result in results.values() if result["level"] == "trace")

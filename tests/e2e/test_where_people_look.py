@@ -24,7 +24,7 @@ WAYS = ("by OTLP", "by scrape")
 
 
 def _of(home: House, trace_id: str) -> list[dict[str, Any]]:
-    """Return a trace's results with its turns'."""
+    """Return the results of a trace and its turns."""
     return [each for each in home.results if each["trace_id"] == trace_id and each["level"] in ("trace", "turn")]
 
 
@@ -45,12 +45,12 @@ def test_jaeger_shows_the_scores_below_the_evaluated_span(home: House, service: 
         named = [each["spanID"] for each in span["references"] if each["refType"] == "FOLLOWS_FROM"]
         blamed = named[:1] if span["operationName"].startswith("✗") else []
         assert parent["traceID"] == trace_id
-        assert parent["spanID"] in (root_id, *blamed), "below what it blames, or below the run"
+        assert parent["spanID"] in (root_id, *blamed), "the parent must be the blamed span or the evaluated span"
         assert set(named) <= spans.keys(), "links lead to spans of the trace"
         end = spans[root_id]["startTime"] + spans[root_id]["duration"]
-        assert abs(span["startTime"] - end) <= 1, "to the microsecond: the waterfall is not stretched"
+        assert abs(span["startTime"] - end) <= 1, "it must start where the evaluated span ends"
         assert span["duration"] <= 1000
-        assert all("clock skew" in warning for warning in span["warnings"] or ()), "it begins where its parent ends"
+        assert all("clock skew" in warning for warning in span["warnings"] or ()), "only clock skew is expected"
     for result_id, said in told.items():
         result = expected[result_id]
         assert said["gen_ai.evaluation.name"] == wire_name(result["level"], result["metric"])
@@ -60,7 +60,7 @@ def test_jaeger_shows_the_scores_below_the_evaluated_span(home: House, service: 
         assert said["pandaeval.service"] == service
 
 
-def test_judged_results_of_a_trace_are_one_span(home: House) -> None:
+def test_judged_results_of_a_trace_share_one_span(home: House) -> None:
     judged = next(result for result in home.results if result["metric"] == "task_completion" and result["score"])
     spans = home.jaeger.spans(judged["trace_id"])
     [span] = [span for span in spans if "pandaeval.score.task_completion" in tags(span)]
@@ -69,10 +69,10 @@ def test_judged_results_of_a_trace_are_one_span(home: House) -> None:
     assert said["otel.scope.name"] == "pandaeval.evaluation"
     of_judges = [each for each in home.results if each["trace_id"] == judged["trace_id"]]
     fails = any(each["success"] is False for each in of_judges if each["evaluator"]["kind"] == "llm")
-    assert said.get("error", False) == fails, "red where one fails, and only there"
+    assert said.get("error", False) == fails, "the span must be red only if a judged result failed"
 
 
-def test_a_search_finds_what_failed(home: House) -> None:
+def test_jaeger_search_for_failures_finds_all_failed_traces_only(home: House) -> None:
     found = home.jaeger.trace_ids("pandaeval", tags=json.dumps({"pandaeval.verdict": "fail"}))
     of_traces = [each for each in home.results if each["level"] in ("trace", "turn")]
     failed = {each["trace_id"] for each in of_traces if each["success"] is False}
@@ -82,17 +82,17 @@ def test_a_search_finds_what_failed(home: House) -> None:
     assert not fine & found
 
 
-def test_a_session_is_found_by_its_carrier_span(home: House) -> None:
+def test_every_session_has_a_span_with_links_to_its_traces(home: House) -> None:
     ids = home.jaeger.trace_ids("pandaeval", tags=json.dumps({"pandaeval.level": "session"}))
     sessions = {result["session_id"] for result in home.results if result["level"] == "session"}
     assert len(ids) == len(sessions), "each session has one trace for its results"
     for carrier in home.jaeger.spans(sorted(ids)[0]):
-        assert carrier["references"], "it links to the traces of the session"
+        assert carrier["references"], "the span must link to the traces of the session"
         assert {reference["refType"] for reference in carrier["references"]} == {"FOLLOWS_FROM"}
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_prometheus_has_the_series_of_the_contract(home: House, way: str) -> None:
+def test_prometheus_has_the_documented_labels_buckets_and_units(home: House, way: str) -> None:
     prometheus = home.prometheus[way]
     labels = _labels(prometheus, "pandaeval_evaluation_score_count")
     base = {"gen_ai_evaluation_name", "pandaeval_level", "gen_ai_agent_name", "pandaeval_service"}
@@ -112,7 +112,7 @@ def test_prometheus_has_the_series_of_the_contract(home: House, way: str) -> Non
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_numbers_are_the_results(home: House, way: str) -> None:
+def test_prometheus_numbers_match_the_results(home: House, way: str) -> None:
     prometheus = home.prometheus[way]
     for metric in ("coherence", "tool_loop", "confidence"):
         scores = {each["trace_id"]: each["score"] for each in reversed(home.results)
@@ -139,10 +139,10 @@ def test_exemplars_lead_to_evaluated_traces_in_jaeger(home: House, way: str) -> 
                   if (each["trace_id"], wire_name(each["level"], each["metric"]))
                   == (where[0], labels["gen_ai_evaluation_name"])]  # fmt: skip
         assert any(score == pytest.approx(float(exemplar["value"])) for score in scores if score is not None)
-        assert home.jaeger.spans(where[0]), "a click on the dot opens the trace"
+        assert home.jaeger.spans(where[0]), "the exemplar's trace must be in Jaeger"
 
 
-def test_the_log_store_has_every_result_as_the_conventions_name_it(home: House) -> None:
+def test_log_store_has_every_result_with_conventional_names(home: House) -> None:
     logs = {plain(log["attributes"])["pandaeval.result.id"]: log for log in home.logs.items("logs")}
     for result in home.results:
         log = logs[result["id"]]

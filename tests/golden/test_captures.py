@@ -53,7 +53,7 @@ def demo_text() -> str:
 
 
 @pytest.mark.parametrize("text", texts())
-def test_ids_are_valid_and_parents_are_there(text: str) -> None:
+def test_ids_are_valid_and_parents_exist(text: str) -> None:
     given = requests(text)
     found = spans(given)
     assert found
@@ -70,14 +70,14 @@ def test_ids_are_valid_and_parents_are_there(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", texts())
-def test_nothing_tells_about_the_machine(text: str) -> None:
+def test_captures_have_no_paths_or_attributes_of_the_machine(text: str) -> None:
     assert PATHS.findall(text) == []
     assert HOST_KEYS.findall(text) == []
     assert [a.key for a in resource_attributes(requests(text)) if is_private(a.key)] == []
 
 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: f"{path.parent.name}/{path.name.partition('.')[0]}")
-def test_all_that_was_said_is_in_the_capture(path: Path) -> None:
+def test_capture_has_all_messages_and_tool_names_of_the_scenario(path: Path) -> None:
     text = path.read_text()
     assert path.stat().st_size < 150_000
     for exchange in SCENARIOS[path.name.partition(".")[0]].dialogue.exchanges:
@@ -93,7 +93,9 @@ def test_all_that_was_said_is_in_the_capture(path: Path) -> None:
     [("frameworks.toml", FOLDER, SCENARIOS), ("hosted.toml", HOSTED_FOLDER, HOSTED)],
     ids=["captures", "hosted"],
 )
-def test_every_set_is_captured_with_its_versions(file: str, folder: Path, scenarios: Mapping[str, Scenario]) -> None:
+def test_every_set_has_its_captures_and_package_versions(
+    file: str, folder: Path, scenarios: Mapping[str, Scenario]
+) -> None:
     sets = frameworks(file)
     versions = json.loads((folder / "VERSIONS.json").read_text())
     paths = sorted(folder.glob("*/*.otlp.jsonl"))
@@ -107,7 +109,7 @@ def test_every_set_is_captured_with_its_versions(file: str, folder: Path, scenar
     assert sum(path.stat().st_size for path in paths) < 4_000_000
 
 
-def test_every_emitter_is_captured_with_its_versions_and_its_day() -> None:
+def test_every_emitter_has_its_captures_versions_and_date() -> None:
     sets = emitters()
     versions = json.loads((PACKED / "VERSIONS.json").read_text())
     captured = {name: {p.name.partition(".")[0] for p in packed_captures() if p.parent.name == name} for name in sets}
@@ -119,7 +121,7 @@ def test_every_emitter_is_captured_with_its_versions_and_its_day() -> None:
     assert sum(path.stat().st_size for path in packed_captures()) < 200_000
 
 
-def test_the_demo_holds_the_sessions_that_it_promises() -> None:
+def test_the_demo_recording_has_the_expected_sessions() -> None:
     expected = json.loads((DEMO_FOLDER / "expected.json").read_text())
     assert expected == {
         "good": [session.name for session in DEMO if session.good],

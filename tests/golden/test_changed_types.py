@@ -51,7 +51,7 @@ def _changed(value: Any, place: Place, new: object) -> Any:
 
 
 def _spans_with_another_type(span: RawSpan, known: set[object]) -> Iterator[tuple[RawSpan, object]]:
-    """Yield variants of the span; ``known``: places that other spans of the scope had."""
+    """Yield variants of the span. ``known``: places that were changed before."""
     for key, value in span.attributes.items():
         is_json = isinstance(value, str) and value[:1] in ("[", "{")
         try:
@@ -70,7 +70,7 @@ def _spans_with_another_type(span: RawSpan, known: set[object]) -> Iterator[tupl
 
 
 @pytest.mark.parametrize("root", [pytest.param(root, id=name) for name, root in ROOTS.items()])
-def test_no_dialect_fails(root: Path) -> None:
+def test_no_dialect_fails_if_a_value_has_another_type(root: Path) -> None:
     if not root.is_dir():
         pytest.skip(f"no captures in {root.name} ({root.parent.name})")
     known = set[object]()

@@ -91,7 +91,7 @@ async def ranked(root: Path, good: str, bad: str) -> tuple[list[str], list[str],
 
 
 @pytest.mark.parametrize("bad", ["wrong_tool", "gives_up", "off_topic"])
-async def test_our_recordings_of_bad_runs_rank_below_the_good_ones(bad: str) -> None:
+async def test_own_recordings_of_bad_runs_score_below_good_runs(bad: str) -> None:
     below, not_below, cannot = await ranked(OWN, "good", bad)
     assert len(below) >= 10
     assert (not_below, cannot) == ([], {})
@@ -99,7 +99,7 @@ async def test_our_recordings_of_bad_runs_rank_below_the_good_ones(bad: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bad", FALLS)
-async def test_recordings_of_every_framework_rank_below_their_happy_ones(bad: str) -> None:
+async def test_bad_runs_of_every_framework_score_below_its_happy_run(bad: str) -> None:
     below, not_below, cannot = await ranked(SHARED, "happy", bad)
     print(f"{bad}: {len(below)} sets rank it below; {len(cannot)} cannot tell: {cannot}")
     assert len(below) >= 35

@@ -1,4 +1,4 @@
-"""Every carried fact is read, except :mod:`tests.golden.conformance_deviations`."""
+"""Every recorded fact is read, except those in :mod:`tests.golden.conformance_deviations`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def checked(root: Path, name: str) -> tuple[Checked, ...]:
 
 
 @pytest.mark.parametrize(("root", "name"), sets())
-def test_every_fact_is_read(root: Path, name: str) -> None:
+def test_every_fact_without_an_excuse_is_read(root: Path, name: str) -> None:
     found = checked(root, name)
     assert found, "captures without a known truth"
     missed = [
@@ -60,7 +60,7 @@ def test_every_excuse_is_needed(excused: Excuse) -> None:
     assert any(excused.covers(one.capture.set, one.capture.scenario, fact) for one in found for fact, _ in one.missed)
 
 
-def test_every_fact_is_emitted_by_some_committed_capture() -> None:
+def test_every_fact_is_emitted_by_a_committed_capture() -> None:
     names = {capture.set for capture in _captures(OWN)}
     emitted = {fact for name in names for one in checked(OWN, name) for fact, v in one.verdicts.items() if v.emitted}
     assert emitted == set(FACTS)

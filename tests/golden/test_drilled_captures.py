@@ -37,7 +37,7 @@ def subjects(folder: Path) -> Iterator[Subject]:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_what_is_planted_stands_in_the_spans_and_nowhere_else(name: str) -> None:
+def test_planted_faults_change_the_spans_and_keep_trace_and_session_ids(name: str) -> None:
     planted: Counter[str] = Counter()
     for number, subject in enumerate(islice(subjects(OWN / name), MOST)):
         for fault_name, fault in islice(faults().items(), number % 2, None, 2):

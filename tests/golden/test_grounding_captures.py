@@ -32,7 +32,7 @@ def traces(path: Path) -> list[Trace]:
 
 
 def outcomes(root: Path, scenario: str) -> dict[str, bool]:
-    """Return failures by set, for scored sets."""
+    """Return whether each scored set has a failure."""
     if not root.is_dir():
         pytest.skip(f"no captures in {root}: they are not part of this checkout")
     found: dict[str, bool] = {}
@@ -45,26 +45,26 @@ def outcomes(root: Path, scenario: str) -> dict[str, bool]:
 
 
 @pytest.mark.parametrize(("scenario", "least"), [("hallucinates", 35), ("wrong_args", 35)])
-def test_made_up_facts_are_found(scenario: str, least: int) -> None:
+def test_fabricated_facts_are_found(scenario: str, least: int) -> None:
     found = outcomes(SHARED, scenario)
     assert len(found) >= least
     assert sum(found.values()) >= 0.95 * len(found), [name for name, failed in found.items() if not failed]
 
 
 @pytest.mark.parametrize("scenario", ["happy", "tool_error", "bad_schema", "handoff", "multi_turn"])
-def test_runs_without_made_up_facts_pass(scenario: str) -> None:
+def test_runs_without_fabricated_facts_pass(scenario: str) -> None:
     found = outcomes(SHARED, scenario)
     assert found
     assert not any(found.values()), [name for name, failed in found.items() if failed]
 
 
 @pytest.mark.parametrize("scenario", ["off_topic", "gives_up"])
-def test_answers_without_values_are_not_judged(scenario: str) -> None:
+def test_answers_without_values_are_not_scored(scenario: str) -> None:
     assert outcomes(SHARED, scenario) == {}
 
 
 @pytest.mark.parametrize("scenario", ["good", "good_session", "repeated_answer", "tool_error"])
-def test_our_own_captures_pass(scenario: str) -> None:
+def test_own_captures_without_fabricated_facts_pass(scenario: str) -> None:
     found = outcomes(OWN, scenario)
     assert found
     assert not any(found.values()), [name for name, failed in found.items() if failed]

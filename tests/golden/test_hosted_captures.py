@@ -37,7 +37,7 @@ def replies(exchange: Exchange) -> list[Reply]:
 
 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: f"{path.parent.name}/{path.name.partition('.')[0]}")
-def test_answers_and_calls_are_read(path: Path) -> None:
+def test_answers_and_hosted_tool_calls_are_read(path: Path) -> None:
     for exchange, trace in read(path):
         assert (trace.input, trace.output) == (exchange.user, replies(exchange)[-1].text)
         made = [each for reply in replies(exchange) for each in (*reply.served, *reply.calls)]
@@ -64,7 +64,7 @@ def _check(name: str, call: ToolCall, due: Served) -> None:
 
 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: f"{path.parent.name}/{path.name.partition('.')[0]}")
-def test_nothing_fails_but_the_call_that_failed(path: Path) -> None:
+def test_only_runs_with_a_failed_hosted_call_fail_and_only_in_response(path: Path) -> None:
     for exchange, trace in read(path):
         ended, grounded = response(trace), GROUNDING.evaluate(trace, CONTEXT)
         assert isinstance(ended, Score)
@@ -78,7 +78,7 @@ def test_nothing_fails_but_the_call_that_failed(path: Path) -> None:
     [path for path in CAPTURES if path.name.startswith("search_and_code") and path.parent.name not in NO_RESULTS],
     ids=lambda path: path.parent.name,
 )
-def test_what_is_said_between_calls_stands_between_them(path: Path) -> None:
+def test_text_between_hosted_calls_is_placed_between_them(path: Path) -> None:
     exchange, trace = read(path)[-1]
     words = replies(exchange)[0].text
     assert said_on_the_way(trace) == (words,)
@@ -89,7 +89,7 @@ def test_what_is_said_between_calls_stands_between_them(path: Path) -> None:
         assert said_on_the_way(earlier) == ()
 
 
-def test_a_value_on_a_page_that_the_provider_alone_can_read_is_not_made_up() -> None:
+def test_grounding_is_unscored_if_the_search_pages_are_encrypted() -> None:
     """Anthropic encrypts search pages."""
     trace = read(FOLDER / "hosted_anthropic_genai" / "search_streamed.otlp.jsonl")[0][1]
     answer = "The boat Aker won the ferry race on 15 July 2026."

@@ -171,28 +171,28 @@ def _name(path: Path) -> str:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_no_fault_makes_a_score_with_the_wrong_sign(fault: str) -> None:
+async def test_missing_data_never_gives_a_wrong_score(fault: str) -> None:
     found = {_name(path): wrong for path in _files(False) if (wrong := await _wrong(path, fault))}
     assert found == {}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_nor_in_any_other_recording(fault: str) -> None:
+async def test_missing_data_never_gives_a_wrong_score_in_all_recordings(fault: str) -> None:
     found = {_name(path): wrong for path in _files(True) if (wrong := await _wrong(path, fault))}
     assert found == {}
 
 
 @pytest.mark.parametrize("plan", [[], [" ", ""]], ids=["empty", "blank"])
 @pytest.mark.parametrize("judge", JUDGES)
-async def test_an_empty_plan_is_neither_good_nor_bad(judge: str, plan: list[str]) -> None:
+async def test_an_empty_plan_gets_no_plan_scores(judge: str, plan: list[str]) -> None:
     for path in _files(False):
         for trace in _traces(path):
             found = await _found(trace, judge, {"plan_adherence", "plan_quality"}, plan={"plan": plan})
             assert _plan_missing(found, trace, judge) == [], _name(path)
 
 
-async def test_a_definition_that_was_not_captured_is_not_told_as_none() -> None:
+async def test_judge_prompt_does_not_treat_missing_tool_definitions_as_no_tools() -> None:
     for path in _files(False):
         for trace in _traces(path):
             judge = ScriptedJudge()
@@ -202,7 +202,7 @@ async def test_a_definition_that_was_not_captured_is_not_told_as_none() -> None:
                 assert "available_tools" not in question, _name(path)
 
 
-async def test_an_empty_object_is_no_argument_only_where_the_tool_needs_none() -> None:
+async def test_empty_arguments_are_scored_only_if_the_tool_requires_none() -> None:
     path = next(path for path in _files(False) if path.name.startswith("good."))
     trace = next(each for each in _traces(path) if each.tool_calls and each.tools)
     metric = registry()["trace.argument_correctness"]
@@ -214,7 +214,7 @@ async def test_an_empty_object_is_no_argument_only_where_the_tool_needs_none() -
         assert isinstance(found, expected), found
 
 
-async def test_the_judges_differ_where_nothing_is_missing() -> None:
+async def test_generous_and_harsh_judges_differ_if_no_data_is_missing() -> None:
     path = next(path for path in _files(False) if path.name.startswith("good."))
     trace = next(each for each in _traces(path) if each.tool_calls and each.output)
     generous, harsh = await _found(trace, "generous"), await _found(trace, "harsh")

@@ -41,7 +41,7 @@ def surfaces() -> dict[str, Any]:
     spent.model = "openai/gpt-4.1-mini"
     finding = Score(0.5, "One of two.", {"verdicts": []}, span_ids=("00f067aa0ba902b7", "", "00f067aa0ba902b7"))
     about = dict(provenance(finding, spent, "openai/gpt-4o-mini"))
-    assert about["judge"].pop("pack") == shown.digest, "which follows from the words of the prompt"
+    assert about["judge"].pop("pack") == shown.digest, "the digest depends on the prompt text"
     assert about["judge"].pop("prompt_version") == PROMPT_VERSION
     about["judge"] |= {"pack": "00ff00ff00ff00ff", "prompt_version": "1"}
     finding = Score(finding.value, finding.reason, {**finding.metadata, **about}, span_ids=finding.span_ids)
@@ -55,7 +55,7 @@ def surfaces() -> dict[str, Any]:
     }
 
 
-def test_a_judged_result_says_on_every_surface_where_it_comes_from() -> None:
+def test_a_judged_result_matches_the_stored_json_log_and_span() -> None:
     assert surfaces() == json.loads(STORED.read_text())
 
 

@@ -59,7 +59,7 @@ def _nobody_can_know(fault: str, trace: Trace) -> bool:
 
 
 @pytest.mark.parametrize("name", [SETS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in SETS[1:])])
-def test_what_is_not_shown_is_neither_passed_nor_failed(name: str, scorer: Evaluator) -> None:
+def test_missing_data_neither_passes_nor_fails_a_run(name: str, scorer: Evaluator) -> None:
     seen: Counter[str] = Counter()
     for subject in islice(subjects(OWN / name), MOST):
         whole = results(list(subject.parts), scorer)

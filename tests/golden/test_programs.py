@@ -68,7 +68,7 @@ def _facts(trace: Trace, left_out: set[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_facts_are_read(recording: Path) -> None:
+def test_facts_of_recorded_programs_are_read(recording: Path) -> None:
     assert facts(recording) == json.loads(STORED.read_text())[name(recording)]
 
 

@@ -1,4 +1,4 @@
-"""Once misread traces with correct values.
+"""Traces that were misread once, with their correct values.
 
 python tests/golden/test_reports.py NAME.otlp.jsonl # writes NAME.json with the current values
 
@@ -35,7 +35,7 @@ def values(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
-def test_each_report_is_read_right(path: Path) -> None:
+def test_every_reported_trace_is_read_correctly(path: Path) -> None:
     expected = json.loads(path.read_text())
     found = values(path.with_suffix(".otlp.jsonl"))
     assert len(found) == len(expected)
@@ -44,7 +44,7 @@ def test_each_report_is_read_right(path: Path) -> None:
         assert {name: given[name] for name in right} == right
 
 
-def test_every_report_has_its_values() -> None:
+def test_every_reported_trace_has_expected_values() -> None:
     names = {path.name.removesuffix(".otlp.jsonl") for path in FOLDER.glob("*.otlp.jsonl")}
     assert names == {path.stem for path in FOLDER.glob("*.json")}
     assert names

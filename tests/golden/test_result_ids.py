@@ -51,10 +51,10 @@ def evaluator() -> Evaluator:
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_results_keep_their_ids(recording: Path, evaluator: Evaluator) -> None:
+def test_result_ids_are_unchanged(recording: Path, evaluator: Evaluator) -> None:
     stored: Ids = json.loads(STORED.read_text())[name(recording)]
     now = ids(recording, evaluator)
-    assert now.keys() == stored.keys(), "a metric has a new version: write the file anew, and say so in CHANGELOG.md"
+    assert now.keys() == stored.keys(), "a metric has a new version: rewrite the file and update CHANGELOG.md"
     assert now == stored
 
 

@@ -49,7 +49,7 @@ def _groups(root: Path) -> dict[tuple[object, ...], dict[str, Scores]]:
 @pytest.mark.parametrize(
     "root", [pytest.param(OWN, id="own"), pytest.param(SHARED, id="shared", marks=pytest.mark.slow)]
 )
-def test_equal_runs_score_equally_in_every_dialect(root: Path) -> None:
+def test_equal_runs_get_equal_scores_in_every_dialect(root: Path) -> None:
     if not root.is_dir():
         pytest.skip(f"no captures in {root.name}: they are not part of this checkout")
     compared = 0
@@ -60,4 +60,4 @@ def test_equal_runs_score_equally_in_every_dialect(root: Path) -> None:
             compared += len(found) - 1
             assert len({outcome for outcome, _ in found.values()}) == 1, (key, metric, found)
             assert not values or max(values) - min(values) <= TOLERANCE, (key, metric, found)
-    assert compared > 50, "there was something to compare"
+    assert compared > 50, "too few scores were compared"

@@ -127,14 +127,14 @@ FEW = 3
 
 @pytest.mark.parametrize("rewrite", [today, earlier])
 @pytest.mark.parametrize("name", OWN_SETS)
-def test_every_spelling_tells_the_same_facts(name: str, rewrite: Rewrite) -> None:
+def test_older_and_current_attribute_names_give_the_same_facts(name: str, rewrite: Rewrite) -> None:
     for path in _few(name):
         _compare(path, rewrite)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rewrite", [today, earlier])
-def test_every_spelling_of_every_capture_tells_the_same_facts(rewrite: Rewrite) -> None:
+def test_older_and_current_attribute_names_give_the_same_facts_in_all_captures(rewrite: Rewrite) -> None:
     for path in ALL_FILES:
         _compare(path, rewrite)
 
@@ -150,7 +150,7 @@ def _compare(path: Path, rewrite: Rewrite) -> None:
         assert differing == {}, f"{path.parent.name}/{path.name}"
 
 
-def test_the_captures_hold_what_was_renamed() -> None:
+def test_captures_have_the_renamed_attributes() -> None:
     keys = {
         key
         for name in OWN_SETS

@@ -26,7 +26,7 @@ SILENT = frozenset(
 
 
 def views(path: Path) -> Iterator[TurnView]:
-    """Return the turns of all traces by start."""
+    """Yield the turns of all traces, in start order."""
     with TraceFiles() as run:
         for request in Input(str(path)).requests():
             run.add(request)
@@ -40,13 +40,13 @@ def asked(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", sorted(OWN.glob("*/good_session.otlp.jsonl")), ids=lambda path: path.parent.name)
-def test_frameworks_agree_on_what_the_user_said(path: Path) -> None:
+def test_all_frameworks_give_the_same_user_messages(path: Path) -> None:
     assert asked(path) == asked(OWN / ASKED / path.name)
     assert len(asked(path)) == 4
 
 
 @pytest.mark.parametrize("path", sorted(OWN.glob("*/good_session.otlp.jsonl")), ids=lambda path: path.parent.name)
-def test_calls_and_history_are_those_of_the_turn(path: Path) -> None:
+def test_every_turn_has_its_own_tool_calls_and_history(path: Path) -> None:
     expected = [view.tool_calls for view in views(OWN / ASKED / path.name)]
     found = [*views(path)]
     assert [[call.name for call in view.tool_calls] for view in found] == [[c.name for c in each] for each in expected]
@@ -62,7 +62,7 @@ def _truth() -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not THEIRS.is_dir(), reason="the recordings are not part of this repository")
-def test_recorded_conversations_have_their_turns() -> None:
+def test_recorded_conversations_have_the_expected_user_messages() -> None:
     for path in sorted(THEIRS.glob("*/multi_turn.otlp.jsonl")):
         if path.parent.name in SILENT:
             continue

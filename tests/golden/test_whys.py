@@ -37,7 +37,7 @@ def _versions(trace: Trace) -> list[Trace]:
     return [trace, nothing, cut]
 
 
-def test_only_declared_whys_are_said() -> None:
+def test_metrics_give_only_declared_unscored_reasons() -> None:
     evaluator = Evaluator(load("embedded"), EvaluatorSettings())
     said: dict[str, set[Why]] = defaultdict(set)
     metrics = {key: metric for key, metric in registry().items() if metric.level == "trace"}

@@ -27,7 +27,7 @@ def _align(server: JudgeServer, *arguments: str) -> Result:
 
 
 @pytest.mark.slow
-def test_the_flaw_is_found_and_mended_by_one_command(tmp_path: Path) -> None:
+def test_align_finds_the_flaw_of_a_judge_and_adopts_the_useful_ruling(tmp_path: Path) -> None:
     traces, labels = written(tmp_path, _RUNS)
     file = tmp_path / "rulings.yaml"
     with JudgeServer(flawed) as server:
@@ -37,7 +37,7 @@ def test_the_flaw_is_found_and_mended_by_one_command(tmp_path: Path) -> None:
     told = json.loads(done.stdout)
     assert (told["labelled"], told["errors"] > 0) == (_RUNS, True)
     assert {each["text"]: each["state"] for each in told["tried"]} == {USELESS: "rejected", USEFUL: "adopted"}
-    assert any(COMMENT in str(body) for body in asked), "people's words are shown to whom proposes"
+    assert any(COMMENT in str(body) for body in asked), "reviewer comments must be shown to the proposing model"
     kept = yaml.safe_load(file.read_text())
     assert [each.get("state", "adopted") for each in kept] == ["rejected", "adopted"]
     assert kept[1]["figures"]["held_out_gain_low"] > 0
@@ -50,13 +50,13 @@ def test_the_flaw_is_found_and_mended_by_one_command(tmp_path: Path) -> None:
     assert all("+" in result["evaluator"]["version"] for result in results)
 
 
-def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_align_without_a_model_names_the_missing_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["judge", "align", "labels.csv"])
     assert (done.exit_code, "name a model with --model" in done.stderr) == (2, True), done.output
 
 
-def test_labels_of_a_custom_metric_are_known_by_the_configuration(tmp_path: Path) -> None:
+def test_labels_may_name_a_custom_metric_of_the_configuration(tmp_path: Path) -> None:
     metric, config, labels = (tmp_path / name for name in ("own.yaml", "pandaeval.yaml", "labels.csv"))
     metric.write_text("{name: depth, criteria: It goes into depth.}")
     config.write_text(f"metrics: {{modules: ['{metric}']}}")
@@ -66,7 +66,7 @@ def test_labels_of_a_custom_metric_are_known_by_the_configuration(tmp_path: Path
     assert (done.exit_code, "name files or the address" in done.stderr) == (2, True), done.output
 
 
-def test_the_daily_limit_holds_for_all_passes_together(tmp_path: Path) -> None:
+def test_daily_limit_applies_to_all_passes_together(tmp_path: Path) -> None:
     traces, _ = written(tmp_path, 2)
     with JudgeServer(flawed) as server:
         overrides = {"judge.model": "openai/gpt-4o-mini", "judge.api_base": server.url, "judge.daily_usd": 1.0}

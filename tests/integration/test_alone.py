@@ -50,7 +50,7 @@ def oldest() -> list[str]:
 
 
 @pytest.mark.parametrize("end", ["oldest", "newest"])
-def test_it_works_at_both_ends_of_the_range_without_a_warning(end: str, tmp_path: Path) -> None:
+def test_sdk_works_with_oldest_and_newest_dependencies_without_warnings(end: str, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 

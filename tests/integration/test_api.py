@@ -1,4 +1,4 @@
-"""The API of a running collector, in pages."""
+"""The API of a running collector, with paging."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def pages(collector: CollectorProcess, path: str, **parameters: Any) -> list[dic
         parameters["cursor"] = page["next"]
 
 
-def test_traces_come_worst_first_with_their_newest_results(collector: CollectorProcess) -> None:
+def test_traces_are_listed_worst_first_with_their_current_results(collector: CollectorProcess) -> None:
     standing = collector.standing()
     traces = pages(collector, "/traces", limit=7)
     assert {trace["trace_id"] for trace in traces} == {id_ for id_, key in standing if key.startswith("trace.")}
@@ -61,7 +61,7 @@ def test_traces_come_worst_first_with_their_newest_results(collector: CollectorP
     assert {trace["failed"] for trace in traces} == {True, False}
 
 
-def test_sessions_come_once_each_by_their_worst(collector: CollectorProcess) -> None:
+def test_every_session_is_listed_once_with_its_worst_trace(collector: CollectorProcess) -> None:
     traces = pages(collector, "/traces")
     sessions = pages(collector, "/sessions", limit=3)
     named = [session["session_id"] for session in sessions if session["session_id"]]
@@ -96,7 +96,7 @@ def test_traces_are_found_by_attributes_of_their_spans(collector: CollectorProce
     assert wrong.status_code == 422
 
 
-def test_filters_choose(collector: CollectorProcess) -> None:
+def test_filters_select_traces_and_results(collector: CollectorProcess) -> None:
     traces = pages(collector, "/traces")
     agent = traces[0]["agent"]
     assert {each["trace_id"] for each in pages(collector, "/traces", agent=agent)} == {
@@ -121,7 +121,7 @@ def test_filters_choose(collector: CollectorProcess) -> None:
     assert len(pages(collector, "/results", limit=50)) == len(collector.results())
 
 
-def test_a_trace_is_told_while_its_spans_are_kept(collector: CollectorProcess) -> None:
+def test_a_trace_with_compressed_spans_can_be_shown_and_exported(collector: CollectorProcess) -> None:
     traces = pages(collector, "/traces", limit=100)
 
     def compressed() -> bool:
@@ -142,7 +142,7 @@ def test_a_trace_is_told_while_its_spans_are_kept(collector: CollectorProcess) -
     assert file.stat().st_size > 100
 
 
-def test_what_is_known_is_not_sent_again(collector: CollectorProcess) -> None:
+def test_an_unchanged_response_is_answered_with_304(collector: CollectorProcess) -> None:
     url = f"{collector.http}/api/v1/traces"
     first = httpx.get(url, timeout=60)
     again = httpx.get(url, headers={"if-none-match": first.headers["etag"]}, timeout=60)
@@ -163,7 +163,9 @@ def test_what_is_known_is_not_sent_again(collector: CollectorProcess) -> None:
         ("/nothing", 404),
     ],
 )
-def test_what_cannot_be_answered_says_why(collector: CollectorProcess, path: str, status: int) -> None:
+def test_invalid_requests_get_a_problem_response_with_a_detail(
+    collector: CollectorProcess, path: str, status: int
+) -> None:
     answer = httpx.get(f"{collector.http}/api/v1{path}", timeout=60)
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
@@ -171,7 +173,7 @@ def test_what_cannot_be_answered_says_why(collector: CollectorProcess, path: str
     assert answer.json()["detail"]
 
 
-def test_a_page_of_others_learns_nothing(collector: CollectorProcess) -> None:
+def test_requests_with_another_host_name_are_rejected(collector: CollectorProcess) -> None:
     for host in ("evil.example", "evil.example:4328", "localhost.evil.example", "", "127.0.0.1.evil.example"):
         answer = httpx.get(f"{collector.http}/api/v1/traces", headers={"host": host}, timeout=60)
         assert answer.status_code == 421, host
@@ -180,7 +182,7 @@ def test_a_page_of_others_learns_nothing(collector: CollectorProcess) -> None:
     )
 
 
-def test_the_document_names_every_operation(collector: CollectorProcess) -> None:
+def test_openapi_lists_main_paths_and_rates_match_the_traces(collector: CollectorProcess) -> None:
     document = get(collector, "/openapi.json")
     assert {"/traces", "/traces/{trace_id}", "/sessions", "/results", "/overview", "/metrics"} <= set(document["paths"])
     rates = get(collector, "/rates")["rates"]
@@ -197,7 +199,7 @@ def _environment(collector: CollectorProcess) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_an_open_session_is_told_as_it_stands_and_stored_when_it_is_over(tmp_path: Path) -> None:
+def test_an_open_session_has_interim_results_that_become_final_when_it_closes(tmp_path: Path) -> None:
     file = CAPTURES / "langgraph_openinference" / "good.otlp.jsonl"
     with CollectorProcess(tmp_path, {"PANDAEVAL_SESSION__IDLE": "1h", "PANDAEVAL_SESSION__INTERIM": "1s"}) as running:
         running.start()

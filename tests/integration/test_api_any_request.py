@@ -1,4 +1,4 @@
-"""The API follows its document for any request."""
+"""The API follows its OpenAPI document for any request."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_every_operation_answers_as_documented(tmp_path: Path) -> None:
-    import schemathesis  # takes seconds
+def test_every_api_operation_answers_as_documented(tmp_path: Path) -> None:
+    import schemathesis  # the import takes seconds
 
     from support.any_request import ask_anything
 

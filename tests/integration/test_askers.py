@@ -41,7 +41,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         running.until(lambda: running.at_rest() and bool(running.results()), "at rest")
         yield running
         assert running.stop() == 0
-        assert not re.search(r"ERROR|Traceback| httpx: | mcp\.", running.log()), "questions are nobody's business"
+        assert not re.search(r"ERROR|Traceback| httpx: | mcp\.", running.log()), "no request or error is logged"
 
 
 class Told:
@@ -98,7 +98,7 @@ async def over_stdio(*arguments: str) -> AsyncIterator[Client]:
         yield client
 
 
-async def test_twenty_questions_get_right_answers_in_few_words(collector: CollectorProcess) -> None:
+async def test_twenty_mcp_calls_get_correct_and_short_answers(collector: CollectorProcess) -> None:
     told = Told(collector)
     async with Client(f"{collector.http}/mcp", read_timeout_seconds=120) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -121,7 +121,7 @@ async def _about_sessions(agent: Agent, told: Told) -> None:
     first = told.sessions[0]
     assert first["worst"]["trace_id"] in shown[0]
     assert f"({many(first['traces'], 'trace')}, {first['failed_traces']} failed)" in shown[0]
-    assert len(shown) == min(50, len(told.sessions)), "each session is in one line"
+    assert len(shown) == min(50, len(told.sessions)), "each session needs one line"
     name = told.traces[0]["agent"]
     mine = await agent.data("worst_sessions", agent=name, limit=50)
     assert set(re.findall(r'of agent "(.*?)" at', mine)) == {name}
@@ -165,7 +165,7 @@ async def _about_one_trace(agent: Agent, told: Told) -> None:
 async def _about_rates(agent: Agent, told: Told) -> None:
     shown = (await agent.data("pass_rates", metric="tool_loop")).split("\n")
     agents = {rate["agent"] for rate in told.rates if rate["metric"] == "tool_loop"}
-    assert len(shown) == len(agents), "one line for each metric and agent, whatever the services"
+    assert len(shown) == len(agents), "expected one line per metric and agent"
     for name in agents:
         rates = [rate for rate in told.rates if (rate["metric"], rate["agent"]) == ("tool_loop", name)]
         passed, failed = (sum(rate[key] for rate in rates) for key in ("passed", "failed"))
@@ -210,7 +210,7 @@ async def _about_nothing(agent: Agent) -> None:
     assert "limit" in await agent.refused("worst_sessions", limit=0)
 
 
-async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
+async def test_ten_questions_of_a_new_user_are_answered_over_mcp(collector: CollectorProcess) -> None:
     told = Told(collector)
     async with Client(f"{collector.http}/mcp", read_timeout_seconds=120) as client:
         assert client.server_info.version == installed_version()
@@ -218,13 +218,13 @@ async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
         agents = await agent("pass_rates")  # 1. which agents are there?
         assert {row["agent"] for row in told.traces} == set(re.findall(r'of agent "(.*?)": ', agents))
         assert seen in agents
-        failures = await agent("incidents")  # 2. what fails most gravely, and how often?
+        failures = await agent("incidents")  # 2. what is the most severe failure, and how often?
         groups = told.get("/incidents")["incidents"]
         assert f"{groups[0]['severity']} {groups[0]['label'].replace('_', ' ')}" in failures.split("\n")[2]
         assert f"(new; {groups[0]['runs']} runs" in failures
         assert f"{seen}/failures" in failures
         example = re.findall(r"newest in trace ([0-9a-f]{32})", failures)[0]
-        why = await agent("why_failed", trace_id=example[:12])  # 3. why, by the beginning of an id
+        why = await agent("why_failed", trace_id=example[:12])  # 3. why, with a prefix of the ID
         assert "results failed:" in why
         assert f"{seen}/trace/{example}" in why
         assert "not judged; by rules" in why
@@ -235,12 +235,12 @@ async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
         grave = await agent("incidents", severity="critical")  # 5. is anything critical?
         assert ("No incident matches." in grave) == (not any(each["severity"] == "critical" for each in groups))
         one = groups[0]["agents"][0]
-        assert f'agent "{one}"' in await agent("incidents", agent=one)  # 6. what of this agent alone?
+        assert f'agent "{one}"' in await agent("incidents", agent=one)  # 6. what fails in this agent?
         broken = await agent.data("find_traces", status="error", limit=50)  # 7. which runs crashed?
         assert set(re.findall(r"trace ([0-9a-f]{32})", broken)) == {
             row["trace_id"] for row in told.traces if row["error"] is not None
         }
-        loops = await agent.data("find_traces", metric="tool_loop", failed=True)  # 8. which went in circles?
+        loops = await agent.data("find_traces", metric="tool_loop", failed=True)  # 8. which runs looped?
         assert "trace.tool_loop" in loops
         assert "did you mean" in await agent.refused("incidents", agent=one[:-1] + "~")  # 9. a name that is mistyped
         rates = await agent("pass_rates", agent=one)  # 10. how often does it pass?
@@ -248,7 +248,7 @@ async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
         assert seen in rates
 
 
-def test_a_command_sets_the_state_and_the_note_of_an_incident(collector: CollectorProcess) -> None:
+def test_failures_set_changes_the_state_and_note_of_an_incident(collector: CollectorProcess) -> None:
     incident = Told(collector).get("/incidents")["incidents"][0]
 
     def told(*options: str, code: int = 0, id_: str = incident["id"]) -> str:
@@ -271,7 +271,7 @@ def test_a_command_sets_the_state_and_the_note_of_an_incident(collector: Collect
     assert states() == notes
 
 
-async def test_a_link_has_the_port_that_the_system_chose(tmp_path: Path) -> None:
+async def test_page_link_has_the_actual_port_if_port_0_is_configured(tmp_path: Path) -> None:
     server = dict.fromkeys(("grpc", "http", "health"), "127.0.0.1:0")
     settings = {"server": server, "store": {"path": str(tmp_path)}, "close": {"quiet": "500ms"}}
     collector = Collector(Config.model_validate(settings), {})
@@ -290,12 +290,12 @@ async def test_a_link_has_the_port_that_the_system_chose(tmp_path: Path) -> None
     assert f"Page: {http}/#/trace/" in answer
 
 
-async def test_the_same_over_stdio(collector: CollectorProcess) -> None:
+async def test_mcp_over_stdio_answers_from_a_collector(collector: CollectorProcess) -> None:
     await _same_over_stdio(collector, "--url", collector.http)
 
 
 @pytest.mark.slow
-async def test_the_same_from_a_data_directory(collector: CollectorProcess) -> None:
+async def test_mcp_over_stdio_answers_from_a_data_directory(collector: CollectorProcess) -> None:
     await _same_over_stdio(collector, "--store", str(collector.data))
 
 
@@ -307,7 +307,7 @@ async def _same_over_stdio(collector: CollectorProcess, *arguments: str) -> None
         assert "asked: " in await agent.data("why_failed", trace_id=worst)
 
 
-def test_a_collector_that_is_not_there_or_wants_a_token_is_said_with_the_cure(
+def test_commands_explain_how_to_reach_a_missing_or_protected_collector(
     collector: CollectorProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     away = CliRunner().invoke(app, ["sessions", "--url", "http://127.0.0.1:9"])
@@ -331,7 +331,7 @@ def test_a_collector_that_is_not_there_or_wants_a_token_is_said_with_the_cure(
         ({}, "GET", 405),
     ],
 )
-def test_pages_of_others_reach_no_tool(
+def test_mcp_rejects_requests_of_other_web_pages(
     collector: CollectorProcess, headers: dict[str, str], method: str, status: int
 ) -> None:
     body = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'

@@ -1,4 +1,4 @@
-"""An agent is scored if another service, whose spans never come, called it."""
+"""An agent is scored if the spans of its calling service never arrive."""
 
 from __future__ import annotations
 

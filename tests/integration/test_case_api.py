@@ -1,4 +1,4 @@
-"""The Python API for cases, in a pytest process of its own."""
+"""The Python API for cases, in a separate pytest process."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=280)
 
 
-def test_tests_run_cases_with_the_api(folder: Path) -> None:
+def test_pytest_tests_can_run_cases_with_the_python_api(folder: Path) -> None:
     done = _pytest(folder, "test_shop.py")
     assert done.returncode == 0, done.stdout
     assert "8 passed" in done.stdout

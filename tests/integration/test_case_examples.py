@@ -1,4 +1,4 @@
-"""The examples of docs/guides/case-examples.md, with an agent that knows nothing of PandaEval."""
+"""The examples of docs/guides/case-examples.md, with an agent that does not use PandaEval."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLANS = [
 
 
 def _user(number: int, body: dict[str, Any]) -> Say:
-    """Ask once, then be content."""
+    """Ask once, then report that the goal is met."""
     is_first = len(body["messages"]) == 2
     state, message = ("going_on", "Please do it.") if is_first else ("goal_met", "")
     return Say(json.dumps({"reason": "as scripted", "state": state, "message": message}))
@@ -91,18 +91,18 @@ def _run(folder: Path, text: str, plan: Sequence[str]) -> tuple[int, str]:
         for number, (text, plan) in enumerate(zip(EXAMPLES, PLANS, strict=True))
     ],
 )
-def test_an_example_passes_with_an_unchanged_agent(text: str, plan: list[str], tmp_path: Path) -> None:
+def test_documented_examples_pass_with_a_plain_http_agent(text: str, plan: list[str], tmp_path: Path) -> None:
     code, errors = _run(tmp_path, text, plan)
     assert code == 0, errors
 
 
-def test_an_example_fails_if_the_agent_books_before_it_looks(tmp_path: Path) -> None:
+def test_the_first_example_fails_if_the_agent_books_before_the_availability_check(tmp_path: Path) -> None:
     code, errors = _run(tmp_path, EXAMPLES[0], PLANS[0][::-1])
     assert code == 1, errors
     assert "case user-books-a-morning-slot: 1 of 1 trial not correct" in errors
 
 
-def test_the_table_counts_the_lines_of_the_examples() -> None:
+def test_documented_line_counts_match_the_examples() -> None:
     told = [int(lines) for lines in re.findall(r"^\|.*\| (\d+) \|$", PAGE, re.MULTILINE)]
     assert told == [len([line for line in text.splitlines() if line.strip()]) for text in EXAMPLES]
     assert all(yaml.safe_load(text)["cases"] for text in EXAMPLES)

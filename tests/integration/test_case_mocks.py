@@ -49,7 +49,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def mend(shop: Path) -> None:
-    """Change the agent as its first lines describe."""
+    """Fix the agent as its first lines describe."""
     text = (shop / "agent.py").read_text()
     mended = text.replace('# if "error"', 'if "error"').replace(
         "what is asked for.", "what is asked for. Say what failed."
@@ -59,7 +59,7 @@ def mend(shop: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_suite_of_init_passes_in_two_of_three_cases_until_the_agent_is_mended(shop: Path) -> None:
+def test_the_suite_of_init_fails_in_one_of_three_cases_until_the_agent_is_fixed(shop: Path) -> None:
     told, trials = run_cases(shop, "suite.yaml")
     scores = {case: each["score"] for case, each in trials.items()}
     assert scores == {"where-is-my-order": 1.0, "refund": 1.0, "refund-that-fails": 0.0}
@@ -77,7 +77,7 @@ def test_the_suite_of_init_passes_in_two_of_three_cases_until_the_agent_is_mende
 
 
 @pytest.mark.slow
-def test_calls_that_no_mock_fits_and_calls_past_the_mocks_are_told(shop: Path) -> None:
+def test_notices_report_unmatched_calls_and_calls_of_unmocked_tools(shop: Path) -> None:
     agent = (shop / "agent.py").read_text()
     (shop / "agent.py").write_text(agent.replace("@mocked\ndef find_order", "def find_order"))
     suite = yaml.safe_load((shop / "suite.yaml").read_text())
@@ -155,7 +155,7 @@ def answer(message: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("framework", ["none", "langgraph"])
-def test_a_failure_in_production_becomes_a_case_that_fails_until_the_agent_is_mended(
+def test_a_case_made_from_a_production_failure_fails_until_the_agent_is_fixed(
     shop: Path, tmp_path: Path, framework: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if framework == "langgraph":
@@ -184,13 +184,13 @@ def test_a_failure_in_production_becomes_a_case_that_fails_until_the_agent_is_me
 
 
 def _goes_green(shop: Path) -> None:
-    # The tools' results are recorded; the case demands that the finding is absent.
+    # The case replays recorded tool results and requires that the finding is absent.
     suite = yaml.safe_load((shop / "case.yaml").read_text())
     (case,) = suite["cases"]
     assert case["unmocked"] == "recorded"
     assert [(each["metric"], each["label"]) for each in case["absent"]] == [("trace.response", "false_success")]
     assert "open" not in case
-    # The world of that day is gone.
+    # The recorded data no longer exists in the real tool.
     agent = (shop / "agent.py").read_text()
     (shop / "agent.py").write_text(agent.replace('"status": "delivered"', '"status": 1 / 0'))
 
@@ -225,7 +225,7 @@ def _insists(number: int, body: dict[str, Any]) -> Say:
 
 
 @pytest.mark.slow
-def test_simulated_users_mocks_trials_and_a_baseline_go_together(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simulated_users_mocks_trials_and_a_baseline_work_together(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ENVIRON, "OPENAI_API_KEY", "none")
     (shop / "suite.yaml").write_text(PLAYED)
     broken = (shop / "agent.py").read_text()
@@ -236,7 +236,7 @@ def test_simulated_users_mocks_trials_and_a_baseline_go_together(shop: Path, mon
         told, trials = run_cases(shop, "suite.yaml", "agent:answer", *options)
         assert "conversations: goal_met 3" in told
         results = [call["result"] for call in trials["refund"]["metadata"]["mock_calls"] if "refund" in call["tool"]]
-        assert results == [{"error": "try again"}, {"refunded": 40}], "each conversation begins anew"
+        assert results == [{"error": "try again"}, {"refunded": 40}], "each conversation must start with fresh mocks"
         assert (trials["refund"]["score"], trials["refund"]["metadata"]["trial"]) == (1.0, "3")
 
         (shop / "pandaeval-run" / "results.jsonl").rename(shop / "before.jsonl")

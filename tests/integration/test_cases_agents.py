@@ -1,4 +1,4 @@
-"""``pandaeval cases run`` with twelve kinds of agents, each with its exit code."""
+"""``pandaeval cases run`` with many kinds of agents, each with its exit code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pandaeval_lab.replay.result_lines import result_lines
 from support.ports import free_ports
 
 ANSWER = "Order 17 is refunded."
-# Agents as they are: only `refunds` and `arefunds` have instrumentation.
+# Only the agents `refunds` and `arefunds` have instrumentation.
 FUNCTIONS = """
 import json, os, sys, time
 from opentelemetry import trace
@@ -201,12 +201,12 @@ def _shouts(handler: _Handler, body: dict[str, Any]) -> None:
         for _ in range(50):
             handler.wfile.write(b"x" * 1_000_000)
     except OSError:
-        handler.close_connection = True  # the client has read enough
+        handler.close_connection = True  # the client stopped reading
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of agent. ``correct``: of its trial; ``tells``: part of the standard error."""
+    """A kind of agent. ``correct``: score of ``trial_correct``; ``tells``: part of stderr."""
 
     name: str
     code: int
@@ -277,7 +277,7 @@ QUICK = ("tool_calls",)
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, id=kind.name, marks=[pytest.mark.slow] * (kind.name not in QUICK)) for kind in KINDS]
 )
-def test_each_kind_of_agent_has_its_exit_code(tmp_path: Path, kind: Kind) -> None:
+def test_every_kind_of_agent_gets_its_exit_code_and_score(tmp_path: Path, kind: Kind) -> None:
     (tmp_path / "shop.py").write_text(FUNCTIONS)
     suite = {"agents": {"shop": kind.agent}, "cases": [{**CASE, **kind.case}]}
     (tmp_path / "suite.json").write_text(json.dumps(suite))
@@ -296,7 +296,7 @@ def test_each_kind_of_agent_has_its_exit_code(tmp_path: Path, kind: Kind) -> Non
         assert "the agent sent no spans, so its tool calls are not known" in correct["reason"]
 
 
-def test_without_spans_and_without_a_grader_of_answers_the_command_exits_with_2(tmp_path: Path) -> None:
+def test_exit_code_is_2_without_spans_and_without_a_grader_of_answers(tmp_path: Path) -> None:
     with _served(_plain, "") as url:
         case = {**CASE, **CALLS, "output_format": None}
         suite = {"agents": {"shop": {"url": url, "spans": False}}, "cases": [case]}
@@ -315,7 +315,7 @@ def _said_by(number: int) -> Respond:
     ("options", "answers"),
     [((), ["1: hi", "1: hi", "2: hi"]), (("--agent", "second"), ["2: hi", "2: hi", "2: hi"])],
 )
-def test_cases_name_their_agents_and_the_option_overrides_them(
+def test_cases_select_their_agents_and_the_agent_option_overrides_them(
     tmp_path: Path, options: tuple[str, ...], answers: list[str]
 ) -> None:
     with _served(_said_by(1), "") as first, _served(_said_by(2), "") as second:

@@ -17,7 +17,7 @@ from pandaeval_lab.replay.result_lines import result_lines
 from support.asked import GOOD, said
 from support.judge import Behave, JudgeServer, Say, rubric_of
 
-# Asks its model, calls the tool that the model names, and says what the model says.
+# An agent that calls the tool and answers with the text that its model returns.
 AGENT = """
 import json, os, time, urllib.request
 from opentelemetry import trace
@@ -113,7 +113,7 @@ def _run(
 
 
 @pytest.mark.parametrize("conversations", [1, pytest.param(10, marks=pytest.mark.slow)])
-def test_every_end_of_a_conversation_is_told_for_what_it_is(tmp_path: Path, conversations: int) -> None:
+def test_every_end_of_a_conversation_is_reported_with_its_score_and_cause(tmp_path: Path, conversations: int) -> None:
     cases = [_case(name, conversations) for name in ENDS]
     done, results = _run(tmp_path, cases, _plays, "--metrics", "trial_correct")
     assert done.returncode == 1, done.stderr
@@ -126,7 +126,7 @@ def test_every_end_of_a_conversation_is_told_for_what_it_is(tmp_path: Path, conv
     trials = [(name, str(trial)) for name in ENDS for trial in range(1, n + 1)]
     assert correct == {(name, trial): CORRECT.get(name, "simulator_failed") for name, trial in trials}
 
-    # What a person reads, and what a CI system does.
+    # Output for people and for CI systems.
     errors = done.stderr
     ends = {"goal_met": n, "given_up": n, "turn_limit": n, "agent failed": 2 * n, "spoilt": 2 * n}
     told = errors.split("; conversations: ")[1].splitlines()[0]
@@ -152,14 +152,14 @@ def _judges_too(number: int, body: dict[str, Any]) -> Say:
 
 
 @pytest.mark.slow
-def test_a_judge_rates_each_turn_and_each_conversation_but_those_that_were_spoilt(tmp_path: Path) -> None:
+def test_a_judge_rates_all_turns_and_conversations_except_those_the_simulator_broke(tmp_path: Path) -> None:
     cases = [_case("goal-met", 2), _case("turn-limit", 1), _case("user-loops", 2)]
     names = "helpfulness,goal_completion,session.correctness,trial_correct"
     done, results = _run(tmp_path, cases, _judges_too, "--model", "openai/judge", "--metrics", names)
     found = Counter((each["metric"], str(each["session_id"]).partition("/")[0]) for each in results)
     for metric in ("goal_completion", "correctness"):
         assert (found[metric, "goal-met"], found[metric, "turn-limit"], found[metric, "user-loops"]) == (2, 1, 0)
-    assert (found["helpfulness", "goal-met"], found["helpfulness", "turn-limit"]) == (2, 4), "each turn"
+    assert (found["helpfulness", "goal-met"], found["helpfulness", "turn-limit"]) == (2, 4), "each turn must be rated"
     assert found["helpfulness", "user-loops"] == 0
     assert "failed: case turn-limit: 1 of 1 trial not correct" in done.stderr
     assert done.returncode == 1

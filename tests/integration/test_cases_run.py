@@ -58,7 +58,7 @@ def answer(message, context):
 def searching(message, context):
     return work(trace.get_tracer("shop"), message, "search")
 """
-# Knows nothing of pandaeval: OpenTelemetry's SDK, its exporter and the header traceparent.
+# Does not use pandaeval, only OpenTelemetry's SDK, its exporter and the header traceparent.
 SERVER = """
 import json, sys, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -97,7 +97,7 @@ server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
 print("ready", flush=True)
 server.serve_forever()
 """
-# Nor does this one, which is written for Node alone and says OTLP by hand.
+# Does not use pandaeval either: plain Node that writes OTLP itself.
 NODE_SERVER = """
 import { randomBytes } from "node:crypto";
 import { createServer } from "node:http";
@@ -159,7 +159,7 @@ def _command(folder: Path, *options: str, **variables: str) -> subprocess.Popen[
         [
             sys.executable,
             "-c",
-            # Whoever runs tests in the background has them ignore an interrupt.
+            # Tests that run in the background ignore an interrupt.
             "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "from pandaeval_collector.cli import main; main()",
             "cases",
@@ -188,7 +188,7 @@ def _correct(folder: Path) -> dict[tuple[str, str], Any]:
 
 
 @pytest.mark.slow
-def test_a_function_tries_every_case_and_its_spans_are_graded(folder: Path) -> None:
+def test_a_function_agent_runs_every_case_and_its_spans_are_graded(folder: Path) -> None:
     _suite(folder, REFUND, TALK, CRASH)
     code, out, errors = _run(folder, "--agent", "shop:answer", "--trials", "2", "--metrics", "trial_correct")
     assert code == 1, errors
@@ -203,7 +203,7 @@ def test_a_function_tries_every_case_and_its_spans_are_graded(folder: Path) -> N
     assert all("crash" in (name or "") for name in failed)
     assert "<html" in (folder / "pandaeval-run" / "report.html").read_text()
 
-    # The next run: only what failed.
+    # The next run has only the failed case.
     code, _, errors = _run(folder, "--agent", "shop:answer", "--only", "crash", "--metrics", "trial_correct")
     assert code == 1, errors
     assert _correct(folder) == {("crash", "1"): 0.0}
@@ -243,7 +243,7 @@ def test_exit_code_junit_and_annotation_of_a_failing_case_agree(
         pytest.param("capability", (), 0, marks=pytest.mark.slow),
     ],
 )
-def test_a_regression_case_with_an_unscored_grader_is_no_success(
+def test_a_regression_case_with_an_unscored_grader_fails_the_run(
     folder: Path, kind: str, options: Sequence[str], code: int
 ) -> None:
     (folder / "silent.py").write_text("def answer(message, context):\n    return 'done'\n")
@@ -264,7 +264,7 @@ def test_a_run_without_a_successful_attempt_fails_even_with_no_fail(folder: Path
     assert "failed: none of 1 attempt ran to its end: ValueError: no such order" in errors
 
 
-def test_several_files_run_together_with_their_conversations(folder: Path) -> None:
+def test_several_files_run_together_and_verbose_output_shows_conversations(folder: Path) -> None:
     _suite(folder, REFUND, TALK)
     (folder / "suite.yaml").rename(folder / "one.yaml")
     _suite(folder, REFUND.replace("id: refund", "id: second"))
@@ -276,7 +276,7 @@ def test_several_files_run_together_with_their_conversations(folder: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_worse_agent_fails_against_its_baseline(folder: Path) -> None:
+def test_a_run_of_a_worse_agent_with_a_baseline_fails(folder: Path) -> None:
     _suite(folder, *(REFUND.replace("id: refund", f"id: refund-{each}") for each in range(6)))
     options = ("--agent", "shop:answer", "--metrics", "trial_correct", "--concurrency", "2")
     code, _, errors = _run(folder, *options, "--trials", "3")
@@ -346,7 +346,7 @@ def _refunds(conversation: Conversation) -> Reply:
 
 
 @pytest.mark.slow
-def test_an_agent_of_langgraph_is_graded_by_what_its_instrumentation_says(folder: Path) -> None:
+def test_a_langgraph_agent_is_graded_by_the_spans_of_its_instrumentation(folder: Path) -> None:
     for module in ("langgraph", "langchain_openai", "opentelemetry.instrumentation.genai.langchain"):
         pytest.importorskip(module)
     _suite(folder, REFUND, TALK)
@@ -364,8 +364,8 @@ def test_an_agent_of_langgraph_is_graded_by_what_its_instrumentation_says(folder
 
 
 @pytest.mark.slow
-def test_after_a_kill_the_next_run_counts_nothing_twice(folder: Path) -> None:
-    """The killed run's agent ends later."""
+def test_a_run_after_a_killed_run_counts_no_trace_twice(folder: Path) -> None:
+    """The agent of the killed run finishes later."""
     _suite(folder, REFUND, WAIT)
     with _served(folder) as options:
         assert _run(folder, *options)[0] == 0
@@ -378,7 +378,7 @@ def test_after_a_kill_the_next_run_counts_nothing_twice(folder: Path) -> None:
                 if is_killed:
                     process.kill()
                     process.communicate()
-                    assert _correct(folder) == {("refund", "1"): 1.0, ("wait", "1"): 1.0}, "those of the last whole run"
+                    assert _correct(folder) == {("refund", "1"): 1.0, ("wait", "1"): 1.0}, "those of the last full run"
                     continue
                 (folder / "waits").unlink()
                 _, errors = process.communicate(timeout=240)
@@ -389,7 +389,7 @@ def test_after_a_kill_the_next_run_counts_nothing_twice(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_grades_what_has_ended(folder: Path) -> None:
+def test_ctrl_c_grades_finished_attempts(folder: Path) -> None:
     _suite(folder, REFUND, WAIT)
     (folder / "waits").touch()
     with _command(folder, "--agent", "shop:answer", "--concurrency", "1", "--metrics", "trial_correct") as process:
@@ -403,13 +403,13 @@ def test_ctrl_c_grades_what_has_ended(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_while_the_last_spans_are_waited_for_grades_what_came(folder: Path) -> None:
+def test_ctrl_c_during_the_wait_for_spans_grades_attempts_with_spans(folder: Path) -> None:
     _suite(folder, REFUND, MUTE)
     with _served(folder) as options, _command(folder, *options, "--wait", "1h", "--concurrency", "1") as process:
         while not (folder / "muted").exists():
             assert process.poll() is None, process.communicate()
             time.sleep(0.05)
-        time.sleep(3)  # both have ended by now, and spans of the second never come
+        time.sleep(3)  # both attempts have ended, and the second never sends spans
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=240)
     assert process.returncode == 130, errors
@@ -418,7 +418,7 @@ def test_ctrl_c_while_the_last_spans_are_waited_for_grades_what_came(folder: Pat
 
 
 @pytest.mark.slow
-def test_an_agent_without_spans_ends_the_command_with_the_cure(folder: Path) -> None:
+def test_exit_code_is_2_with_advice_if_the_agent_sends_no_spans(folder: Path) -> None:
     _suite(folder, REFUND)
     (folder / "mute.py").write_text("def answer(message, context):\n    return 'done'\n")
     code, _, errors = _run(folder, "--agent", "mute:answer")
@@ -454,7 +454,7 @@ trace.set_tracer_provider(provider)
 
 
 @pytest.mark.slow
-def test_a_model_plays_the_user_and_what_it_spoils_has_no_score(folder: Path) -> None:
+def test_conversations_that_the_simulated_user_breaks_get_no_score(folder: Path) -> None:
     """The agent's own collector receives no spans."""
     _suite(folder, SCENARIO)
     (folder / "own.py").write_text(OWN)
@@ -479,6 +479,6 @@ def test_a_model_plays_the_user_and_what_it_spoils_has_no_score(folder: Path) ->
     spoilt = [each for each in results if each["metadata"].get("trial") == "2"]
     assert {each["metric"] for each in spoilt} >= {"trial_correct", "tool_correctness"}
     assert {(each["level"], each["why"]) for each in spoilt} == {("trial", "simulator_failed")}
-    assert not [each["metric"] for each in results if each["success"] is False], "nothing is the agent's failure"
+    assert not [each["metric"] for each in results if each["success"] is False], "no result blames the agent"
     whole = (folder / "pandaeval-run" / "traces.pb").read_bytes()
-    assert whole.count(b"pandaeval.simulated") >= 2, "each turn says so"
+    assert whole.count(b"pandaeval.simulated") >= 2, "each turn must be marked as simulated"

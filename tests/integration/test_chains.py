@@ -1,4 +1,4 @@
-"""Sessionless chained conversations: kills, any order and files agree."""
+"""Chained conversations without session IDs score alike in files, in any order and after kills."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def inspected() -> list[dict[str, Any]]:
 
 
 def by_turn() -> list[Request]:
-    """Return a request per trace by start."""
+    """Return one request per trace, in start order."""
     given = requests(CAPTURE.read_text())
     found = []
     for trace_id in dict.fromkeys(span.trace_id for span in sorted(spans(given), key=lambda s: s.start_time_unix_nano)):
@@ -44,7 +44,7 @@ def by_turn() -> list[Request]:
     return found
 
 
-def test_a_file_shows_one_session() -> None:
+def test_inspect_shows_one_session_for_a_chain_in_a_file() -> None:
     found = inspected()
     assert len(found) == TURNS
     [session] = {trace["session_id"] for trace in found}
@@ -53,7 +53,7 @@ def test_a_file_shows_one_session() -> None:
     assert all("session derived from responses" in trace["notes"][-1] for trace in found)
 
 
-def test_evaluate_scores_it_whole() -> None:
+def test_evaluate_scores_the_chain_as_one_session() -> None:
     done = CliRunner().invoke(app, ["evaluate", str(CAPTURE), "--format", "json"])
     results = [json.loads(line) for line in done.stdout.splitlines()]
     [session] = {trace["session_id"] for trace in inspected()}
@@ -79,7 +79,9 @@ def collector(tmp_path: Path) -> Iterator[CollectorProcess]:
     "order",
     ["shuffled", *(pytest.param(each, marks=pytest.mark.slow) for each in ("forwards", "shuffled, with two workers"))],
 )
-def test_a_collector_says_the_same_in_any_order_and_when_it_is_killed(collector: CollectorProcess, order: str) -> None:
+def test_a_killed_collector_gives_the_results_of_a_file_run_in_any_order(
+    collector: CollectorProcess, order: str
+) -> None:
     turns = by_turn()
     assert len(turns) == TURNS
     if order.startswith("shuffled"):

@@ -1,4 +1,4 @@
-"""The GitHub Action and the GitLab template: their own script lines, with a red and a green case."""
+"""The GitHub Action and the GitLab template: their own script lines, with a failing and a passing case."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _failed(folder: Path) -> list[str]:
     return [str(case.get("name")) for case in cases if case.find("failure") is not None]
 
 
-def test_a_red_case_fails_the_action_with_an_annotation_and_junit(folder: Path) -> None:
+def test_a_failing_case_fails_the_github_action_with_an_annotation_and_junit(folder: Path) -> None:
     done = _github(folder, {"agent": "app:answer"})
     assert done.returncode == 1, done.stderr
     assert "::error title=pandaeval::case red: 1 of 1 trial not correct" in done.stderr
@@ -68,7 +68,7 @@ def test_a_red_case_fails_the_action_with_an_annotation_and_junit(folder: Path) 
     assert _failed(folder) == ["red [1]"]
 
 
-def test_a_red_case_fails_the_gitlab_job_with_a_junit_report(folder: Path) -> None:
+def test_a_failing_case_fails_the_gitlab_job_with_a_junit_report(folder: Path) -> None:
     done = _gitlab(folder, {"CASES_AGENT": "app:answer"})
     assert done.returncode == 1, done.stderr
     assert "failed: case red: 1 of 1 trial not correct" in done.stderr
@@ -78,7 +78,7 @@ def test_a_red_case_fails_the_gitlab_job_with_a_junit_report(folder: Path) -> No
 
 @pytest.mark.parametrize("run", [_github, _gitlab])
 @pytest.mark.slow
-def test_green_cases_pass_with_further_options(folder: Path, run: Any) -> None:
+def test_passing_cases_pass_with_extra_options(folder: Path, run: Any) -> None:
     given = {"agent": "app:answer", "options": "--only green"}
     names = {"CASES_AGENT": "app:answer", "CASES_OPTIONS": "--only green"}
     done = run(folder, given if run is _github else names)
@@ -87,5 +87,5 @@ def test_green_cases_pass_with_further_options(folder: Path, run: Any) -> None:
 
 
 @pytest.mark.parametrize(("file", "schema"), [(ACTION, "vendor.github-actions"), (TEMPLATE, "vendor.gitlab-ci")])
-def test_the_templates_fit_their_schemas(file: Path, schema: str) -> None:
+def test_templates_match_their_schemas(file: Path, schema: str) -> None:
     check("check_jsonschema", "--builtin-schema", schema, file)

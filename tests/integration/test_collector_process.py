@@ -54,7 +54,7 @@ def as_file(traces: list[MadeTrace]) -> Results:
 
 
 class TestStoppingAndStarting:
-    def test_sigterm_keeps_what_is_open_and_a_start_goes_on_with_it(self, make: Make) -> None:
+    def test_sigterm_keeps_open_traces_and_a_restart_resumes_them(self, make: Make) -> None:
         traces = composed(6)
         collector = make(SLOW)
         collector.fresh = True
@@ -83,7 +83,7 @@ class TestStoppingAndStarting:
         collector.until(collector.at_rest, "at rest")
         assert differences(standing_results(collector), as_file(traces)) == []
 
-    def test_a_stop_under_load_loses_nothing_and_breaks_no_connection_for_good(self, make: Make) -> None:
+    def test_a_stop_under_load_loses_no_spans_and_rejects_none_permanently(self, make: Make) -> None:
         collector = make()
         collector.launch()
         with Oracle(collector.grpc, collector.http, seed=3) as oracle:
@@ -97,7 +97,7 @@ class TestStoppingAndStarting:
         assert oracle.told.refused == []
 
     @pytest.mark.slow
-    def test_a_trace_that_was_decided_may_be_decided_again_after_a_restart(self, make: Make) -> None:
+    def test_a_scored_trace_can_get_a_new_revision_after_a_restart(self, make: Make) -> None:
         [trace] = composed(1)
         collector = make().start()
         assert send(collector, trace, trace.spans[1:]).acknowledged
@@ -112,7 +112,7 @@ class TestStoppingAndStarting:
 
 
 class TestLateSpans:
-    def test_they_make_a_new_revision(self, make: Make) -> None:
+    def test_late_spans_make_a_new_revision(self, make: Make) -> None:
         [trace] = composed(1)
         collector = make().start()
         assert send(collector, trace, trace.spans[1:]).acknowledged
@@ -123,7 +123,7 @@ class TestLateSpans:
         assert {each["late_spans"] for each in again} == {1}
 
     @pytest.mark.slow
-    def test_they_are_only_counted_if_so_configured(self, make: Make) -> None:
+    def test_late_spans_are_rejected_and_counted_with_policy_count(self, make: Make) -> None:
         [trace] = composed(1)
         collector = make({"PANDAEVAL_LATE__POLICY": "count"}).start()
         assert send(collector, trace, trace.spans[1:]).acknowledged
@@ -136,8 +136,8 @@ class TestLateSpans:
         assert {each["revision"] for each in collector.results()} == {1}
 
 
-class TestFailingToStart:
-    def test_a_data_directory_in_use(self, make: Make) -> None:
+class TestStartProblems:
+    def test_start_fails_if_the_data_directory_is_in_use(self, make: Make) -> None:
         first = make().start()
         second = make({"PANDAEVAL_DATA": str(first.data)}, folder="1")
         second.launch()
@@ -150,7 +150,7 @@ class TestFailingToStart:
         "key",
         ["SERVER__GRPC", *(pytest.param(f"SERVER__{name}", marks=pytest.mark.slow) for name in ("HTTP", "HEALTH"))],
     )
-    def test_a_port_in_use(self, make: Make, key: str) -> None:
+    def test_start_fails_if_a_port_is_in_use_and_names_the_setting(self, make: Make, key: str) -> None:
         collector = make()
         taken = collector.settings[f"PANDAEVAL_{key}"]
         with socket.create_server(("127.0.0.1", int(taken.rpartition(":")[2]))):
@@ -160,7 +160,7 @@ class TestFailingToStart:
         assert key.lower().replace("__", ".") in collector.log()
         assert "Traceback" not in collector.log()
 
-    def test_a_data_directory_that_is_none(self, make: Make, tmp_path: Path) -> None:
+    def test_start_fails_if_the_data_directory_is_a_file(self, make: Make, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("something else")
         collector = make({"PANDAEVAL_DATA": str(tmp_path / "file")})
         collector.launch()
@@ -168,7 +168,7 @@ class TestFailingToStart:
         assert str(tmp_path / "file") in collector.log()
         assert "Traceback" not in collector.log()
 
-    def test_a_damaged_store_is_put_aside(self, make: Make) -> None:
+    def test_a_damaged_store_is_quarantined_and_the_collector_starts(self, make: Make) -> None:
         traces = composed(20)
         collector = make(SLOW).start()
         for trace in traces:
@@ -185,7 +185,7 @@ class TestFailingToStart:
         assert send(collector, traces[0]).acknowledged
 
     @pytest.mark.slow
-    def test_a_large_store_whose_open_traces_cannot_be_read_is_put_aside(self, make: Make) -> None:
+    def test_a_large_store_with_unreadable_open_traces_is_quarantined(self, make: Make) -> None:
         collector = make(SLOW).start()
         for trace in composed(20):
             assert send(collector, trace).acknowledged
@@ -202,8 +202,8 @@ class TestFailingToStart:
         assert collector.counts()["store_errors", "put_aside", ""] == 1
 
 
-class TestEnoughIsEnough:
-    def test_a_full_disk_budget_refuses_and_recovers(self, make: Make) -> None:
+class TestLimits:
+    def test_spans_over_the_disk_budget_are_refused_until_space_is_free(self, make: Make) -> None:
         collector = make({"PANDAEVAL_STORE__MAX_BYTES": "2MiB", "PANDAEVAL_LATE__WINDOW": "1s"}).start()
         chance, traces, refused = random.Random(1), composed(5), 0
         deadline = time.monotonic() + 60
@@ -223,7 +223,7 @@ class TestEnoughIsEnough:
         assert scored == {trace.trace_id.hex() for trace in traces}
 
     @pytest.mark.slow
-    def test_a_huge_trace_does_not_hold_up_the_others(self, make: Make) -> None:
+    def test_a_huge_trace_does_not_block_other_traces(self, make: Make) -> None:
         collector = make({"PANDAEVAL_CLOSE__MAX_SPANS": "10000"}).start()
         huge = Composer(9).trace(50_000)
         others = composed(30, seed=10)
@@ -243,10 +243,10 @@ class TestEnoughIsEnough:
         assert {trace.trace_id.hex() for trace in others} <= scored
         assert {each["trigger"] for each in collector.results() if each["trace_id"] == huge.trace_id.hex()} <= {
             "span_limit",
-            "idle",  # its session
+            "idle",  # results of its session
         }
 
-    def test_its_own_output_is_ignored(self, make: Make) -> None:
+    def test_the_collector_ignores_its_own_output(self, make: Make) -> None:
         with Sink() as sink:
             collector = make({"PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": sink.endpoint}).start()
             for trace in composed(5):

@@ -25,7 +25,7 @@ LATE = {"thing": "renew the loan", "became": "wrong", "shown_by": "call 5"}
 
 
 class Script:
-    """Passes single runs; contradicts itself once, then fails, for conversations."""
+    """Passes single runs. For conversations, contradicts itself once and then fails them."""
 
     def __init__(self, suspect: dict[str, Any] | None = None) -> None:
         self._suspects = [] if suspect is None else [suspect]
@@ -55,11 +55,11 @@ def evaluated(script: Script, monkeypatch: pytest.MonkeyPatch, metrics: str, *fi
     return [json.loads(line) for line in outcome.stdout.splitlines()]
 
 
-def test_a_session_costs_one_call_and_a_trace_without_one_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_and_a_trace_without_session_need_one_judge_call_each(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script()
     results = evaluated(script, monkeypatch, "correctness,goal_completion,user_friction,blame", SESSION, ALONE)
     asked = {"conversation": 2, "correctness": 1, "error_deduplication": 1}
-    assert Counter(script.asked) == asked, "one, which was repaired; and one about all failures of the run"
+    assert Counter(script.asked) == asked, "one call and its repair, one call for the trace, and one for all failures"
     by_name = {f"{each['level']}.{each['metric']}": each for each in results}
     assert {name: each["score"] for name, each in by_name.items()} == {
         "session.correctness": 0.09,
@@ -81,13 +81,13 @@ def test_a_session_costs_one_call_and_a_trace_without_one_its_own(monkeypatch: p
     )
 
 
-def test_each_trace_of_a_session_is_judged_where_that_is_wished(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_trace_of_a_session_is_judged_if_judge_correctness_is_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PANDAEVAL_JUDGE__CORRECTNESS", "trace")
     script = Script()
     results = evaluated(script, monkeypatch, "trace.correctness,agent_reliability", SESSION)
     assert Counter(script.asked) == {"correctness": 4}
     assert sum("Earlier requests that are still open count" in each for each in script.questions) == 3, (
-        "all but the first"
+        "all traces but the first must list earlier requests"
     )
     [reliability] = [each for each in results if each["metric"] == "agent_reliability"]
     signals = reliability["metadata"]["per_trace_signals"].values()
@@ -98,7 +98,7 @@ CRASHED = CAPTURES / "openai_openllmetry" / "crashed.otlp.jsonl"
 
 
 @pytest.mark.parametrize("form", ["table", "json"])
-def test_an_unclear_run_is_counted_apart_and_fails_no_gate(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+def test_an_unclear_run_is_counted_separately_and_fails_no_gate(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     def unsure(_: int, body: dict[str, Any]) -> Say:
         return Say(json.dumps(json.loads(said(body["messages"], rubric_of(body), GOOD)) | {"sure": 60}))
 
@@ -136,7 +136,7 @@ def test_a_crash_that_a_judge_finds_correct_is_disputed(monkeypatch: pytest.Monk
     assert response["label"] == "error"
 
 
-def test_what_grounding_suspects_is_put_to_the_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_values_that_grounding_suspects_are_sent_to_the_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """For single traces and sessions."""
     made_up = {
         ALONE: ("refund of 59.00 EUR. The copper", "refund of 83.70 EUR. The copper"),

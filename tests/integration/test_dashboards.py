@@ -73,7 +73,7 @@ def _words(expression: str) -> set[str]:
     return set(re.findall(r"(?<![$\w])(?:pandaeval|gen_ai|deployment)_\w+", without_values))
 
 
-def test_the_files_are_what_the_generator_makes() -> None:
+def test_dashboard_files_match_the_generator() -> None:
     pytest.importorskip("grafana_foundation_sdk", reason="pip install grafana-foundation-sdk")
     from deploy.grafana.generate import dashboards
 
@@ -82,16 +82,16 @@ def test_the_files_are_what_the_generator_makes() -> None:
 
 
 @pytest.mark.parametrize("asked", list(queries()), ids=lambda asked: str(asked.where))
-def test_queries_speak_of_what_there_is(asked: Any) -> None:
+def test_queries_use_only_known_series_and_labels(asked: Any) -> None:
     unknown = _words(asked.expression) - _series() - _LABELS
     assert not unknown
     assert _words(asked.expression) & _series()
-    assert not re.search(r'le="(0|1)(\.0)?"', asked.expression), "1 or 1.0, that depends on the way it came"
+    assert not re.search(r'le="(0|1)(\.0)?"', asked.expression), "Prometheus may write 1 or 1.0, so do not match it"
     if asked.exemplars:
-        assert "_bucket" in asked.expression, "exemplars hang on buckets"
+        assert "_bucket" in asked.expression, "only buckets have exemplars"
 
 
-def test_a_scrape_shows_what_the_dashboards_ask_for(tmp_path: Path) -> None:
+def test_a_scrape_has_all_series_of_the_dashboards(tmp_path: Path) -> None:
     with CollectorProcess(tmp_path, {"PANDAEVAL_EXPORTERS__OTLP__METRICS_INTERVAL": "1s"}) as collector:
         collector.start()
         door, composer = GrpcDoor(collector.grpc), Composer(4)
@@ -109,7 +109,7 @@ def test_a_scrape_shows_what_the_dashboards_ask_for(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(PROMETHEUS is None, reason="needs Prometheus: apt-get install prometheus")
-def test_a_prometheus_of_any_version_evaluates_every_query(tmp_path: Path) -> None:
+def test_prometheus_evaluates_every_dashboard_query(tmp_path: Path) -> None:
     with CollectorProcess(tmp_path / "collector") as collector:
         collector.start()
         with Prometheus(tmp_path / "prometheus", f"127.0.0.1:{collector.health_port}") as prometheus:
@@ -141,7 +141,7 @@ def test_a_prometheus_of_any_version_evaluates_every_query(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.skipif(PROMETHEUS is None, reason="needs Prometheus: apt-get install prometheus")
-def test_without_a_judge_no_open_panel_of_agents_and_sessions_is_empty(tmp_path: Path) -> None:
+def test_visible_panels_of_agents_and_session_have_data_without_a_judge(tmp_path: Path) -> None:
     files = [sorted(CAPTURES.glob(f"*/{name}.otlp.jsonl"))[0] for name in ("good_session", "tool_loop", "crashed")]
     with CollectorProcess(tmp_path / "collector") as collector:
         collector.start()
@@ -159,7 +159,7 @@ def test_without_a_judge_no_open_panel_of_agents_and_sessions_is_empty(tmp_path:
             assert _empty(prometheus) == empty
     panels = {"Handled correctly": "A", "Verdicts": "AB", "Handled correctly, per agent": "BCD"}
     judged = {f"agents: {panel} {each}" for panel, letters in panels.items() for each in letters}
-    # The number says "not judged", and so does the table; sessions may revise none of their traces.
+    # Judged panels show "not judged". Sessions may revise none of their traces.
     assert {*empty} - judged <= {"agents: Results that replaced earlier results A"}
 
 
@@ -176,7 +176,7 @@ def _empty(prometheus: Prometheus) -> list[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
-def test_panels_do_not_overlap_and_say_what_they_show(file: Path) -> None:
+def test_panels_do_not_overlap_and_have_titles_descriptions_and_known_variables(file: Path) -> None:
     dashboard = json.loads(file.read_text())
     folded = [each for panel in dashboard["panels"] for each in panel.get("panels", ())]
     for one, other in combinations([*dashboard["panels"], *folded], 2):
@@ -190,7 +190,7 @@ def test_panels_do_not_overlap_and_say_what_they_show(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
-def test_a_graph_of_means_also_asks_for_buckets(file: Path) -> None:
+def test_graphs_of_means_have_a_query_with_exemplars(file: Path) -> None:
     for panel in panels(json.loads(file.read_text())):
         expressions = [target["expr"] for target in targets(panel)]
         if panel["type"] == "timeseries" and any("_sum{" in expression for expression in expressions):
@@ -205,14 +205,14 @@ def failing() -> tuple[dict[str, Any], dict[str, Any]]:
     return attributes(Span.FromString(span).attributes), attributes(LogRecord.FromString(log_record(each)).attributes)
 
 
-def test_searches_in_jaeger_are_for_tags_that_evaluation_spans_have(failing: Any) -> None:
+def test_jaeger_searches_use_tags_of_evaluation_spans(failing: Any) -> None:
     asked = [dict(pair.split("=") for pair in search["tags"].split()) for search in searches("jaeger")]
     assert {tags.pop("pandaeval.level") for tags in asked} == {"trace", "session"}
     assert all(tags.items() <= failing[0].items() for tags in asked)
     assert {search["service"] for search in searches("jaeger")} == {"pandaeval"}
 
 
-def test_searches_in_tempo_are_for_what_evaluation_spans_have(failing: Any) -> None:
+def test_tempo_searches_use_attributes_of_evaluation_spans(failing: Any) -> None:
     asked = [search["query"] for search in searches("tempo")]
     assert len(asked) == 2
     for query in asked:
@@ -222,7 +222,7 @@ def test_searches_in_tempo_are_for_what_evaluation_spans_have(failing: Any) -> N
         )
 
 
-def test_searches_in_loki_are_for_what_log_events_have(failing: Any) -> None:
+def test_loki_searches_use_attributes_of_log_events(failing: Any) -> None:
     had = {name.replace(".", "_") for name in failing[1]} | {"trace_id"}
     asked = [search["expr"] for search in searches("loki")]
     assert len(asked) == 2
@@ -233,7 +233,7 @@ def test_searches_in_loki_are_for_what_log_events_have(failing: Any) -> None:
         assert len(kept) == 9
 
 
-def test_what_needs_a_store_that_may_not_be_there_is_folded() -> None:
+def test_panels_of_optional_data_sources_are_in_collapsed_rows() -> None:
     for file in FILES:
         dashboard = json.loads(file.read_text())
         sources = {each["query"] for each in dashboard["templating"]["list"] if each["type"] == "datasource"}
@@ -247,7 +247,7 @@ def test_what_needs_a_store_that_may_not_be_there_is_folded() -> None:
         assert {panel["datasource"]["uid"] for row in folded for panel in row["panels"]} == names
 
 
-def test_dots_open_traces_and_traces_lead_to_scores() -> None:
+def test_exemplars_link_to_jaeger_and_jaeger_links_to_metrics() -> None:
     by_uid = {source["uid"]: source for source in sources()}
     [to_traces] = by_uid["pandaeval-prometheus"]["jsonData"]["exemplarTraceIdDestinations"]
     assert to_traces["name"] == "trace_id"
@@ -257,7 +257,7 @@ def test_dots_open_traces_and_traces_lead_to_scores() -> None:
     assert {tag["value"] for tag in to_scores["tags"]} <= _LABELS
 
 
-def test_links_lead_to_dashboards_and_variables_that_are_there() -> None:
+def test_dashboard_links_use_existing_dashboards_and_variables() -> None:
     known = {json.loads(file.read_text())["uid"]: variables(json.loads(file.read_text())) for file in FILES}
     texts = [file.read_text() for file in FILES] + [(_ROOT / "deploy" / "jaeger" / "ui.json").read_text()]
     links = [link for text in texts for link in re.findall(r"/d/([\w-]+)\?([^\"]*)", text)]
@@ -267,7 +267,7 @@ def test_links_lead_to_dashboards_and_variables_that_are_there() -> None:
 
 
 @pytest.mark.parametrize("rule", _rules(), ids=lambda rule: str(rule["alert"]))
-def test_alerts_speak_of_what_there_is_and_say_what_to_do(rule: dict[str, Any]) -> None:
+def test_alerts_use_known_series_and_have_tests_and_runbook_entries(rule: dict[str, Any]) -> None:
     assert not _words(rule["expr"]) - _series() - _LABELS
     kebab = re.sub(r"(?<!^)(?=[A-Z])", "-", rule["alert"].removeprefix("PandaEval")).lower()
     assert rule["annotations"]["runbook"].endswith(f"/runbook#alert-{kebab}")
@@ -277,13 +277,13 @@ def test_alerts_speak_of_what_there_is_and_say_what_to_do(rule: dict[str, Any]) 
         )
     assert rule["labels"]["severity"] in ("warning", "critical")
     tested = "".join((_PROMETHEUS / name).read_text() for name in _RULE_TESTS)
-    assert f"alertname: {rule['alert']}\n" in tested, "a test in which it fires"
+    assert f"alertname: {rule['alert']}\n" in tested, "a rule test in which the alert fires"
     assert f"### alert-{kebab}\n" in (_ROOT / "docs" / "operate" / "runbook.md").read_text()
-    assert f"<h2 id=alert-{kebab}>" in runbook_page(), "what to do about it"
+    assert f"<h2 id=alert-{kebab}>" in runbook_page(), "the runbook page must describe the alert"
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
-def test_alerts_fire_when_they_should() -> None:
+def test_alert_rules_pass_promtool_tests() -> None:
     for arguments in (("test", "rules", *_RULE_TESTS), ("check", "rules", "rules.yaml")):
         done = subprocess.run([str(PROMTOOL), *arguments], cwd=_PROMETHEUS, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -295,7 +295,7 @@ def test_alerts_fire_when_they_should() -> None:
     [("0 0 3x60", "0 0 1x60", 0.75), ("8x60", "2x60", 0.8), ("_x60", "4x60", 0.0), ("_x60", "_x60", None)],
     ids=["in the time that is shown", "none in it: since the store began", "nothing right", "no judge"],
 )
-def test_the_share_handled_correctly_stays_after_a_restart(
+def test_share_handled_correctly_uses_recent_results_or_else_all_results(
     tmp_path: Path, passed: str, failed: str, share: float | None
 ) -> None:
     [asked] = [each for each in queries() if each.where == "agents: Handled correctly A"]
@@ -317,13 +317,13 @@ def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
     return not (beside or below)
 
 
-def test_the_docs_count_the_queries() -> None:
+def test_docs_state_the_number_of_queries() -> None:
     asked = list(queries())
     count = f"all {len(asked)} queries, {sum(each.exemplars for each in asked)} queries for exemplars"
     assert count in (_ROOT / "docs" / "internals" / "interfaces.md").read_text()
 
 
-def test_every_dashboard_is_provisioned() -> None:
+def test_the_four_dashboards_are_provisioned_from_files() -> None:
     [provider] = yaml.safe_load((GRAFANA / "provisioning" / "dashboards" / "pandaeval.yaml").read_text())["providers"]
     assert provider["type"] == "file"
     assert {file.stem for file in FILES} == {"agents", "session", "judge", "collector"}

@@ -46,7 +46,7 @@ def delete(collector: CollectorProcess, *options: str, answer: str | None = None
     return CliRunner().invoke(app, ["delete", "--url", str(collector.http), *options], input=answer)
 
 
-def test_a_session_is_deleted_and_late_spans_are_refused(collector: CollectorProcess) -> None:
+def test_a_deleted_session_stays_deleted_if_its_spans_arrive_late(collector: CollectorProcess) -> None:
     requests = send(collector)
     before = traces(collector)
     session = before[0]["session_id"]
@@ -74,7 +74,7 @@ def test_a_session_is_deleted_and_late_spans_are_refused(collector: CollectorPro
     assert (wrong.exit_code, wrong.output) == (2, "trace: write the whole ID of a trace, 32 hexadecimal digits\n")
 
 
-def test_a_start_completes_a_deletion_that_a_kill_interrupted(collector: CollectorProcess) -> None:
+def test_a_restart_completes_a_deletion_that_a_kill_interrupted(collector: CollectorProcess) -> None:
     send(collector)
     before = traces(collector)
     trace_id = before[0]["trace_id"]
@@ -100,6 +100,6 @@ def test_a_start_completes_a_deletion_that_a_kill_interrupted(collector: Collect
     "options",
     [(), ("--user", "a", "--session", "b"), ("--trace", "zz"), ("--before", "yesterday"), ("--user", "a")],
 )
-def test_a_wrong_selector_ends_with_2(options: tuple[str, ...]) -> None:
+def test_delete_with_an_invalid_selector_exits_with_2(options: tuple[str, ...]) -> None:
     found = CliRunner().invoke(app, ["delete", "--url", "http://127.0.0.1:9", *options])
     assert found.exit_code == 2, found.output

@@ -33,10 +33,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, objec
     assert "Judge: recorded, 20" in outcome.output
     assert "missing thing at turn 2" in outcome.output
     assert re.search("How do I send the kettle back\\? +missing", outcome.output)
-    assert len(outcome.output.splitlines()) <= 24, "it fits a screen"
+    assert len(outcome.output.splitlines()) <= 24, "the output must fit a screen"
     assert "scored 30 runs of agents, from 34 OTLP requests, in " in outcome.output
     found = outcome.output.partition("finding")[2].splitlines()
-    assert sum(" handled correctly: " in line for line in found) == 4, "one has a finding, which is shown"
+    assert sum(" handled correctly: " in line for line in found) == 4, "a finding is shown instead"
     return [json.loads(line) for line in kept.read_text().splitlines()], outcome.output
 
 
@@ -45,7 +45,7 @@ def lines(demo: tuple[list[dict[str, object]], str]) -> list[dict[str, object]]:
     return demo[0]
 
 
-def test_the_sessions_are_of_the_last_hour_in_their_order() -> None:
+def test_demo_sessions_are_dated_to_the_last_hour_in_order() -> None:
     now, begun = time.time_ns(), {}
     for request in requests():
         if request.logs:
@@ -67,7 +67,7 @@ def test_bad_sessions_rank_below_good_ones(demo: tuple[list[dict[str, object]], 
     assert set(ranked[: len(expected["bad"])]) == set(expected["bad"])
 
 
-def test_each_session_has_a_recorded_verdict(lines: list[dict[str, object]]) -> None:
+def test_every_session_has_a_recorded_verdict(lines: list[dict[str, object]]) -> None:
     """Also detects changed prompts."""
     how = "record them anew: python tests/lab/demo_verdicts.py --folder DIR"
     verdicts = {line["session_id"]: line for line in lines if line["metric"] == "correctness"}
@@ -78,7 +78,7 @@ def test_each_session_has_a_recorded_verdict(lines: list[dict[str, object]]) -> 
     assert wrong == {"lost-parcel", "failed-renewal", "fasting-question", "made-up-price", "same-answer-again"}
 
 
-def test_verdicts_that_prompts_have_outgrown_leave_sessions_not_judged(
+def test_sessions_are_not_judged_if_the_recorded_verdicts_do_not_fit_the_prompts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = json.loads(Path(str(files("pandaeval_lab.cli._recordings").joinpath(VERDICTS))).read_text())
@@ -94,7 +94,7 @@ def test_verdicts_that_prompts_have_outgrown_leave_sessions_not_judged(
     assert "outcome" not in outcome.output
 
 
-def test_every_session_and_trace_is_scored(lines: list[dict[str, object]]) -> None:
+def test_every_session_has_a_reliability_result_and_no_metric_fails(lines: list[dict[str, object]]) -> None:
     sessions = {line["session_id"] for line in lines}
     assert {line["session_id"] for line in lines if line["metric"] == "agent_reliability"} == sessions
     applying = [line for line in lines if line["metadata"].get("applies", True)]  # type: ignore[attr-defined]
@@ -102,7 +102,9 @@ def test_every_session_and_trace_is_scored(lines: list[dict[str, object]]) -> No
     assert len({line["id"] for line in lines}) == len(lines)
 
 
-def test_stored_recordings_score_the_same(lines: list[dict[str, object]], tmp_path: Path) -> None:
+def test_evaluate_gives_the_stored_recording_the_scores_of_the_demo(
+    lines: list[dict[str, object]], tmp_path: Path
+) -> None:
     packed = files("pandaeval_lab.cli._recordings").joinpath("sessions.otlp.jsonl.xz").read_bytes()
     recording, config = tmp_path / "recording.jsonl", tmp_path / "config.json"
     recording.write_bytes(lzma.decompress(packed))
@@ -144,7 +146,7 @@ def test_an_ended_demo_leaves_no_store(
 ) -> None:
     child, terminal = pty.fork()
     if not child:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # else tests under nohup never end the demo
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, the signal would be ignored
         program = "from pandaeval_collector.cli import main; main()"
         os.execve(sys.executable, [sys.executable, "-c", program, "demo"], {**os.environ, "TMPDIR": str(tmp_path)})
     shown = b""
@@ -153,7 +155,7 @@ def test_an_ended_demo_leaves_no_store(
     assert [*tmp_path.iterdir()] != []
     end(child, terminal)
     with contextlib.suppress(OSError):  # the terminal is closed
-        while os.read(terminal, 4096):  # else the progress display fills the terminal, and the demo waits for a reader
+        while os.read(terminal, 4096):  # otherwise the full terminal blocks the demo
             pass
     os.waitpid(child, 0)
     assert [*tmp_path.iterdir()] == []

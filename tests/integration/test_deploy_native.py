@@ -58,7 +58,7 @@ def _scores(collector: CollectorProcess, metric: str) -> dict[str, float]:
     return found
 
 
-def test_the_agents_sessions_are_scored_the_bad_ones_worse(collector: CollectorProcess) -> None:
+def test_bad_sessions_of_the_example_agent_score_below_good_sessions(collector: CollectorProcess) -> None:
     collector.settings["PANDAEVAL_EXPORTERS__OTLP__ENDPOINT"] = "null"
     collector.start()
     log = _run_agent({"PANDAEVAL_ENDPOINT": collector.grpc})
@@ -67,7 +67,7 @@ def test_the_agents_sessions_are_scored_the_bad_ones_worse(collector: CollectorP
     collector.until(collector.at_rest, "at rest")
     reliability = _scores(collector, "agent_reliability")
     assert set(reliability) == set(_SESSIONS)
-    # That it says the same again is only suspect, and no risk of its session.
+    # A repeated answer is only suspicious and does not lower the reliability.
     assert reliability["helpful"] > 0.5 > max(reliability[bad] for bad in _SESSIONS[1:] if bad != "repeating")
     assert _scores(collector, "tool_loop")["circling"] < 0.5
     assert _scores(collector, "loop_detection")["repeating"] < _scores(collector, "loop_detection")["helpful"]
@@ -80,7 +80,9 @@ def test_the_agents_sessions_are_scored_the_bad_ones_worse(collector: CollectorP
     not all(binary.exists() for binary in (OTELCOL, JAEGER, PROMETHEUS)),
     reason="their programs are not here: python tests/support/programs.py",
 )
-def test_the_whole_file_as_processes(collector: CollectorProcess, tmp_path: Path) -> None:
+def test_compose_services_as_processes_bring_scores_to_jaeger_and_prometheus(
+    collector: CollectorProcess, tmp_path: Path
+) -> None:
     """All services except Grafana."""
     door, other_door, jaeger_door, jaeger_page, jaeger_grpc, prometheus_port = free_ports(6)
     prometheus_url, jaeger_url = f"http://127.0.0.1:{prometheus_port}", f"http://127.0.0.1:{jaeger_page}"

@@ -1,4 +1,4 @@
-"""Framework lines of docs/start/python.md with newest releases.
+"""The framework lines of docs/start/python.md work with the newest releases.
 
 Installs packages: ``pytest -m e2e tests/integration/test_documented_frameworks.py``.
 """
@@ -101,7 +101,7 @@ def install(folder: Path, requirements: list[str]) -> Path:
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 @pytest.mark.timeout(900)
-def test_five_lines_make_scores(name: str, tmp_path: Path) -> None:
+def test_documented_lines_give_scores_with_every_framework(name: str, tmp_path: Path) -> None:
     framework = FRAMEWORKS[name]
     scenario = SCENARIOS["good"]
     added, lines = documented(name)

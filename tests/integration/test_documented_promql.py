@@ -31,14 +31,14 @@ def _promtool(*arguments: object) -> None:
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=lambda page: page.stem)
-def test_every_query_parses(page: Path, tmp_path: Path) -> None:
+def test_every_documented_query_parses(page: Path, tmp_path: Path) -> None:
     rules = [{"record": f"shown:{index}", "expr": query} for index, query in enumerate(_shown(page))]
     path = tmp_path / "rules.yaml"
     path.write_text(yaml.safe_dump({"groups": [{"name": "shown", "rules": rules}]}))
     _promtool("check", "rules", path)
 
 
-def test_the_share_of_failed_results_is_what_the_query_says(tmp_path: Path) -> None:
+def test_documented_sampling_query_returns_the_share_of_failed_results(tmp_path: Path) -> None:
     """3 of 10 judged results fail per minute."""
     series = {
         'pandaeval_outcome="scored", pandaeval_passed="false", pandaeval_service="a"': 1,

@@ -1,4 +1,4 @@
-"""Other Python snippets of docs/start/python.md in one application."""
+"""The general Python snippets of docs/start/python.md run in one application."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ print(*agent.traces)
 '''
 
 
-def test_all_of_it_runs(tmp_path: Path) -> None:
+def test_documented_python_snippets_run_and_their_traces_are_scored(tmp_path: Path) -> None:
     text = _DOCS.read_text()
     general = text.split("\n## Frameworks\n")[0] + text.split("\n## Sessions, users, test cases\n")[1]
     first, *snippets = re.findall(r"```python\n(.*?)```", general, re.DOTALL)
-    assert first.splitlines()[-1].split("  ")[0] in snippets[0], "the first line is what the whole example holds too"
+    assert first.splitlines()[-1].split("  ")[0] in snippets[0], "the whole example must have the first line"
     assert len(snippets) >= 6
     with CollectorProcess(tmp_path) as collector:
         collector.start()

@@ -1,4 +1,4 @@
-"""docs/start/typescript.md with newest releases.
+"""The program of docs/start/typescript.md works with the newest releases.
 
 ``pytest -m e2e tests/integration/test_documented_typescript.py``
 """
@@ -30,7 +30,7 @@ def _script(conversation: Conversation) -> Reply:
 
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
-def test_the_page_makes_scores(tmp_path: Path) -> None:
+def test_documented_typescript_program_gives_scores(tmp_path: Path) -> None:
     (packages,) = re.findall(r"^npm install (.+)$", _PAGE, re.MULTILINE)
     (script,) = re.findall(r"```js\n(.*?)```", _PAGE, re.DOTALL)
     folder = Path(os.environ.get("PANDAEVAL_NODE_FOLDER", tmp_path))

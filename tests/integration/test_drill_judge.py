@@ -1,4 +1,4 @@
-"""A judge on a drill's copies: budget and failed calls."""
+"""A judge on the copies of a drill, with a budget and failed calls."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def drill(traces: Path, server: JudgeServer, tmp_path: Path, *more: str, form: s
     return CliRunner().invoke(app, asked, env={"JUDGE_KEY": "sk-test"})
 
 
-def test_the_judges_verdicts_are_counted_as_those_of_other_metrics(traces: Path, tmp_path: Path) -> None:
+def test_judge_verdicts_on_copies_are_counted_with_cost(traces: Path, tmp_path: Path) -> None:
     with JudgeServer(sees_errors) as server:
         found = drill(traces, server, tmp_path)
         asked = len(server.requests)
@@ -65,10 +65,10 @@ def test_the_judges_verdicts_are_counted_as_those_of_other_metrics(traces: Path,
     originals = told["untouched"]["confidence"]["n"]
     assert told["judge"]["model"] == "openai/gpt-4o-mini"
     assert told["judge"]["cost_usd"] > 0
-    assert asked == originals + 2 * COUNT, "each copy, and each original once"
+    assert asked == originals + 2 * COUNT, "each copy and each original must be judged once"
 
 
-def test_a_call_that_fails_is_neither_noticed_nor_passed(traces: Path, tmp_path: Path) -> None:
+def test_a_failed_judge_call_counts_as_silent(traces: Path, tmp_path: Path) -> None:
     with JudgeServer(breaks_down) as server:
         told = json.loads(drill(traces, server, tmp_path, "--faults", "false_success").stdout)
     fault = told["faults"]["false_success"]
@@ -76,14 +76,14 @@ def test_a_call_that_fails_is_neither_noticed_nor_passed(traces: Path, tmp_path:
     assert fault["silent"]["confidence"] == COUNT
 
 
-def test_an_empty_budget_asks_nobody(traces: Path, tmp_path: Path) -> None:
+def test_no_judge_is_called_with_budget_0(traces: Path, tmp_path: Path) -> None:
     with JudgeServer(sees_errors) as server:
         told = json.loads(drill(traces, server, tmp_path, "--budget", "0").stdout)
         assert not server.requests
     assert "confidence" not in told["untouched"]
 
 
-def test_the_table_shows_the_cost(traces: Path, tmp_path: Path) -> None:
+def test_drill_table_shows_the_judge_cost(traces: Path, tmp_path: Path) -> None:
     with JudgeServer(sees_errors) as server:
         found = drill(traces, server, tmp_path, form="table")
     assert "judge: openai/gpt-4o-mini, $" in found.stdout

@@ -52,7 +52,7 @@ def _evaluate(
 
 
 @pytest.mark.slow
-def test_the_model_of_the_command_line_answers_for_every_metric(traces: Path, tmp_path: Path) -> None:
+def test_model_option_overrides_judge_models_in_requests_and_results(traces: Path, tmp_path: Path) -> None:
     models = "  models: {trace.confidence: openai/gpt-4o}\n"
     with JudgeServer(behave) as server:
         _evaluate(traces, tmp_path, server, models, "--metrics", "confidence")
@@ -68,7 +68,7 @@ def test_the_model_of_the_command_line_answers_for_every_metric(traces: Path, tm
 
 
 @pytest.mark.slow
-def test_what_judge_only_or_where_leave_out_is_not_judged(traces: Path, tmp_path: Path) -> None:
+def test_runs_excluded_by_judge_only_or_where_are_not_judged(traces: Path, tmp_path: Path) -> None:
     with JudgeServer(behave) as server:
         _, everything = _evaluate(traces, tmp_path, server, "", "--metrics", "confidence,response")
         calls = len(server.requests)
@@ -92,7 +92,7 @@ def test_what_judge_only_or_where_leave_out_is_not_judged(traces: Path, tmp_path
     assert ids == {each["id"] for each in everything if each["service"] == services[0]}
 
 
-def test_the_model_of_the_command_line_outweighs_those_of_single_metrics(
+def test_model_option_overrides_models_of_file_and_environment_for_every_metric(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pandaeval_collector.runs.settings import scoring
@@ -109,19 +109,19 @@ def test_the_model_of_the_command_line_outweighs_those_of_single_metrics(
     assert {of_option.model, *of_option.models.values()} == {"openai/gpt-4.1-mini"}
 
 
-def test_a_where_that_fits_nothing_or_cannot_be_read_says_so(traces: Path, tmp_path: Path) -> None:
+def test_where_without_matches_or_with_an_unknown_field_is_explained(traces: Path, tmp_path: Path) -> None:
     done, results = _evaluate(traces, tmp_path, None, "", "--where", "agent=nobody")
     assert (done.exit_code, results) == (2, [])
     assert "--where agent=nobody: no trace in the input has this agent" in done.stderr
     done, results = _evaluate(traces, tmp_path, None, "", "--where", "time=..2001-01-01")
-    assert (done.exit_code, results) == (0, []), "no name is wrong"
+    assert (done.exit_code, results) == (0, []), "a filter with valid names must not be an error"
     assert "no trace in the input matches (agents: helper; services: " in done.stderr
     done, results = _evaluate(traces, tmp_path, None, "", "--where", "agnet=helper")
     assert (done.exit_code, results) == (2, [])
     assert "known: agent, service" in done.stderr
 
 
-def test_a_session_metric_alone_has_its_signals_and_is_all_that_is_told(traces: Path, tmp_path: Path) -> None:
+def test_a_session_metric_alone_scores_as_with_all_metrics_and_is_the_only_result(traces: Path, tmp_path: Path) -> None:
     _, everything = _evaluate(traces, tmp_path, None, "")
     done, alone = _evaluate(traces, tmp_path, None, "", "--metrics", "agent_reliability")
     assert done.exit_code == 0, done.output
@@ -133,7 +133,7 @@ def test_a_session_metric_alone_has_its_signals_and_is_all_that_is_told(traces: 
     assert [(each["id"], each["score"]) for each in again] == wanted
 
 
-def test_a_metric_that_was_asked_for_and_says_nothing_is_told_of(traces: Path, tmp_path: Path) -> None:
+def test_a_requested_metric_without_results_is_explained(traces: Path, tmp_path: Path) -> None:
     done, results = _evaluate(traces, tmp_path, None, "", "--metrics", "agent_consistency")
     assert (done.exit_code, results) == (0, [])
     assert "session.agent_consistency has no result: it applies to nothing in the input" in done.stderr

@@ -1,4 +1,4 @@
-"""Exports of a running collector: spans that commands read again, cases that a suite takes, and a stream of rows."""
+"""Exports of a running collector: spans for commands, cases for a suite, and rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pandaeval(*words: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def test_exported_spans_are_read_again(collector: CollectorProcess, tmp_path: Path) -> None:
+def test_exported_spans_can_be_evaluated_again(collector: CollectorProcess, tmp_path: Path) -> None:
     file = tmp_path / "failed.pb"
     told = pandaeval("export", "--url", collector.http, "--where", "failed=true", "--format", "otlp", "-o", str(file))
     with httpx.Client(base_url=f"{collector.http}/api/v1", timeout=30) as client:
@@ -56,7 +56,7 @@ def test_exported_spans_are_read_again(collector: CollectorProcess, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_exported_runs_are_cases_of_a_suite(collector: CollectorProcess, tmp_path: Path) -> None:
+def test_exported_failed_runs_are_valid_cases_of_a_suite(collector: CollectorProcess, tmp_path: Path) -> None:
     file = tmp_path / "cases.yaml"
     told = pandaeval("export", "--url", collector.http, "--where", "failed=true", "--format", "case", "-o", str(file))
     suite = read_suite(file)

@@ -121,16 +121,16 @@ class House:
         await self.send(seed)
         await until(lambda: all(self.arrived(signal).keys() == set(self.result_ids()) for signal in signals or ITEMS))
 
-    # -- what came of it -----------------------------------------------------------------------------------------
+    # -- outcomes ------------------------------------------------------------------------------------------------
 
     def has_judged(self) -> bool:
-        """Return whether no question waits: details follow the verdict of a session."""
+        """Return whether no judge call waits. Details follow the verdict of a session."""
         with contextlib.closing(sqlite3.connect(Path(self.settings["STORE__PATH"]) / "pandaeval.db")) as store:
             (waiting,) = store.execute("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')").fetchone()
         return waiting == 0 and self.collector.at_rest and len(self.results()) > 0
 
     def results(self) -> list[dict[str, Any]]:
-        """Return the whole lines of the file, to which the collector appends."""
+        """Return the complete lines of the results file."""
         text = self._lines.read_bytes()
         return [orjson.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
 
@@ -188,8 +188,8 @@ def house(tmp_path: Path) -> Build:
 
 class TestThreeSurfaces:
     @both_protocols
-    async def test_a_result_has_one_id_on_all_of_them(self, house: Build, protocol: str) -> None:
-        # No session is scored before all of its traces have come, and again after: that is one evaluation, said twice.
+    async def test_every_result_is_in_logs_spans_and_metrics_with_one_id(self, house: Build, protocol: str) -> None:
+        # Otherwise a session is scored before its last trace arrives, and again afterwards.
         async with house(protocol, SESSION__IDLE="3s") as made:
             await made.send_and_wait()
             assert set(made.result_ids().values()) == {1}
@@ -207,14 +207,16 @@ class TestThreeSurfaces:
             assert {(each.trace_id, each.span_id) for each in exemplars} <= evaluated
 
     @either_protocol
-    async def test_all_say_who_speaks(self, house: Build, protocol: str) -> None:
+    async def test_all_signals_have_the_same_resource_and_scope_after_a_restart(
+        self, house: Build, protocol: str
+    ) -> None:
         async with house(protocol) as made:
             await made.send_and_wait()
             await made.stop()
             await made.start()
             await until(lambda: len({str(each) for each in made.sink.speakers("metrics")}) > 0)
             speakers = [each for signal in (*ITEMS, "metrics") for each in made.sink.speakers(signal)]
-            assert all(each == speakers[0] for each in speakers), "before and after the restart"
+            assert all(each == speakers[0] for each in speakers), "equal after the restart"
             resource, scope = speakers[0]
             assert resource["service.name"] == "pandaeval"
             assert len(resource["service.instance.id"]) == 36
@@ -230,7 +232,7 @@ class TestThreeSurfaces:
             assert made.sink.headers[-1]["authorization"] == "Bearer abc"
 
     @pytest.mark.parametrize(("setting", "code"), [("error", 2), ("unset", 0)])
-    async def test_what_failed_is_seen_without_opening_it(self, house: Build, setting: str, code: int) -> None:
+    async def test_failures_are_visible_in_span_names_and_status(self, house: Build, setting: str, code: int) -> None:
         async with house("grpc", SPANS__FAILED_STATUS=setting, UI__URL="https://scores.example/") as made:
             await made.send_and_wait()
             failed = {result["id"] for result in made.results() if result["success"] is False}
@@ -243,8 +245,8 @@ class TestThreeSurfaces:
             assert failed
             assert all(facts["pandaeval.url"] for facts in made.sink.evaluations("logs"))
 
-    async def test_what_judges_say_of_a_trace_leaves_as_one_span(self, house: Build) -> None:
-        """Inline results alone give no pass."""
+    async def test_judged_results_of_a_trace_are_exported_as_one_span(self, house: Build) -> None:
+        """A span passes only if no result of the trace failed."""
         kind = {"reason": "It did not waver.", "confidence": 0.9}
         answers = {**GOOD, "confidence": kind, "verbosity": {"reason": "Short.", "rating": 4}}
         with JudgeServer(lambda number, body: Say(said(body["messages"], rubric_of(body), answers))) as judge:
@@ -276,7 +278,7 @@ class TestThreeSurfaces:
         }
         assert {name for trace_id, name in passing if trace_id in judged} == {"✓ evaluate judged"}
 
-    async def test_every_signal_may_have_a_sink_of_its_own(self, house: Build) -> None:
+    async def test_every_signal_can_have_its_own_sink(self, house: Build) -> None:
         other = OtlpSink()
         grpc_port, _ = await other.listen()
         own = {
@@ -290,7 +292,7 @@ class TestThreeSurfaces:
             assert not made.sink.requests["metrics"]
         await other.hang_up()
 
-    async def test_what_comes_back_in_is_ignored(self, house: Build) -> None:
+    async def test_exported_results_that_come_back_are_ignored(self, house: Build) -> None:
         async with house() as made:
             await made.send_and_wait()
             before = made.result_ids()
@@ -311,7 +313,7 @@ class TestThreeSurfaces:
 
 class TestOutages:
     @either_protocol
-    async def test_a_sink_that_was_away_has_missed_nothing(self, house: Build, protocol: str) -> None:
+    async def test_a_sink_gets_all_results_after_an_outage(self, house: Build, protocol: str) -> None:
         async with house(protocol, sink=False) as made:
             await made.send()
             await until(lambda: [made.state(signal) for signal in (*ITEMS, "metrics")] == [0, 0, 0])
@@ -326,7 +328,7 @@ class TestOutages:
     @impatient
     @either_protocol
     @pytest.mark.parametrize("answer", [UNAVAILABLE, HANG, slow_down(0.0)], ids=["unavailable", "hang", "slow_down"])
-    async def test_what_is_sent_again_is_the_same_bytes(self, house: Build, protocol: str, answer: Answer) -> None:
+    async def test_a_retry_sends_the_same_bytes(self, house: Build, protocol: str, answer: Answer) -> None:
         async with house(protocol) as made:
             for signal in ITEMS:
                 made.sink.answers[signal].extend([answer] * 2)
@@ -337,7 +339,7 @@ class TestOutages:
                 assert {item for request in made.sink.seen[signal] for item in items(request)} == taken
             await until(lambda: all(made.exported(s) == {"sent": len(set(made.sink.items(s)))} for s in ITEMS))
 
-    async def test_after_a_restart_nothing_is_sent_twice(self, house: Build) -> None:
+    async def test_no_log_is_sent_twice_after_a_restart(self, house: Build) -> None:
         async with house() as made:
             await made.send_and_wait()
             await made.stop()
@@ -348,7 +350,7 @@ class TestOutages:
     @impatient
     @both_signals
     @pytest.mark.parametrize("trouble", [HANG, *(pytest.param(each, marks=pytest.mark.slow) for each in TROUBLES)])
-    async def test_the_trouble_of_one_is_not_that_of_the_other(
+    async def test_an_outage_of_one_signal_does_not_affect_the_other(
         self, house: Build, signal: str, trouble: Answer
     ) -> None:
         [other] = set(ITEMS) - {signal}
@@ -362,7 +364,7 @@ class TestOutages:
 class TestRefusals:
     @either_protocol
     @both_signals
-    async def test_a_sink_without_this_signal_is_left_alone(
+    async def test_a_signal_that_the_sink_does_not_implement_is_switched_off(
         self, house: Build, protocol: str, signal: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         async with house(protocol) as made:
@@ -378,16 +380,18 @@ class TestRefusals:
             assert f"exporters.otlp.{signal}.enabled" in told[0].message
 
     @either_protocol
-    async def test_metrics_may_be_missing_too(self, house: Build, protocol: str) -> None:
+    async def test_metrics_are_switched_off_if_the_sink_does_not_implement_them(
+        self, house: Build, protocol: str
+    ) -> None:
         async with house(protocol) as made:
-            before = len(made.sink.seen["metrics"])  # the first interval may have passed already
+            before = len(made.sink.seen["metrics"])  # the first export may have happened
             made.sink.always["metrics"] = UNIMPLEMENTED
             await made.send_and_wait()
             await until(lambda: made.state("metrics") == -1)
             assert len(made.sink.seen["metrics"]) == before + 1
 
     @both_protocols
-    async def test_what_a_sink_will_never_take_is_passed_over(
+    async def test_items_that_the_sink_rejects_permanently_are_skipped_and_counted(
         self, house: Build, protocol: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         async with house(protocol) as made:
@@ -398,12 +402,12 @@ class TestRefusals:
             await until(lambda: made.exported("logs")[reason] > 0)
             lost = made.exported("logs")[reason]
             assert lost == len(items(made.sink.seen["logs"][0]))
-            await until(lambda: made.arrived("logs").total() == len(made.results()) - lost)  # sessions close by and by
+            await until(lambda: made.arrived("logs").total() == len(made.results()) - lost)  # sessions close later
             assert made.exported("logs")[reason] == lost
             assert sum("the sink rejects them" in record.message for record in caplog.records) == 1
 
     @either_protocol
-    async def test_too_large_is_halved_until_it_fits(self, house: Build, protocol: str) -> None:
+    async def test_too_large_requests_are_halved_until_they_fit(self, house: Build, protocol: str) -> None:
         async with house(protocol, sink=False) as made:
             await made.send()
             made.sink.always["logs"] = too_large(3)
@@ -414,7 +418,7 @@ class TestRefusals:
             await until(lambda: made.sink.counted("pandaeval.evaluations") == len(made.results()))
 
     @either_protocol
-    async def test_a_single_item_that_does_not_fit_is_dropped(self, house: Build, protocol: str) -> None:
+    async def test_a_single_item_that_is_too_large_is_dropped(self, house: Build, protocol: str) -> None:
         async with house(protocol) as made:
             made.sink.always["logs"] = too_large(0)
             await made.send()
@@ -422,7 +426,7 @@ class TestRefusals:
             assert made.state("logs") == 1
 
     @either_protocol
-    async def test_what_a_sink_throws_away_is_counted(self, house: Build, protocol: str) -> None:
+    async def test_items_rejected_by_a_partial_success_are_counted(self, house: Build, protocol: str) -> None:
         async with house(protocol) as made:
             made.sink.answers["traces"].append(Answer(rejected=1, message="no links, please"))
             await made.send()
@@ -432,7 +436,7 @@ class TestRefusals:
 
 class TestZeroFirst:
     @either_protocol
-    async def test_every_series_begins_at_zero(self, house: Build, protocol: str) -> None:
+    async def test_every_series_starts_at_zero(self, house: Build, protocol: str) -> None:
         async with house(protocol) as made:
             await made.send()
             await until(lambda: made.sink.counted("pandaeval.evaluations") == len(made.results()))
@@ -440,9 +444,9 @@ class TestZeroFirst:
             assert len(histories) > 3
             for history in histories.values():
                 assert history[0] == 0
-                assert history == sorted(history), "never a value and then a zero"
+                assert history == sorted(history), "a zero must never follow a value"
 
-    async def test_a_stop_shows_values_that_had_no_turn_yet(self, house: Build) -> None:
+    async def test_a_stop_exports_values_that_waited_for_the_next_interval(self, house: Build) -> None:
         async with house(EXPORTERS__OTLP__METRICS_INTERVAL="1h") as made:
             await made.send()
             await made.stop()
@@ -451,14 +455,14 @@ class TestZeroFirst:
 
 
 class TestScrape:
-    async def test_self_metrics_only_beside_otlp(self, house: Build) -> None:
+    async def test_a_scrape_has_only_self_metrics_if_otlp_metrics_are_enabled(self, house: Build) -> None:
         async with house() as made, http_client(made.health) as client:
             await made.send_and_wait()
             families = {family.name for family in classic((await client.get("/metrics")).text)}
             assert "pandaeval_spans" in families
             assert "pandaeval_evaluations" not in families
 
-    async def test_scores_with_exemplars_where_nobody_is_sent_metrics(self, house: Build) -> None:
+    async def test_a_scrape_has_scores_with_exemplars_if_otlp_metrics_are_disabled(self, house: Build) -> None:
         async with house(EXPORTERS__OTLP__METRICS__ENABLED="false") as made, http_client(made.health) as client:
             await made.send_and_wait()
             asked = {"accept": "application/openmetrics-text; version=1.0.0"}
@@ -466,7 +470,7 @@ class TestScrape:
             assert evaluations(first) == 0
             wanted, named = {"pandaeval_evaluation_score_bucket", "pandaeval_evaluations_total"}, set[str]()
             async with asyncio.timeout(60):
-                while not named >= wanted:  # zeros that were seen are noted in pieces, between which a scrape may fall
+                while not named >= wanted:  # seen zeros are stored in parts, so a scrape can be incomplete
                     await asyncio.sleep(0.1)
                     text = (await client.get("/metrics", headers=asked)).text
                     samples = [s for family in openmetrics(text) for s in family.samples if s.exemplar]
@@ -475,7 +479,7 @@ class TestScrape:
             known = {result["trace_id"] for result in made.results()}
             assert {sample.exemplar.labels["trace_id"] for sample in samples} <= known
 
-    async def test_names_of_a_megabyte_make_neither_results_nor_scrapes_large(self, house: Build) -> None:
+    async def test_names_of_a_megabyte_are_cut_in_results_and_scrapes(self, house: Build) -> None:
         async with house(EXPORTERS__OTLP__METRICS__ENABLED="false") as made, http_client(made.health) as client:
             request = Composer(7).trace(4).request()
             request.resource_spans[0].resource.attributes[0].value.string_value = f"service\n{MEGABYTE}"
@@ -490,14 +494,14 @@ class TestScrape:
             assert {len(each["service"]) for each in made.results()} == {MAX_NAME_CHARS}
             assert len((await client.get("/metrics")).content) < 200_000
 
-    async def test_it_can_be_switched_off(self, house: Build) -> None:
+    async def test_the_scrape_can_be_switched_off(self, house: Build) -> None:
         async with house(EXPORTERS__PROMETHEUS__ENABLED="false") as made, http_client(made.health) as client:
             assert (await client.get("/metrics")).status_code == 404
             assert (await client.get("/readyz")).json() == dict.fromkeys(("store", "pipeline", "grpc", "http"), True)
 
 
 class TestAccounting:
-    async def test_the_books_balance_through_copies_late_spans_and_restarts(self, house: Build) -> None:
+    async def test_accounting_balances_after_duplicates_late_spans_and_restarts(self, house: Build) -> None:
         async with house(CLOSE__QUIET="1h", CLOSE__IDLE="1h", CLOSE__MAX_AGE="1h") as made:
             trace = Composer(5).trace(6)
             late, others = trace.request(trace.spans[:1]), trace.request(trace.spans[1:])

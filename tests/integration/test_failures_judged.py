@@ -47,7 +47,7 @@ def _settings(folder: Path, url: str, more: str = "") -> Path:
     return path
 
 
-def test_yaml_metrics_are_judged_gated_and_their_failures_grouped(tmp_path: Path) -> None:
+def test_yaml_metrics_are_judged_and_gated_and_their_failures_are_grouped(tmp_path: Path) -> None:
     composer = Composer(11)
     made = [composer.trace().request() for _ in range(5)]
     (tmp_path / "traces.pb").write_bytes(b"".join(_delimited(each.SerializeToString()) for each in made))
@@ -64,7 +64,7 @@ def test_yaml_metrics_are_judged_gated_and_their_failures_grouped(tmp_path: Path
         (0.75, 4.0, "1-5", False)
     }
     assert "failed: trace.tone (threshold 4.5): the mean of" in done.stderr
-    assert "failures (gates" not in done.stderr, "high, as the file declares, is not critical"
+    assert "failures (gates" not in done.stderr, "the declared severity is high, and only critical failures have a gate"
     groups = [each["metadata"]["failure_group"] for each in pushy]
     assert len(pushy) == len(tones) > 2
     assert {(group["title"], group["severity"], group["occurrences"]) for group in groups} == {
@@ -82,7 +82,7 @@ def _delimited(data: bytes) -> bytes:
 
 
 @pytest.mark.slow
-def test_groups_of_a_collector_outlive_its_kill(tmp_path: Path) -> None:
+def test_failure_groups_survive_a_kill_of_the_collector(tmp_path: Path) -> None:
     composer = Composer(5)
     variables = {"JUDGE_KEY": "sk-test", "PANDAEVAL_METRICS__ENABLED": "[trace.upsell]"}
     with JudgeServer(behave) as server:
@@ -130,7 +130,7 @@ def _groups(collector: CollectorProcess) -> dict[str, int]:
 
 
 def _incident_of(collector: CollectorProcess) -> dict[str, str]:
-    """Return the incident of each group: groups with one cause are one incident."""
+    """Return the incident of each group. Groups with one cause share an incident."""
     return {group: each["id"] for each in _incidents(collector) for group in each["ids"]}
 
 

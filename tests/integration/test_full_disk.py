@@ -47,7 +47,9 @@ def _config(data: Path) -> tuple[Config, int]:
     return Config.model_validate({"server": server, "store": {"path": str(data)}}), health
 
 
-async def test_a_start_waits_for_room_and_then_opens_its_doors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_start_waits_for_disk_space_and_then_becomes_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     full = sqlite3.OperationalError("database or disk is full")
     full.sqlite_errorcode = sqlite3.SQLITE_FULL
     failures = failing_disk(monkeypatch, full)
@@ -68,11 +70,11 @@ async def test_a_start_waits_for_room_and_then_opens_its_doors(tmp_path: Path, m
     await collector.stop()
 
 
-async def test_room_that_comes_during_an_attempt_does_not_end_the_start(
+async def test_a_start_continues_if_disk_space_becomes_free_during_an_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     errors = [sqlite3.OperationalError("disk I/O error")] * 2
-    is_full = iter([True, False])  # room comes after the second error, and before the look at the disk
+    is_full = iter([True, False])  # space becomes free after the second error and before the check
 
     def opened(*arguments: Any) -> Store:
         if errors:
@@ -86,7 +88,9 @@ async def test_room_that_comes_during_an_attempt_does_not_end_the_start(
     await collector.stop()
 
 
-async def test_another_failure_of_the_disk_ends_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_start_fails_at_disk_errors_other_than_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     failing_disk(monkeypatch)["COMMIT"] = 1_000_000
     with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
         await Collector(_config(tmp_path / "data")[0], {}).start()
@@ -109,9 +113,9 @@ def _small_disk(place: Path, size: str) -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_a_real_disk_that_is_full(tmp_path: Path) -> None:
+def test_a_collector_on_a_full_disk_waits_can_be_stopped_and_starts_later(tmp_path: Path) -> None:
     with _small_disk(tmp_path / "disk", "16m") as disk, CollectorProcess(disk / "data") as collector:
-        for known in (False, True):  # a store is made on it, and then opened
+        for known in (False, True):  # first without a store, then with an existing store
             filler = disk / "filler"
             with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
                 while True:
@@ -123,7 +127,7 @@ def test_a_real_disk_that_is_full(tmp_path: Path) -> None:
             said = _readiness(collector.health_port)
             assert said is not None
             assert "is full" in said[1]["reason"], known
-            assert collector.stop() == 0, "it can be stopped while it waits"
+            assert collector.stop() == 0, "it must stop while it waits"
             collector.launch()
             collector.until(lambda: _readiness(collector.health_port) is not None, "waiting again")
             filler.unlink()
@@ -138,7 +142,7 @@ def _reason(collector: CollectorProcess) -> str:
     return str(readiness[1]["reason"])
 
 
-def test_it_is_not_ready_while_the_disk_takes_nothing(tmp_path: Path) -> None:
+def test_the_collector_is_not_ready_while_the_disk_accepts_no_writes(tmp_path: Path) -> None:
     composer = Composer(1)
     with CollectorProcess(tmp_path, SLOW) as collector, closing(GrpcDoor(collector.grpc)) as door:
         collector.start()
@@ -146,7 +150,7 @@ def test_it_is_not_ready_while_the_disk_takes_nothing(tmp_path: Path) -> None:
         assert collector.process is not None
         pid, (_, most) = collector.process.pid, resource.getrlimit(resource.RLIMIT_FSIZE)
         full = (collector.data / "pandaeval.db-wal").stat().st_size
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (full, most))  # no file grows beyond
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (full, most))  # no file can grow larger
         answers = [door.send(composer.trace(3).request()) for _ in range(3)]
         assert not any(answer.acknowledged or answer.refused for answer in answers)
         assert "cannot be written to" in _reason(collector)

@@ -1,4 +1,4 @@
-"""Very slow traces cost only their own results."""
+"""Very slow traces lose only their own results."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _set(span: Span, key: str, value: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 10])
 @pytest.mark.parametrize("agent", ["pumps", "spins", "sleeps"])
-def test_a_trace_that_takes_for_ever_costs_its_own_results(agent: str, times: int, tmp_path: Path) -> None:
+def test_a_trace_that_never_finishes_loses_only_its_own_results(agent: str, times: int, tmp_path: Path) -> None:
     module = tmp_path / "slow_metric.py"
     module.write_text(SLOW)
     composer = Composer(5)
@@ -102,13 +102,13 @@ def test_a_trace_that_takes_for_ever_costs_its_own_results(agent: str, times: in
     for trace in hostile:
         found = {each["metric"]: each for each in results if each["trace_id"] == trace.trace_id.hex()}
         assert (found["very_slow"]["outcome"], found["very_slow"]["why"]) == ("unscored", "timeout")
-        if agent != "pumps":  # a pump ends its process; otherwise the metric is named, and earlier results stay
+        if agent != "pumps":  # "pumps" kills its process; else the metric is named and earlier results stay
             assert "trace.very_slow" in found["very_slow"]["reason"]
             assert found["tool_loop"]["why"] != "timeout"
 
 
 @pytest.mark.slow
-def test_the_proof_tries_two_inputs_that_once_held_up_everything(tmp_path: Path) -> None:
+def test_the_quick_proof_shows_that_two_hostile_inputs_block_no_other_trace(tmp_path: Path) -> None:
     """``tests/lab/proofs/beside.py`` tries all inputs."""
     ledger = tmp_path / "ledger.jsonl"
     script = [

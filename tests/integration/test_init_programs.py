@@ -45,14 +45,14 @@ def printed(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("name", programs())
-def test_a_program_is_whole_and_says_how_it_is_run(name: str, tmp_path: Path) -> None:
+def test_a_printed_program_is_complete_and_explains_how_to_run_it(name: str, tmp_path: Path) -> None:
     text = printed(name)
     assert text == programs()[name].read_text()
     assert re.search(r"^(#|//)   ((pip|npm) install .+|go mod init|jbang)", text, re.MULTILINE)
     assert "pandaeval collector" in text
-    assert re.search(r"^# Content|^    # Content|[Cc]ontent (is )?on", text, re.MULTILINE), "how content is captured"
+    assert re.search(r"^# Content|^    # Content|[Cc]ontent (is )?on", text, re.MULTILINE), "no capture advice"
     new = ("str(uuid4())", "randomUUID()", "rand.Text()", "createSession(", "a session of its own")
-    assert any(each in text for each in new) or name == "claude", "a run is a conversation"
+    assert any(each in text for each in new) or name == "claude", "each run must be a new session"
     if not text.startswith("//"):
         ast.parse(text)
     made = tmp_path / "agent"
@@ -62,7 +62,7 @@ def test_a_program_is_whole_and_says_how_it_is_run(name: str, tmp_path: Path) ->
     assert (again.exit_code, again.stderr.count("\n")) == (2, 1)
 
 
-def test_all_are_listed_and_an_unknown_one_is_told_what_was_meant() -> None:
+def test_init_lists_all_programs_and_suggests_one_for_an_unknown_name() -> None:
     assert printed().split("\n")[:-1] == [f"pandaeval init {name}" for name in (*programs(), "cases")]
     wrong = CliRunner().invoke(app, ["init", "lang-graph"])
     assert (wrong.exit_code, wrong.stderr) == (2, "lang-graph: no example program; did you mean langgraph?\n")
@@ -116,7 +116,7 @@ def _missing(text: str) -> str:
 @pytest.mark.e2e
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", programs())
-def test_a_program_makes_scores(name: str, tmp_path: Path) -> None:
+def test_a_program_of_init_gives_scores(name: str, tmp_path: Path) -> None:
     text = printed(name)
     if reason := _missing(text):
         pytest.skip(reason)
@@ -151,4 +151,4 @@ def test_a_program_makes_scores(name: str, tmp_path: Path) -> None:
     if name != "claude":
         assert {each["agent"] for each in found.values()} == {_NAMES.get(name, "shop-agent")}
         [session_id] = {each["session_id"] for each in found.values()}
-        assert name == "genkit" or UUID(session_id), "another one at each run"
+        assert name == "genkit" or UUID(session_id), "each run must have a new session ID"

@@ -16,11 +16,11 @@ SETTINGS = {"PANDAEVAL_SESSION__INTERIM": "500ms", "PANDAEVAL_SESSION__IDLE": "4
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["after_decide", "after_decision_commit"])
-def test_the_scores_for_good_come_once(tmp_path: Path, point: str) -> None:
+def test_interim_and_final_session_scores_are_written_once_after_a_kill(tmp_path: Path, point: str) -> None:
     composer = Composer(1, sessions=1)
     trace = next(made for made in iter(lambda: composer.trace(4), None) if made.session is not None)
     with CollectorProcess(tmp_path, SETTINGS) as collector:
-        collector.start(PANDAEVAL_FAIL_POINT=f"{point}:2")  # the first decision is that about the trace
+        collector.start(PANDAEVAL_FAIL_POINT=f"{point}:2")  # decision 1 scores the trace
         door = GrpcDoor(collector.grpc)
         assert door.send(trace.request()).acknowledged
         door.close()

@@ -33,7 +33,7 @@ def _check(behave: Behave, *options: str) -> tuple[Result, int]:
         return done, len(server.requests)
 
 
-def test_a_good_judge_passes_and_the_calls_are_as_many_as_were_said() -> None:
+def test_a_good_judge_passes_with_the_announced_number_of_calls() -> None:
     done, calls = _check(check_judges.serving(check_judges.good), *_FEW)
     assert done.exit_code == 0, done.output
     assert "openai/gpt-4o-mini: passed all 5 probes" in done.stdout
@@ -45,7 +45,7 @@ def test_a_good_judge_passes_and_the_calls_are_as_many_as_were_said() -> None:
     assert int(said[1]) == calls == 12 + 3 * 7 + 14 + 7 + 4
 
 
-def test_a_judge_that_likes_everything_is_not_fit() -> None:
+def test_a_judge_that_passes_everything_is_not_fit() -> None:
     done, _ = _check(check_judges.serving(check_judges.constant), "--attacks", "1")
     assert done.exit_code == 1, done.output
     assert "openai/gpt-4o-mini: not fit for correctness" in done.stdout
@@ -64,7 +64,7 @@ def test_a_bad_judge_fails(opinion: Opinion) -> None:
 
 
 @pytest.mark.slow
-def test_a_model_that_cannot_be_asked_is_no_bad_model() -> None:
+def test_exit_code_is_2_if_the_model_cannot_be_called() -> None:
     done, calls = _check(FAULTS["401"])
     assert done.exit_code == 2
     assert "cannot be called" in done.stderr
@@ -72,7 +72,7 @@ def test_a_model_that_cannot_be_asked_is_no_bad_model() -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_prints_what_there_is() -> None:
+def test_ctrl_c_prints_the_figures_so_far() -> None:
     def slowly(number: int, body: dict[str, Any]) -> Say:
         return replace(check_judges.serving(check_judges.good)(number, body), hang_s=0.2)
 
@@ -90,7 +90,7 @@ def test_ctrl_c_prints_what_there_is() -> None:
     assert "Traceback" not in error
 
 
-def test_without_a_model_or_a_key_it_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_check_names_a_missing_model_or_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["judge", "check"])
     assert (done.exit_code, done.stderr) == (2, "name a model with --model, or set judge.model\n")

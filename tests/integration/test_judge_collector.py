@@ -59,7 +59,7 @@ def _results(collector: CollectorProcess, metric: str) -> list[dict[str, Any]]:
     return [result for result in collector.results() if result["metric"] == metric]
 
 
-def test_dead_jobs_are_retried_beside_the_running_collector(
+def test_dead_judge_jobs_can_be_retried_while_the_collector_runs(
     judged: tuple[JudgeServer, CollectorProcess],
 ) -> None:
     server, collector = judged
@@ -84,13 +84,13 @@ def test_dead_jobs_are_retried_beside_the_running_collector(
 
     assert collector.stop() == 0
     held = [path for path in collector.folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
-    assert not held, "the key is in no file of ours"
+    assert not held, "no file may contain the key"
 
 
-@pytest.mark.slow  # tests/unit/pipeline/test_awaited.py has it without processes
-def test_a_session_is_scored_once_after_its_judge_has_answered(judged: tuple[JudgeServer, CollectorProcess]) -> None:
+@pytest.mark.slow  # fast variant: tests/unit/pipeline/test_awaited.py
+def test_a_session_is_scored_once_after_the_judge_has_answered(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     server, collector = judged
-    server.behave = lambda number, body: Say(good(number, body).text, hang_s=2.0)  # longer than a session is idle
+    server.behave = lambda number, body: Say(good(number, body).text, hang_s=2.0)  # longer than the session idle time
     _send(collector, 6)
     collector.until(lambda: set(_states(collector)) == {"done"} and collector.at_rest(), "judged", 120.0)
     sessions = _results(collector, "agent_consistency")
@@ -99,8 +99,8 @@ def test_a_session_is_scored_once_after_its_judge_has_answered(judged: tuple[Jud
     assert "insufficient_evidence" not in {each["why"] for each in sessions}
 
 
-@pytest.mark.slow  # waits for the end of a cool-down
-def test_a_bad_key_kills_no_job_while_somebody_may_put_it_right(judged: tuple[JudgeServer, CollectorProcess]) -> None:
+@pytest.mark.slow  # waits for a cool-down
+def test_jobs_survive_a_bad_key_and_are_judged_after_it_is_fixed(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     server, collector = judged
     server.behave = FAULTS["401"]
     _send(collector, 3)

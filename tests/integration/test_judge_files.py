@@ -53,7 +53,7 @@ def _run(server: JudgeServer, *, judged: bool = True, count: int = 6, daily_usd:
         return list(replay(run, evaluator, judge if judged else None))
 
 
-def test_a_file_is_judged_after_all_else_and_sessions_know_of_it() -> None:
+def test_file_runs_are_judged_and_session_metrics_use_the_verdicts() -> None:
     with JudgeServer() as server:
         results = _run(server)
     confidence = [result for result in results if result.metric == "confidence"]
@@ -65,10 +65,10 @@ def test_a_file_is_judged_after_all_else_and_sessions_know_of_it() -> None:
     assert "scored" in {r.outcome for r in results if r.metric == "agent_consistency"}
 
 
-def test_a_judge_that_is_down_all_along_harms_nothing_else() -> None:
+def test_a_judge_that_is_down_does_not_affect_other_metrics() -> None:
     with JudgeServer(FAULTS["500"]) as server:
         results = _run(server, count=9)
-        assert len(server.requests) < 12, "it is left alone, and each trace costs no tries of its own"
+        assert len(server.requests) < 12, "the judge must not be retried for every trace"
         without = _run(server, judged=False, count=9)
     inline = {r.id: r.score for r in results if r.unit.level == "trace" and r.evaluator.kind != "llm"}
     assert inline == {r.id: r.score for r in without if r.unit.level == "trace"}
@@ -81,7 +81,7 @@ def test_a_judge_that_is_down_all_along_harms_nothing_else() -> None:
     assert not [r for r in sessions if r.metric == "agent_consistency" and r.outcome == "scored"]
 
 
-def test_trials_are_judged_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_judged_in_small_batches_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial_grading, "_AT_A_TIME", 2)
     told: list[tuple[int, int]] = []
     settings = EvaluatorSettings({"trial.trial_correct"}, judge=JudgeSettings(MODEL))
@@ -110,14 +110,14 @@ def test_trials_are_judged_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.slow
-def test_a_day_without_money_costs_nothing() -> None:
+def test_no_judge_is_called_with_a_daily_budget_of_0() -> None:
     with JudgeServer() as server:
         results = _run(server, count=3, daily_usd=0.0)
         assert not server.requests
     assert {r.why for r in results if r.metric == "confidence"} <= {"over_budget", "no_content"}
 
 
-def test_a_key_that_the_provider_quotes_is_in_no_log_job_or_result(
+def test_a_key_quoted_by_the_provider_is_removed_from_logs_jobs_and_results(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     key = "our-key/0123+no-shape"
@@ -143,19 +143,19 @@ def test_a_key_that_the_provider_quotes_is_in_no_log_job_or_result(
     told += caplog.messages
     assert len(told) >= 3
     for text in told:
-        assert "AuthenticationError" in text, "what is known of it is said"
+        assert "AuthenticationError" in text, "the type of error must be shown"
         assert key not in text
         assert len(text) < 700
         assert text.isprintable()
 
 
-def test_the_key_is_named_and_never_in_a_set_up() -> None:
+def test_the_judge_config_does_not_contain_the_key() -> None:
     with JudgeServer() as server:
         assert "sk-test" not in repr(_setup(server))
 
 
 @pytest.mark.slow
-def test_a_command_whose_judge_never_answers_says_so_and_ends_with_2(tmp_path: Path) -> None:
+def test_evaluate_exits_with_2_if_the_judge_answers_no_question(tmp_path: Path) -> None:
     traces, config = tmp_path / "traces.pb", tmp_path / "c.yaml"
     traces.write_bytes(Composer(5).trace().request().SerializeToString())
     with JudgeServer(lambda *_: Say("", status=500)) as server:

@@ -14,7 +14,7 @@ from support.senders import HttpDoor
 
 
 @pytest.mark.slow
-def test_jobs_outlive_a_shutdown_that_decides_everything(tmp_path: Path) -> None:
+def test_judge_jobs_survive_a_shutdown_that_completes_all_traces(tmp_path: Path) -> None:
     with JudgeServer() as server:
         settings = {
             "PANDAEVAL_JUDGE__DETAIL": "all",
@@ -47,4 +47,4 @@ def test_jobs_outlive_a_shutdown_that_decides_everything(tmp_path: Path) -> None
             with collector.database() as database:
                 assert dict(database.execute("SELECT state, count(*) FROM jobs GROUP BY state")) == jobs
             assert collector.stop() == 0
-        assert not server.requests, "nobody was asked on the way out"
+        assert not server.requests, "no judge call may happen during the shutdown"

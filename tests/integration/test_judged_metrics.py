@@ -33,11 +33,11 @@ RUN = trace(
 )
 
 
-async def test_all_seven_cost_one_call() -> None:
+async def test_the_seven_judged_trace_metrics_cost_one_call() -> None:
     by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(MODEL)))
     _, every = by.judged.questions(RUN)
     questions = [question for question in every if question.metric.name in NAMES]
-    assert (len(every), len(questions)) == (8, 7), "and correctness, as there is no session"
+    assert (len(every), len(questions)) == (8, 7), "correctness is included, because there is no session"
     with JudgeServer(behave) as server:
         setup = JudgeConfig((MODEL,), server.url, "JUDGE_KEY", timeout=60.0, retries=0)
         process = WorkerProcess(setup, {**os.environ, "JUDGE_KEY": "sk-test"})
@@ -54,7 +54,7 @@ async def test_all_seven_cost_one_call() -> None:
     assert len(server.requests) == sum(judge.spent.calls for judge in judges.values()) == 1
 
 
-def test_a_file_is_judged_by_all_seven_for_two_calls_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trace_of_a_file_is_judged_by_all_seven_metrics_in_at_most_two_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     files = [GOLDEN / name / "good.otlp.jsonl" for name in ("pydantic_ai", "langgraph_openinference")]
     results, heads = evaluated(files, monkeypatch)
     results = of_judges(results)
@@ -63,11 +63,11 @@ def test_a_file_is_judged_by_all_seven_for_two_calls_at_most(monkeypatch: pytest
         assert {each["metric"] for each in of_trace} == NAMES
         assert any(each["outcome"] == "scored" for each in of_trace)
     assert max(heads.values()) <= MOST_CALLS
-    assert len(heads) == len(files), "all calls about a trace show the same run"
+    assert len(heads) == len(files), "all calls about a trace must show the same record"
 
 
 @pytest.mark.slow  # files are judged by the same code
-def test_a_running_collector_judges_by_all_seven(tmp_path: Path) -> None:
+def test_a_running_collector_judges_by_all_seven_metrics(tmp_path: Path) -> None:
     with JudgeServer(behave) as server, CollectorProcess(tmp_path, environ(server)) as collector:
         collector.start()
         send(collector, [CAPTURE])

@@ -26,7 +26,7 @@ needs_real_runs = pytest.mark.skipif(not REAL, reason=f"there are no real runs i
 
 @pytest.fixture
 def drawn(tmp_path: Path) -> list[Path]:
-    """Return a fixed draw, a file per set."""
+    """Return a fixed sample, with a file per set."""
     chance, files = random.Random(20), []
     for path in REAL:
         with lzma.open(path, "rt", encoding="utf-8") as lines:
@@ -38,13 +38,13 @@ def drawn(tmp_path: Path) -> list[Path]:
 
 @pytest.mark.slow
 @needs_captures
-def test_all_captures_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_external_captures_are_judged_by_all_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     results, heads = evaluated(sorted((SHARED / "captures").glob("*/*.otlp.jsonl")), monkeypatch)
     assert {each["metric"] for each in of_judges(results)} == NAMES
     assert max(heads.values()) <= MOST_CALLS
 
 
-@pytest.mark.slow  # tests/integration/test_judged_metrics.py has files that are judged
+@pytest.mark.slow  # fast variant: tests/integration/test_judged_metrics.py
 @needs_real_runs
 def test_real_runs_are_judged_from_files(drawn: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     results, heads = evaluated(drawn, monkeypatch)
@@ -57,7 +57,7 @@ def test_real_runs_are_judged_from_files(drawn: list[Path], monkeypatch: pytest.
 
 @needs_real_runs
 @pytest.mark.slow
-def test_a_running_collector_judges_real_runs_as_files_are(
+def test_a_running_collector_judges_real_runs_like_files(
     drawn: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = _told(of_judges(evaluated(drawn, monkeypatch)[0]))

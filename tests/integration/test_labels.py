@@ -1,4 +1,4 @@
-"""Labels become pass rates at /metrics."""
+"""Labels become corrected pass rates in /metrics."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def test_labels_become_pass_rates_and_change_no_score(collector: CollectorProces
     units = sorted(scored(collector))
 
     forged = event("confidence", label="fail", annotator="ada", trace=bytes.fromhex(units[0]))
-    assert http.send(request(forged)).acknowledged, "and ignored: an agent can send it, too"
+    assert http.send(request(forged)).acknowledged, "it must be accepted but ignored, because any agent can send it"
 
     file = tmp_path / "labels.csv"
     rows = [f"{unit},confidence,{'fail' if number < 16 else 'pass'}" for number, unit in enumerate(units)]
     file.write_text("trace_id,metric,label\n" + "\n".join(rows) + "\n")
     said = command(collector, "labels", "import", str(file))
     assert said.startswith(f"{len(units)} new, 0 changed, 0 as before")
-    urllib.request.urlopen(f"{collector.http}/api/v1/overview", timeout=60)  # starts the reader, which calculates first
+    urllib.request.urlopen(f"{collector.http}/api/v1/overview", timeout=60)  # starts the reader, which computes rates
     collector.until(lambda: len(rates(collector)) == 4, "calculated", 60.0)
     found = rates(collector)
     labelled = len(units)
@@ -95,12 +95,12 @@ def test_labels_become_pass_rates_and_change_no_score(collector: CollectorProces
     assert sum(each["value"] for each in shares) == pytest.approx(value)
     assert {(each["metric"], each["labels"]) for each in shares} == {("trace.confidence", labelled)}
 
-    assert all(each["revision"] == 1 for each in collector.results()), "no verdict opens a trace again"
+    assert all(each["revision"] == 1 for each in collector.results()), "no label may create a revision"
     assert collector.gauge("accounting_residual") == 0
     assert command(collector, "labels", "export").count("\n") == labelled + 1
     assert "no judged run without a label" in command(collector, "labels", "next")
     calibrated = command(collector, "calibrate", str(file), "--results", str(collector.results_file))
-    assert "openai/gpt-4o-mini as a judge of trace.confidence" in calibrated, "the judge as the configuration names it"
+    assert "openai/gpt-4o-mini as a judge of trace.confidence" in calibrated, "the judge must have its configured name"
     http.close()
     grpc.close()
     assert collector.stop() == 0

@@ -1,4 +1,4 @@
-"""The ten most likely mistakes give cause and cure.
+"""The most likely mistakes get a message with cause and fix.
 
 Some tests need litellm or an old Python.
 """
@@ -78,7 +78,7 @@ def _wait_for(collector: CollectorProcess, text: str) -> None:
     collector.until(lambda: text in collector.log(), f"said to have met {text!r}")
 
 
-def test_no_collector() -> None:
+def test_processor_explains_once_that_no_collector_is_reachable() -> None:
     [port] = free_ports(1)
     said = _run(_IN_VAIN_MS, code=_APPLICATION, PANDAEVAL_ENDPOINT=f"127.0.0.1:{port}").stderr
     assert f"the collector at 127.0.0.1:{port} cannot be reached" in said
@@ -88,14 +88,14 @@ def test_no_collector() -> None:
 
 
 class TestWrongPort:
-    def test_grpc_to_the_port_of_http(self, collector: CollectorProcess) -> None:
+    def test_grpc_to_the_http_port_is_explained(self, collector: CollectorProcess) -> None:
         said = _run(_IN_VAIN_MS, code=_APPLICATION, PANDAEVAL_ENDPOINT=f"127.0.0.1:{collector.http_port}").stderr
         assert "is PANDAEVAL_ENDPOINT its gRPC port (4327)?" in said
         _wait_for(collector, f"a gRPC client came to 127.0.0.1:{collector.http_port}, which speaks OTLP/HTTP")
         assert "give it the address of server.grpc (port 4327)" in collector.log()
 
     @pytest.mark.parametrize("path", ["/", "/v1/trace", "/v1/metrics"])
-    def test_http_to_a_path_that_is_none(self, collector: CollectorProcess, path: str) -> None:
+    def test_http_to_an_unknown_path_is_explained(self, collector: CollectorProcess, path: str) -> None:
         request = urllib.request.Request(collector.http + path, b"", {"content-type": "application/x-protobuf"})
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(request, timeout=60)
@@ -103,7 +103,7 @@ class TestWrongPort:
         assert "OTLP/HTTP is POST to /v1/traces and /v1/logs here" in refused.value.read().decode()
         _wait_for(collector, f"POST '{path}' was asked for")
 
-    def test_http_to_the_port_of_grpc_is_in_the_guide(self, collector: CollectorProcess) -> None:
+    def test_http_to_the_grpc_port_is_explained_in_the_guide(self, collector: CollectorProcess) -> None:
         """HTTP clients report a bad status line."""
         with socket.create_connection(("127.0.0.1", collector.grpc_port), timeout=60) as connection:
             connection.sendall(b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n")
@@ -112,8 +112,8 @@ class TestWrongPort:
         assert "BadStatusLine" in guide
 
 
-class TestWhatIsMissingInTraces:
-    def test_no_content_and_no_session_id(self, collector: CollectorProcess) -> None:
+class TestMissingData:
+    def test_missing_content_and_session_ids_are_logged_with_advice(self, collector: CollectorProcess) -> None:
         done = _run(_FLUSH_MS, code=_APPLICATION, PANDAEVAL_ENDPOINT=collector.grpc, OTEL_SERVICE_NAME="shop")
         assert done.stderr == ""
         _wait_for(collector, "service 'shop' sends spans without message content")
@@ -125,7 +125,7 @@ class TestWhatIsMissingInTraces:
 
 
 class TestJudge:
-    def test_a_named_variable_that_is_not_set(self) -> None:
+    def test_an_unset_variable_of_the_api_key_is_named(self) -> None:
         said = _said("collector", PANDAEVAL_JUDGE__MODEL="openai/gpt-4o", PANDAEVAL_JUDGE__API_KEY_ENV="MY_KEY")
         assert "PANDAEVAL_JUDGE__API_KEY_ENV: the environment variable MY_KEY is not set" in said
 
@@ -141,19 +141,19 @@ class TestJudge:
         ],
         ids=["no key", "wrong model name"],
     )
-    def test_it_cannot_be_asked(self, model: str, cure: str) -> None:
+    def test_a_judge_that_cannot_be_called_is_explained(self, model: str, cure: str) -> None:
         done = _run("evaluate", _RECORDING, "--model", model, "--metrics", "trace.confidence")
         assert f"the judge {model} cannot be called" in done.stderr
         assert cure in done.stderr
         assert "judge_failed" in done.stdout
 
-    def test_names_of_embedders_and_metrics(self) -> None:
+    def test_unknown_embedders_and_metrics_get_suggestions(self) -> None:
         said = _said("collector", PANDAEVAL_EMBEDDING__MODEL="multilingul", PANDAEVAL_METRICS__ENABLED="[coherense]")
         assert '"multilingul" is not an embedder; did you mean multilingual?' in said
         assert "coherense: unknown metric; did you mean coherence?" in said
 
 
-def test_a_metric_that_is_none_is_named_by_its_option(tmp_path: Path) -> None:
+def test_an_unknown_metric_is_reported_with_its_option_or_key(tmp_path: Path) -> None:
     said = _said("evaluate", _RECORDING, "--metrics", "coherense")
     assert said == "--metrics: coherense: unknown metric; did you mean coherence?\n"
     path = tmp_path / "config.yaml"
@@ -161,7 +161,7 @@ def test_a_metric_that_is_none_is_named_by_its_option(tmp_path: Path) -> None:
     assert "metrics.enabled[0]: coherense: unknown metric" in _said("evaluate", _RECORDING, "--config", path)
 
 
-def test_bad_yaml(tmp_path: Path) -> None:
+def test_errors_in_a_yaml_config_have_line_and_column(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("close:\n  quiet: 10s\n idle: 3m\n")
     said = _said("collector", "--config", path)
@@ -173,19 +173,19 @@ def test_bad_yaml(tmp_path: Path) -> None:
 
 
 class TestUnreadableFile:
-    def test_that_is_not_there(self, tmp_path: Path) -> None:
+    def test_a_missing_file_is_reported(self, tmp_path: Path) -> None:
         assert "No such file" in _said("evaluate", tmp_path / "traces.jsonl")
 
-    def test_that_is_a_directory(self, tmp_path: Path) -> None:
+    def test_a_directory_as_input_is_reported_with_advice(self, tmp_path: Path) -> None:
         assert f"is a directory; give files, for instance {tmp_path}/*.jsonl" in _said("inspect", tmp_path)
 
-    def test_that_is_something_else(self, tmp_path: Path) -> None:
+    def test_a_file_without_traces_is_reported_with_the_expected_format(self, tmp_path: Path) -> None:
         path = tmp_path / "notes.txt"
         path.write_text("hello\n")
         said = _said("evaluate", path)
         assert "no traces found. Expected OTLP/JSON lines" in said
 
-    def test_beside_others_it_costs_only_itself_and_the_exit_code(self, tmp_path: Path) -> None:
+    def test_an_unreadable_file_changes_only_the_exit_code_for_other_files(self, tmp_path: Path) -> None:
         path = tmp_path / "notes.txt"
         path.write_text("hello\n")
         for command in ("evaluate", "inspect"):
@@ -195,47 +195,47 @@ class TestUnreadableFile:
             assert both.stdout == alone.stdout
             assert f"{path}: no traces found" in both.stderr
 
-    def test_a_name_that_is_wrong_is_told_before_anything_is_read(self, tmp_path: Path) -> None:
+    def test_a_missing_file_is_reported_before_any_file_is_read(self, tmp_path: Path) -> None:
         done = _run("evaluate", _RECORDING, tmp_path / "traces.jsonl")
         assert (done.returncode, done.stdout) == (2, "")
         assert "No such file" in done.stderr
 
-    def test_a_configuration_that_is_not_there(self, tmp_path: Path) -> None:
+    def test_a_missing_config_file_is_reported(self, tmp_path: Path) -> None:
         assert f"{tmp_path / 'config.yaml'}: no such file" in _said("collector", "--config", tmp_path / "config.yaml")
 
 
-def test_a_start_says_where_scores_are_shown(collector: CollectorProcess) -> None:
+def test_a_started_collector_logs_the_address_of_the_page(collector: CollectorProcess) -> None:
     assert f"scores are shown on {collector.http}/\n" in collector.log()
 
 
-def test_a_port_in_use(collector: CollectorProcess, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_with_the_setting(collector: CollectorProcess, tmp_path: Path) -> None:
     said = _said("collector", **{**collector.settings, "PANDAEVAL_DATA": str(tmp_path / "other")})
     assert "is already in use, perhaps by another collector: stop that one, or set server." in said
     assert "PANDAEVAL_SERVER__" in said
 
 
-def test_a_place_where_the_demo_cannot_write_is_said_at_once(tmp_path: Path) -> None:
+def test_demo_reports_an_unwritable_keep_path(tmp_path: Path) -> None:
     assert _said("demo", "--keep", tmp_path) == f"--keep {tmp_path}: Is a directory\n"
 
 
-def test_a_judged_metric_without_a_judge_is_not_an_input_without_agents() -> None:
+def test_a_judged_metric_without_a_judge_is_explained() -> None:
     said = _said("evaluate", _RECORDING, "--metrics", "coherence,confidence")
     assert said == "confidence: a judge has to be asked; name one with --model, or set judge.model\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")
-def test_a_full_disk_is_not_a_missed_threshold() -> None:
+def test_exit_code_is_2_if_the_output_disk_is_full() -> None:
     for form in ("json", "table", "html"):
         assert "No space left on device" in _said("evaluate", _RECORDING, "--format", form, "--output", "/dev/full")
 
 
-def test_an_input_without_requests_is_one_sentence(tmp_path: Path) -> None:
+def test_an_input_without_requests_is_reported(tmp_path: Path) -> None:
     empty = tmp_path / "empty.json"
     empty.write_text("[]")
     assert _said("evaluate", empty).startswith(f"{empty}: no traces found")
 
 
-def test_what_names_nothing_is_said_to_name_nothing(tmp_path: Path) -> None:
+def test_empty_metrics_baselines_inputs_and_stores_are_reported(tmp_path: Path) -> None:
     empty, words = tmp_path / "empty.jsonl", tmp_path / "words.log"
     empty.write_text("")
     words.write_text("a log of something else\nand more\n")
@@ -247,7 +247,7 @@ def test_what_names_nothing_is_said_to_name_nothing(tmp_path: Path) -> None:
     assert "`pandaeval collector` creates one" in store
 
 
-def test_a_configuration_is_named_as_an_argument_or_an_option(tmp_path: Path) -> None:
+def test_config_commands_accept_the_file_as_argument_or_option(tmp_path: Path) -> None:
     file = tmp_path / "pandaeval.yaml"
     file.write_text("server: {grpc: {endpoint: 127.0.0.1:4327}}")
     for arguments in (("check", file), ("show", "--config", file)):
@@ -255,7 +255,7 @@ def test_a_configuration_is_named_as_an_argument_or_an_option(tmp_path: Path) ->
         assert 'server.grpc: {"endpoint": "127.0.0.1:4327"} is not an address; write HOST:PORT, such as' in said
 
 
-def test_results_that_cannot_be_written_are_not_blamed_on_the_store(tmp_path: Path) -> None:
+def test_an_unwritable_results_file_is_reported_with_its_setting(tmp_path: Path) -> None:
     ports = {f"PANDAEVAL_SERVER__{door}": "127.0.0.1:0" for door in ("GRPC", "HTTP", "HEALTH")}
     here = {"PANDAEVAL_DATA": str(tmp_path / "data"), "PANDAEVAL_EXPORTERS__JSONL__PATH": str(tmp_path)}
     assert (

@@ -26,7 +26,7 @@ def _send(collector: CollectorProcess, seed: int) -> None:
             assert door.send(composer.trace(5).request()).acknowledged
 
 
-def test_a_backup_beside_a_running_collector_can_be_restored(tmp_path: Path) -> None:
+def test_a_backup_of_a_running_collector_can_be_restored(tmp_path: Path) -> None:
     (command,) = re.findall(r"## Backup.*?```bash\n(.*?)\n```", _BACKUP.read_text(), re.DOTALL)
     with CollectorProcess(tmp_path / "first") as collector:
         collector.start()
@@ -51,14 +51,14 @@ def test_a_backup_beside_a_running_collector_can_be_restored(tmp_path: Path) -> 
         (tmp_path / "backup.db").rename(restored.data / "pandaeval.db")
         restored.start()
         _send(restored, 1)
-        assert restored.counts()["spans", "duplicate", ""] == 25, "what was scored before the backup is known"
+        assert restored.counts()["spans", "duplicate", ""] == 25, "spans from before the backup must be duplicates"
         _send(restored, 2)
         restored.until(lambda: len(restored.results()) >= len(afterwards), "done with what came after the backup")
         restored.until(restored.at_rest, "at rest")
         assert {result["id"] for result in restored.results()} == afterwards
 
 
-def test_what_it_shows_is_in_the_table(tmp_path: Path) -> None:
+def test_every_exposed_series_and_label_is_documented(tmp_path: Path) -> None:
     table = PAGE.read_text().partition("<!-- own metrics -->")[2]
     with CollectorProcess(tmp_path) as collector:
         collector.start()

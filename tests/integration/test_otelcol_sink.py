@@ -1,4 +1,4 @@
-"""The real OpenTelemetry Collector accepts all surfaces.
+"""The real OpenTelemetry Collector accepts logs, spans and metrics.
 
 Build it by ``deploy/otelcol/builder.yaml``; then ``pytest -m e2e tests/integration/test_otelcol_sink.py``.
 """
@@ -36,14 +36,16 @@ def houses(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Col
             yield collector, sink
 
 
-def test_all_three_surfaces(houses: tuple[CollectorProcess, Otelcol]) -> None:
+def test_the_opentelemetry_collector_gets_all_results_as_logs_spans_and_metrics(
+    houses: tuple[CollectorProcess, Otelcol],
+) -> None:
     collector, sink = houses
     collector.start()
     door, composer = GrpcDoor(collector.grpc), Composer(3)
     made = [composer.trace() for _ in range(TRACES)]
     assert all(door.send(trace.request()).acknowledged for trace in made)
     door.close()
-    collector.until(lambda: _decided(collector) == TRACES, "done with all traces")  # the sink is not there yet
+    collector.until(lambda: _decided(collector) == TRACES, "done with all traces")  # the sink is not started yet
     sink.start()
     collector.until(collector.at_rest, "at rest")
     ids = sorted(result["id"] for result in collector.results())
@@ -51,7 +53,7 @@ def test_all_three_surfaces(houses: tuple[CollectorProcess, Otelcol]) -> None:
     collector.until(lambda: sorted(_event_ids(sink)) == ids, "seen as span events")
     collector.until(lambda: _last_sum(sink, "pandaeval.evaluations") == len(ids), "counted")
     ours, theirs = _sample_names(collector._get("/metrics").read().decode()), _sample_names(sink.scrape())
-    assert ours == theirs, "a series has the same name by scrape and by OTLP"
+    assert ours == theirs, "series must have equal names by scrape and by OTLP"
     assert collector.stop() == 0
     sink.stop()
     _check_logs(list(sink.items("logs")), {trace.trace_id.hex() for trace in made})
@@ -98,7 +100,7 @@ def _check_metrics(sink: Otelcol, traces: set[str]) -> None:
     assert units["pandaeval.lag"] == "s"
     scores = [metric["histogram"] for metric in sink.items("metrics") if metric["name"] == "pandaeval.evaluation.score"]
     assert {histogram["aggregationTemporality"] for histogram in scores} == {2}, "cumulative"
-    assert all(int(point.get("count", 0)) == 0 for point in scores[0]["dataPoints"]), "0 first"
+    assert all(int(point.get("count", 0)) == 0 for point in scores[0]["dataPoints"]), "must start at 0"
     assert scores[-1]["dataPoints"][0]["explicitBounds"] == [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]
     exemplars = [exemplar for point in scores[-1]["dataPoints"] for exemplar in point["exemplars"]]
     assert exemplars

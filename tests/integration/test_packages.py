@@ -50,7 +50,7 @@ print("done")
 
 
 class _Bare:
-    """A virtual environment with nothing but pip, and an empty working folder."""
+    """A virtual environment with only pip, and an empty working folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.programs = folder / "work", folder / "venv" / "bin"
@@ -58,7 +58,7 @@ class _Bare:
         subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
 
     def run(self, program: str, *arguments: object, code: int = 0) -> str:
-        """Return what the program prints. Asserts the exit code."""
+        """Assert the exit code and return the program's output."""
         hidden = ("PANDAEVAL", "PYTHON", "VIRTUAL", "OTEL")
         environ = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
         environ["PATH"] = f"{self.programs}{os.pathsep}{environ['PATH']}"
@@ -103,7 +103,7 @@ def _file(built: Path, name: str, form: str) -> Path:
 
 
 @pytest.mark.parametrize("project", ["pandaeval_otel", "pandaeval_collector"])
-def test_a_wheel_from_the_source_distribution_is_the_wheel_of_the_repository(
+def test_a_wheel_built_from_the_sdist_equals_a_wheel_built_from_the_repository(
     built: Path, project: str, tmp_path: Path
 ) -> None:
     place = _ROOT if project == "pandaeval_otel" else _ROOT / "collector"
@@ -115,7 +115,7 @@ def test_a_wheel_from_the_source_distribution_is_the_wheel_of_the_repository(
 
 
 @pytest.mark.parametrize("form", _FORMS)
-def test_the_application_side_runs_alone(built: Path, form: str, tmp_path: Path) -> None:
+def test_the_sdk_package_runs_alone(built: Path, form: str, tmp_path: Path) -> None:
     bare = _Bare(tmp_path)
     bare.install(_file(built, "pandaeval_otel", form))
     assert bare.run("python", "-W", "error", "-c", _PROCESSOR).startswith("done\n")

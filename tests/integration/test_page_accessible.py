@@ -48,7 +48,9 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (390, True)])
-def test_axe_has_nothing_to_say(axe: str, collector: CollectorProcess, tmp_path: Path, width: int, dark: bool) -> None:
+def test_axe_finds_no_violation_on_any_page(
+    axe: str, collector: CollectorProcess, tmp_path: Path, width: int, dark: bool
+) -> None:
     assert PROGRAM is not None
     trace = next(said["trace_id"] for said in collector.results() if said["session_id"] == "table-for-four")
     apart = next(said["trace_id"] for said in collector.results() if said["session_id"] == "loop")
@@ -58,7 +60,7 @@ def test_axe_has_nothing_to_say(axe: str, collector: CollectorProcess, tmp_path:
     with Page(PROGRAM, tmp_path / "chromium", width, 1000) as page:
         page.dark(dark)
         for address in (*_PAGES, *more, f"trace/{trace}", f"trace/{trace}?finding=trace.grounding", "waterfall"):
-            if address == "waterfall":  # of the trace before, with its scores opened
+            if address == "waterfall":  # waterfall of the previous trace, with scores opened
                 page.run("document.querySelectorAll('.views .pill')[1].click()")
                 page.click(".chip-button")
             else:

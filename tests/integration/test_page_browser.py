@@ -71,7 +71,9 @@ def _calm(page: Page, collector: CollectorProcess) -> Iterator[None]:
     assert all(address.startswith((f"{collector.http}/", "about:blank")) for address in page.requests)
 
 
-def test_three_clicks_from_the_worst_session_to_the_span_that_broke_it(page: Page, collector: CollectorProcess) -> None:
+def test_three_clicks_lead_from_the_overview_to_the_wrong_step_of_a_session(
+    page: Page, collector: CollectorProcess
+) -> None:
     page.visit(f"{collector.http}/")
     assert page.text("h1").startswith("Not judged: ")
     assert page.text("h1").endswith(" runs have findings")
@@ -83,7 +85,7 @@ def test_three_clicks_from_the_worst_session_to_the_span_that_broke_it(page: Pag
     page.click(".row.trace.bad")
     page.wait("document.querySelector('.fall') !== null")
     assert page.texts(".line.answer mark.loose") == ["LX-48213"]
-    assert page.count(".line.pointed") == page.count(".panel") == 1, "the first wrong step is opened by itself"
+    assert page.count(".line.pointed") == page.count(".panel") == 1, "the first wrong step must be opened automatically"
     assert "'LX-48213' does not appear in any tool result or user message" in page.text(".panel")
     assert "LX-48213" in page.texts(".panel mark")
     page.run("[...document.querySelectorAll('.line')].find((line) => line.innerText.includes('book_table')).click()")
@@ -92,7 +94,7 @@ def test_three_clicks_from_the_worst_session_to_the_span_that_broke_it(page: Pag
     assert link.endswith("?s=table-for-four")
 
 
-def test_filters_stand_in_the_address(page: Page, collector: CollectorProcess) -> None:
+def test_filters_are_kept_in_the_address(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/")
     listed = page.count(".row.unit")
     page.run(
@@ -111,7 +113,7 @@ def test_filters_stand_in_the_address(page: Page, collector: CollectorProcess) -
     assert page.run("document.getElementById('search').value") == "nobody said that"
 
 
-def test_lists_are_narrowed_down_by_verdict_label_attribute_duration_and_cost(
+def test_lists_can_be_filtered_by_verdict_label_attribute_duration_and_cost(
     page: Page, collector: CollectorProcess
 ) -> None:
     page.visit(f"{collector.http}/#/traces")
@@ -134,7 +136,7 @@ def test_lists_are_narrowed_down_by_verdict_label_attribute_duration_and_cost(
     assert 0 < page.count(".row.trace") < every
 
 
-def test_a_view_is_kept_by_its_name_in_this_browser(page: Page, collector: CollectorProcess) -> None:
+def test_a_named_view_is_saved_in_the_browser_and_can_be_removed(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/#/traces?label=loop")
     page.run("document.querySelector('.keeping summary').click()")
     page.run("document.querySelector('.keeping input').focus()")
@@ -150,7 +152,7 @@ def test_a_view_is_kept_by_its_name_in_this_browser(page: Page, collector: Colle
     assert page.count(".views-kept .pill") == 0
 
 
-def test_what_could_not_be_scored_is_no_success(page: Page, collector: CollectorProcess) -> None:
+def test_unscored_runs_are_not_shown_as_a_success(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/#/?agent=mute")
     assert page.text("h1") == "Nothing could be scored in the last 24 hours"
     assert "not scored: no content" in page.text(".row.unit")
@@ -167,7 +169,7 @@ def test_what_could_not_be_scored_is_no_success(page: Page, collector: Collector
     assert all("not scored" in row and "0 %" not in row for row in rows)
 
 
-def test_failures_by_agent_and_metric_lead_to_their_traces(page: Page, collector: CollectorProcess) -> None:
+def test_failures_by_agent_and_metric_link_to_their_traces(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/")
     assert "No model is configured (judge.model): task success is not judged." in page.text()
     page.go("#/agents")
@@ -176,7 +178,7 @@ def test_failures_by_agent_and_metric_lead_to_their_traces(page: Page, collector
     assert page.count(".row.trace.bad") == page.count(".row.trace") == 1
 
 
-def test_failures_stand_together_by_their_cause_and_lead_to_examples(page: Page, collector: CollectorProcess) -> None:
+def test_failures_are_grouped_by_cause_and_link_to_examples(page: Page, collector: CollectorProcess) -> None:
     groups = httpx.get(f"{collector.http}/api/v1/incidents", timeout=30).json()["incidents"]
     page.visit(f"{collector.http}/")
     assert page.count(".incident") > 1
@@ -201,9 +203,7 @@ def test_failures_stand_together_by_their_cause_and_lead_to_examples(page: Page,
     page.complaints.clear()
 
 
-def test_an_incident_that_is_resolved_or_muted_is_not_among_the_open_ones(
-    page: Page, collector: CollectorProcess
-) -> None:
+def test_a_muted_incident_is_not_listed_as_open_until_it_is_reset(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/#/failures")
     before = page.count(".incident")
     page.click(".incident")
@@ -234,12 +234,12 @@ def test_an_incident_that_is_resolved_or_muted_is_not_among_the_open_ones(
 
 
 @pytest.mark.parametrize("address", ["#/sessions/table-for-four", "#/nothing", "#/constructor"])
-def test_an_unknown_address_has_a_plain_sentence(page: Page, collector: CollectorProcess, address: str) -> None:
+def test_an_unknown_address_shows_a_message(page: Page, collector: CollectorProcess, address: str) -> None:
     page.visit(f"{collector.http}/{address}")
     assert page.text() == "There is no page at this address. Overview"
 
 
-def test_two_traces_are_ticked_in_a_list_and_compared_step_by_step(page: Page, collector: CollectorProcess) -> None:
+def test_two_traces_selected_in_a_list_are_compared_step_by_step(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/#/traces?agent=table_booking")
     assert page.count(".ticks") == 0
     boxes = "[...document.querySelectorAll('.tickable > input')]"
@@ -247,7 +247,7 @@ def test_two_traces_are_ticked_in_a_list_and_compared_step_by_step(page: Page, c
     page.click(".ticks a")
     page.wait("document.querySelector('.pairs') !== null")
     assert page.texts(".side h2 a")[0] in page.text(".pair")
-    assert page.count(".ticks") == 0, "the two are compared"
+    assert page.count(".ticks") == 0, "the selection must be empty after the comparison opens"
     kinds = page.run("[...document.querySelectorAll('.pair')].map((each) => each.querySelectorAll('a.half').length)")
     assert set(kinds) <= {1, 2}
     assert page.count(".pair.first") == 1
@@ -259,7 +259,7 @@ def test_two_traces_are_ticked_in_a_list_and_compared_step_by_step(page: Page, c
     assert page.count(".pair:not(.alike)") == 0
 
 
-def test_addresses_of_traces_sessions_and_spans_last(page: Page, collector: CollectorProcess) -> None:
+def test_traces_sessions_and_spans_have_permanent_addresses(page: Page, collector: CollectorProcess) -> None:
     said = next(each for each in collector.results() if each["metric"] == "grounding" and each["span_ids"])
     page.visit(f"{collector.http}/#/trace/{said['trace_id'].upper()}?span={said['span_ids'][0]}")
     assert page.count(".line.pointed") == page.count(".panel") == 1
@@ -271,7 +271,7 @@ def test_addresses_of_traces_sessions_and_spans_last(page: Page, collector: Coll
     page.complaints.clear()
 
 
-def test_hostile_content_is_shown_and_never_run(page: Page, collector: CollectorProcess) -> None:
+def test_hostile_content_is_shown_and_never_executed(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/")
     for address in ("#/", "#/traces"):
         page.go(address)
@@ -292,7 +292,7 @@ def test_hostile_content_is_shown_and_never_run(page: Page, collector: Collector
     assert page.count("main img, main svg:not(.graph svg), main script") == 0
 
 
-def test_the_policy_stops_what_would_reach_out(page: Page, collector: CollectorProcess) -> None:
+def test_security_headers_block_external_requests_and_framing(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/")
     assert page.run("fetch('http://127.0.0.1:9/x').then(() => 'sent', () => 'refused')") == "refused"
     assert any("Content Security Policy" in each for each in page.complaints)
@@ -306,7 +306,7 @@ def test_the_policy_stops_what_would_reach_out(page: Page, collector: CollectorP
     assert httpx.get(f"{collector.http}/", headers={"host": "evil.example"}, timeout=60).status_code == 421
 
 
-def test_a_phone_needs_no_sideways_scrolling_and_dark_is_dark(page: Page, collector: CollectorProcess) -> None:
+def test_pages_fit_a_phone_and_have_a_dark_mode(page: Page, collector: CollectorProcess) -> None:
     trace = next(each["trace_id"] for each in collector.results() if each["session_id"] == "table-for-four")
     page.resize(390, 800)
     page.dark()
@@ -322,7 +322,9 @@ def test_a_phone_needs_no_sideways_scrolling_and_dark_is_dark(page: Page, collec
 
 
 @pytest.mark.slow
-def test_what_is_new_comes_by_itself_and_waits_for_who_reads(page: Page, collector: CollectorProcess) -> None:
+def test_new_sessions_appear_automatically_but_wait_while_a_row_has_focus(
+    page: Page, collector: CollectorProcess
+) -> None:
     page.visit(f"{collector.http}/#/sessions?each=1")
     before = page.count(".row.unit")
     post(collector.http, booking("another-table"))
@@ -337,7 +339,7 @@ def test_what_is_new_comes_by_itself_and_waits_for_who_reads(page: Page, collect
     assert page.count(".fresh") == 0
 
 
-def test_a_part_of_the_chart_is_a_view_that_stands_in_the_address(page: Page, collector: CollectorProcess) -> None:
+def test_a_period_selected_in_the_chart_is_kept_in_the_address(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/#/?agent=table_booking")
     page.drag(".over-time .u-over", 0.5, 0.95)
     page.wait("location.hash.includes('since=')")
@@ -351,7 +353,7 @@ def test_a_part_of_the_chart_is_a_view_that_stands_in_the_address(page: Page, co
 @pytest.mark.parametrize(
     ("span", "label"), [("2016-01-01 2027-01-01", r"20\d\d-\d\d-\d\d"), ("2026-01-01 2026-07-01", r"\d\d-\d\d 00:00")]
 )
-def test_the_labels_of_a_chart_over_months_and_years_are_apart(
+def test_chart_labels_over_months_and_years_do_not_overlap(
     page: Page, collector: CollectorProcess, span: str, label: str, width: int
 ) -> None:
     since, until = (f"{datetime.fromisoformat(f'{day}T00:00Z').timestamp() * 1000:.0f}" for day in span.split())
@@ -368,7 +370,7 @@ def test_the_labels_of_a_chart_over_months_and_years_are_apart(
     assert all(right + 4 < left for (_, right, _), (left, _, _) in pairwise(labels)), labels
 
 
-def test_three_lies_are_seen_beside_sixty_crashes(page: Page, tmp_path: Path) -> None:
+def test_three_false_claims_are_listed_first_despite_sixty_crashes(page: Page, tmp_path: Path) -> None:
     with CollectorProcess(tmp_path / "collector") as running:
         running.start()
         page.visit(f"{running.http}/")
@@ -388,10 +390,10 @@ def test_three_lies_are_seen_beside_sixty_crashes(page: Page, tmp_path: Path) ->
         assert all(any(tool in row for row in lies) for tool in ("send_reminder", "cancel_order", "update_address"))
         assert any("\n60\nruns" in row for row in first)
         assert [row for row in page.texts(".row.unit") if "Crash" in row]
-    page.requests.clear()  # another collector's
+    page.requests.clear()  # of the other collector
 
 
-def test_a_page_that_nobody_answered_comes_back_with_the_collector(page: Page, tmp_path: Path) -> None:
+def test_the_page_recovers_when_the_collector_restarts(page: Page, tmp_path: Path) -> None:
     with CollectorProcess(tmp_path / "collector") as running:
         running.start()
         post(running.http, booking())
@@ -403,14 +405,14 @@ def test_a_page_that_nobody_answered_comes_back_with_the_collector(page: Page, t
         running.start()
         page.wait("document.querySelectorAll('.row.unit').length === 1")
     page.requests.clear()
-    page.complaints.clear()  # of the time in which nobody answered
+    page.complaints.clear()  # of the time without a collector
 
 
 def _sessions(running: CollectorProcess) -> set[str | None]:
     return {said["session_id"] for said in running.results()}
 
 
-def test_a_person_says_that_a_score_is_right(page: Page, collector: CollectorProcess) -> None:
+def test_a_reviewer_can_confirm_a_failure_and_undo_it(page: Page, collector: CollectorProcess) -> None:
     said = next(each for each in collector.results() if each["metric"] == "grounding" and each["success"] is False)
     page.visit(f"{collector.http}/#/trace/{said['trace_id']}")
     page.run("document.querySelector('.finding .judgement button').click()")
@@ -420,7 +422,7 @@ def test_a_person_says_that_a_score_is_right(page: Page, collector: CollectorPro
         (said["trace_id"], "trace.grounding", False)
     ]
     after = httpx.get(f"{collector.http}/api/v1/traces/{said['trace_id']}", timeout=60).json()
-    assert said["id"] in {each["id"] for each in after["results"]}, "a person's word changes no score"
+    assert said["id"] in {each["id"] for each in after["results"]}, "a label must not change the score"
     page.visit(f"{collector.http}/#/trace/{said['trace_id']}")
     page.wait(
         "document.querySelector('.finding .judgement').innerText.startsWith('saved: you agree with this failure')"
@@ -430,7 +432,7 @@ def test_a_person_says_that_a_score_is_right(page: Page, collector: CollectorPro
     assert httpx.get(f"{collector.http}/api/v1/annotations", timeout=60).json()["items"] == []
 
 
-def test_a_session_is_scored_again_when_it_was_said_what_it_takes(page: Page, collector: CollectorProcess) -> None:
+def test_a_session_is_rescored_only_after_its_cost_was_shown(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/#/session/table-for-four")
     page.run("document.querySelector('.again').open = true")
     page.run(
@@ -446,7 +448,7 @@ def test_a_session_is_scored_again_when_it_was_said_what_it_takes(page: Page, co
     assert (run["metrics"], run["filters"]["session"]) == (["trace.grounding"], "table-for-four")
 
 
-def test_an_incident_that_came_back_names_who_resolved_it_and_its_first_state(
+def test_a_returned_incident_shows_who_resolved_it_and_has_no_active_state(
     page: Page, collector: CollectorProcess
 ) -> None:
     [incident] = [
@@ -457,7 +459,7 @@ def test_an_incident_that_came_back_names_who_resolved_it_and_its_first_state(
     said = {"ids": incident["ids"], "state": "resolved", "by": "kim", "note": "fixed in 1.2"}
     assert httpx.post(f"{collector.http}/api/v1/incidents/state", json=said, timeout=60.0).is_success
     again = booking("back-again")
-    for span in again.resource_spans[0].scope_spans[0].spans:  # after the state
+    for span in again.resource_spans[0].scope_spans[0].spans:  # after the incident was resolved
         span.start_time_unix_nano += 5_000_000_000
         span.end_time_unix_nano += 5_000_000_000
     post(collector.http, again)
@@ -467,7 +469,7 @@ def test_an_incident_that_came_back_names_who_resolved_it_and_its_first_state(
     status = page.text(".triage [role=status]")
     assert status.startswith("resolved by kim at ")
     assert "; came back at " in status
-    assert page.count(".triage [aria-pressed=true]") == 0, "nobody set a state since"
+    assert page.count(".triage [aria-pressed=true]") == 0, "no state may be active"
     assert page.run("document.getElementById('note').value") == ""
     page.run("document.querySelector('.about details summary').click()")
     assert "Resolved by kim: fixed in 1.2" in page.text(".about details")

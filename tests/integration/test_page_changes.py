@@ -54,7 +54,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 @pytest.mark.parametrize("address", ["#/?window=all", "#/failures?window=all"])
 @pytest.mark.parametrize("is_dark", [False, True])
-def test_changes_are_marked_and_listed(page: Page, tmp_path: Path, address: str, is_dark: bool) -> None:
+def test_measurement_changes_are_marked_on_the_chart_and_listed(
+    page: Page, tmp_path: Path, address: str, is_dark: bool
+) -> None:
     page.dark(is_dark)
     with _served(tmp_path, *[OLD] * 20, *[NEW] * 20) as url:
         changes = httpx.get(f"{url}/api/v1/versions?window=all", timeout=30).json()["changes"]
@@ -76,7 +78,7 @@ def test_changes_are_marked_and_listed(page: Page, tmp_path: Path, address: str,
         assert page.run(_LINES) == [4]
 
 
-def test_a_chart_without_a_change_has_no_mark(page: Page, tmp_path: Path) -> None:
+def test_a_chart_without_measurement_changes_has_no_mark(page: Page, tmp_path: Path) -> None:
     with _served(tmp_path, OLD, OLD) as url:
         page.visit(f"{url}/#/?window=all")
         assert page.count(".over-time") == 1

@@ -1,4 +1,4 @@
-"""From the first page to the lie in two clicks."""
+"""From the first page to the text of a failure in two clicks."""
 
 from __future__ import annotations
 
@@ -110,10 +110,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         ("Wrong thing", "Six were", "book_table", "guests 4"),
     ],
 )
-def test_two_clicks_lead_from_the_first_page_to_the_words(
+def test_two_clicks_lead_from_the_first_page_to_the_text_of_a_failure(
     page: Page, collector: CollectorProcess, kind: str, about: str, step: str, words: str
 ) -> None:
-    # Eight incidents are on the first page; the loop is on that of its agent.
+    # The first page has eight incidents. The loop is on the page of its agent.
     page.visit(f"{collector.http}/#/?agent=order_desk" if kind == "Loop" else f"{collector.http}/")
     assert _click(page, ".incident", kind, about) == 1
     page.wait("document.querySelector('.example') !== null")
@@ -125,10 +125,10 @@ def test_two_clicks_lead_from_the_first_page_to_the_words(
     assert page.run(
         "(({ top, bottom }) => top >= 0 && bottom <= innerHeight)"
         "(document.querySelector('.line.pointed').getBoundingClientRect())"
-    ), "it is seen without scrolling"
+    ), "the step must be visible without scrolling"
 
 
-def test_a_verdict_on_the_conversation_stands_above_each_of_its_runs(page: Page, collector: CollectorProcess) -> None:
+def test_a_session_verdict_is_shown_on_the_page_of_a_trace(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/#/session/made-up-price")
     page.click(".row.trace")
     page.wait("document.querySelector('.fall') !== null")
@@ -138,7 +138,7 @@ def test_a_verdict_on_the_conversation_stands_above_each_of_its_runs(page: Page,
     assert "What does a dental cleaning cost without insurance?" in verdict
 
 
-def test_a_call_that_a_verdict_names_is_a_link_also_from_another_run_of_the_session(
+def test_a_tool_call_named_by_a_verdict_is_linked_from_another_trace_of_the_session(
     page: Page, collector: CollectorProcess
 ) -> None:
     page.visit(f"{collector.http}/#/session/same-answer-again")
@@ -150,7 +150,9 @@ def test_a_call_that_a_verdict_names_is_a_link_also_from_another_run_of_the_sess
     assert "A-1042" in page.text(".line.pointed")
 
 
-def test_an_unclear_verdict_is_counted_apart_and_found_by_a_filter(page: Page, collector: CollectorProcess) -> None:
+def test_an_unclear_verdict_is_counted_separately_and_found_by_a_filter(
+    page: Page, collector: CollectorProcess
+) -> None:
     page.visit(f"{collector.http}/")
     headline = page.text("h1")
     assert re.match(
@@ -172,7 +174,7 @@ def test_an_unclear_verdict_is_counted_apart_and_found_by_a_filter(page: Page, c
     assert "1 unclear" in page.text("table.rates")
 
 
-def test_the_rate_that_labels_correct_comes_first(page: Page, collector: CollectorProcess) -> None:
+def test_the_label_corrected_rate_is_shown_first(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/")
     share = {"metric": "session.correctness", "agent": "desk", "labels": 60, "judge": 0.86}
     share |= {"value": 0.794, "low": 0.689, "high": 0.87}
@@ -193,7 +195,7 @@ def test_the_rate_that_labels_correct_comes_first(page: Page, collector: Collect
 
 
 @pytest.mark.parametrize("width", [390, 1280, 1440])
-def test_the_longest_verdict_stays_in_its_chip_and_leaves_the_title_room(
+def test_a_long_verdict_fits_its_chip_and_leaves_space_for_the_title(
     page: Page, collector: CollectorProcess, width: int
 ) -> None:
     page.resize(width, 1000)
@@ -210,14 +212,14 @@ def test_the_longest_verdict_stays_in_its_chip_and_leaves_the_title_room(
     assert all(over <= 0 and title >= 120 for over, title in rows), rows
 
 
-def test_each_number_on_each_page_leads_to_as_many_rows(page: Page, collector: CollectorProcess) -> None:
+def test_every_number_on_every_page_links_to_that_many_rows(page: Page, collector: CollectorProcess) -> None:
     _triage(collector)
     links = walked(page, collector.http)
     assert differences(page, links) == []
     assert sum(link.count is not None for link in links) > 100
     dismissed = [link for link in links if "label=dismissed" in link.address]
     assert {link.text for link in dismissed} == {"1 dismissed"}
-    assert any("group=" not in link.page for link in dismissed), "lists of incidents link to the dismissed runs too"
+    assert any("group=" not in link.page for link in dismissed), "lists of incidents must link to dismissed runs"
 
 
 def _triage(collector: CollectorProcess) -> None:

@@ -1,4 +1,4 @@
-"""Two versions beside each other in a real Chromium: each number leads to as many rows."""
+"""Two versions beside each other in a real Chromium: each number links to that many rows."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         assert opened.complaints == []
 
 
-def test_each_number_leads_to_as_many_rows(page: Page, address: str) -> None:
+def test_every_number_of_the_comparison_links_to_that_many_rows(page: Page, address: str) -> None:
     page.visit(f"{address}/#/comparison")
     assert page.run("[...document.querySelectorAll('select')].map(({ id, value }) => `${id} ${value}`)") == [
         *("a-window ", "a-version 1", "a-environment ", "b-window ", "b-version 2", "b-environment ")
-    ], "the newest version beside the version before"
+    ], "the newest and the previous version must be selected"
     assert "79 %" in page.text("table.compared")
     assert "−30 points" in page.text("table.compared")
     links = [link for link in walked(page, address) if not link.address.startswith("#/session/")]
@@ -51,14 +51,14 @@ def test_each_number_leads_to_as_many_rows(page: Page, address: str) -> None:
     assert sum(link.page.startswith("#/comparison") and link.count is not None for link in links) == 2 + 18 + 6
 
 
-def test_incidents_of_several_answers_are_all_listed(page: Page, address: str) -> None:
+def test_incidents_from_several_response_pages_are_all_listed(page: Page, address: str) -> None:
     page.visit(f"{address}/#/?window=all")
     page.run("(({ fetch }) => { window.fetch = (path) => fetch(path.replace('limit=500', 'limit=1')); })(window)")
     page.go("#/failures?window=all&state=all")
     assert page.count(".incident") == len(GROUPS)
 
 
-def test_the_view_is_exported_as_it_is_filtered(page: Page, address: str) -> None:
+def test_an_export_has_the_filters_of_the_view(page: Page, address: str) -> None:
     page.visit(f"{address}/#/traces?window=all&attribute=service.version%3D2&metric=trace.tool_loop&failed=1")
     page.run("document.querySelector('.exporting').open = true")
     links = page.run(_LINKS.format(".exporting a"))
@@ -68,7 +68,7 @@ def test_the_view_is_exported_as_it_is_filtered(page: Page, address: str) -> Non
     assert "--where 'metric=trace.tool_loop,attribute=service.version=2,success=false'" in page.text(".exporting")
 
 
-def test_a_choice_is_kept_in_the_address(page: Page, address: str) -> None:
+def test_a_selected_environment_is_kept_in_the_address(page: Page, address: str) -> None:
     page.visit(f"{address}/#/comparison?a.environment=env-1&b.environment=env-2")
     assert f"a: {RUNS['1']} runs, b: {RUNS['2']} runs" in page.text("main")
     page.run(
@@ -88,7 +88,7 @@ def test_an_unknown_name_is_explained_below_the_form(page: Page, address: str) -
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_fits_its_width(page: Page, address: str, width: int) -> None:
+def test_the_comparison_page_fits_its_width(page: Page, address: str, width: int) -> None:
     page.resize(width, 900)
     page.visit(f"{address}/#/comparison")
     assert page.run("document.documentElement.scrollWidth") == width

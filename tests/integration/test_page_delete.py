@@ -1,4 +1,4 @@
-"""Data deleted on the page, after a question."""
+"""Data deleted on the page, after a confirmation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _traces(address: str) -> int:
     return int(httpx.get(f"{address}/api/v1/page/index?of=traces&limit=1&window=all", timeout=30).json()["traces"])
 
 
-def test_the_page_shows_the_data_then_asks_then_deletes(page: Page, address: str) -> None:
+def test_a_session_is_deleted_on_the_page_after_preview_and_confirmation(page: Page, address: str) -> None:
     page.visit(f"{address}/#/session/{SESSION}")
     page.click(".deleting summary")
     assert page.texts(".deleting option") == [f"session {SESSION}", "all runs before 2023-11-16 (UTC)"]
@@ -70,7 +70,7 @@ def test_the_page_shows_the_data_then_asks_then_deletes(page: Page, address: str
     assert SESSION not in page.text("main")
 
 
-def test_old_days_are_deleted_from_the_page_of_a_trace(page: Page, address: str) -> None:
+def test_old_runs_can_be_deleted_on_the_page_of_a_trace(page: Page, address: str) -> None:
     page.visit(f"{address}/#/trace/{trace_id('2', 0)}")
     page.click(".deleting summary")
     page.run("document.querySelector('.deleting select').value = 'before'")

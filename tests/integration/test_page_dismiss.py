@@ -1,4 +1,4 @@
-"""A finding dismissed on the page of a collector: it counts nowhere, and its incident and the export have it."""
+"""Findings dismissed on the live page do not count, and are kept in their incident and the export."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _open(page: Page) -> None:
     page.run("[...document.querySelectorAll('.chip-button')].find((each) => /dismissed/.test(each.innerText)).click()")
 
 
-def test_a_person_dismisses_a_false_finding_and_takes_it_back(
+def test_a_finding_can_be_dismissed_on_the_page_and_restored(
     page: Page, collector: CollectorProcess, tmp_path: Path
 ) -> None:
     [incident] = _api(collector, "/incidents")["incidents"]
@@ -92,7 +92,9 @@ def test_a_person_dismisses_a_false_finding_and_takes_it_back(
     page.complaints.clear()  # the browser reports the status 404 of the dismissed incident
 
 
-def test_a_person_dismisses_a_finding_about_a_turn(page: Page, collector: CollectorProcess, tmp_path: Path) -> None:
+def test_a_finding_about_a_turn_can_be_dismissed_on_the_page_and_restored(
+    page: Page, collector: CollectorProcess, tmp_path: Path
+) -> None:
     send(collector, recent([LOOP], tmp_path))
     collector.until(lambda: [*_turns(collector)], "scored")
     [turn] = _turns(collector)
@@ -115,7 +117,7 @@ def test_a_person_dismisses_a_finding_about_a_turn(page: Page, collector: Collec
     collector.until(lambda: _turns(collector)[-1]["label"] == "repeated tool call", "counted again")
 
 
-def test_the_command_dismisses_a_finding_and_takes_it_back(collector: CollectorProcess) -> None:
+def test_the_dismiss_command_dismisses_and_restores_a_finding(collector: CollectorProcess) -> None:
     about = ("response", "--trace", TRACE)
     assert _dismiss(collector, *about, "--comment", "it was booked") == "response: dismissed; to undo, add --undo\n"
     [label] = _api(collector, f"/annotations?trace_id={TRACE}")["items"]
@@ -163,7 +165,7 @@ def _turns(collector: CollectorProcess) -> list[dict[str, Any]]:
         ({"metric": "trace.response"}, 422, "is about a trace"),
     ],
 )
-def test_only_a_failure_can_be_dismissed(
+def test_only_existing_failures_of_a_trace_can_be_dismissed(
     collector: CollectorProcess, about: dict[str, str], status: int, said: str
 ) -> None:
     answer = httpx.post(f"{collector.http}/api/v1/dismissals", json=about, timeout=60)

@@ -39,7 +39,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         assert opened.complaints == []
 
 
-def test_known_versions_environments_and_users_are_choices(page: Page, address: str) -> None:
+def test_filters_offer_known_versions_environments_and_users(page: Page, address: str) -> None:
     page.visit(f"{address}/#/traces?window=all")
     values = "[...document.querySelectorAll('#by-{} option')].map(({{ value }}) => value)"
     assert page.run(values.format("version")) == ["", "2", "1"], "newest first"
@@ -48,7 +48,7 @@ def test_known_versions_environments_and_users_are_choices(page: Page, address: 
     assert page.run("document.getElementById('by-user').getAttribute('list')") == "users"
 
 
-def test_a_chosen_version_stays_beside_another_attribute(page: Page, address: str) -> None:
+def test_version_and_attribute_filters_can_be_combined_and_removed_separately(page: Page, address: str) -> None:
     page.visit(f"{address}/#/traces?window=all&attribute=tier%3Dgold")
     page.run(_CHOOSE.format(name="version", value="1"))
     page.wait("location.hash.includes('service.version%3D1')")
@@ -75,7 +75,9 @@ def test_a_chosen_version_stays_beside_another_attribute(page: Page, address: st
         ("", "service=shopp", "service", "there is no shopp; did you mean shop?"),
     ],
 )
-def test_an_error_is_at_its_field(page: Page, address: str, kind: str, query: str, field: str, said: str) -> None:
+def test_a_filter_error_is_shown_at_its_field(
+    page: Page, address: str, kind: str, query: str, field: str, said: str
+) -> None:
     page.visit(f"{address}/#/{kind}?window=all&{query}")
     assert page.text("[role=alert]").startswith(said)
     assert page.run("document.querySelector('[aria-invalid]').id") == f"by-{field}"
@@ -86,7 +88,7 @@ def test_an_error_is_at_its_field(page: Page, address: str, kind: str, query: st
     page.complaints.clear()  # the browser reports the status 422
 
 
-def test_a_typed_attribute_without_a_value_is_not_asked_for(page: Page, address: str) -> None:
+def test_an_attribute_without_a_value_is_not_sent(page: Page, address: str) -> None:
     page.visit(f"{address}/#/traces?window=all")
     page.requests.clear()
     page.run(_CHOOSE.format(name="attribute", value="gold"))

@@ -47,7 +47,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 
 @pytest.mark.slow
-def test_the_command_of_a_trace_a_session_and_an_incident_makes_a_case_of_it(
+def test_commands_printed_for_a_trace_session_and_incident_create_cases(
     page: Page, collector: CollectorProcess, tmp_path: Path
 ) -> None:
     group, trace, _ = _loop(collector)
@@ -67,7 +67,7 @@ def test_the_command_of_a_trace_a_session_and_an_incident_makes_a_case_of_it(
         page.wait("document.querySelector('.again[open] .copy').innerText !== 'copy'")
 
 
-def test_each_example_of_an_incident_leads_to_its_trace_elsewhere_where_that_is_set(
+def test_incident_examples_link_to_external_traces_only_if_links_are_configured(
     page: Page, collector: CollectorProcess, tmp_path: Path
 ) -> None:
     group, trace, began = _loop(collector)
@@ -87,10 +87,10 @@ def test_each_example_of_an_incident_leads_to_its_trace_elsewhere_where_that_is_
             page.visit(f"{without.http}/#/{address}")
             assert page.count(shown) == 1
             assert page.count(".beyond") == 0
-        page.visit(f"{collector.http}/#/")  # ends requests to the collector that ends now
+        page.visit(f"{collector.http}/#/")  # stops requests to the collector that ends
 
 
-def test_columns_of_lists_are_chosen_and_kept_in_this_browser(page: Page, collector: CollectorProcess) -> None:
+def test_columns_of_lists_can_be_chosen_and_are_saved_in_the_browser(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/#/traces")
     _, trace, _ = _loop(collector)
     rows = page.count(".row.trace")
@@ -109,7 +109,7 @@ def test_columns_of_lists_are_chosen_and_kept_in_this_browser(page: Page, collec
     page.wait("document.querySelectorAll('.row.unit .says').length === 0")
     assert page.run("document.querySelector('.row.unit .head').offsetWidth") > wide
     tops = "[...document.querySelector('.row.unit').children].map((each) => each.getBoundingClientRect())"
-    assert page.run(f"{tops}.every(({{ left }}, at, all) => !at || left >= all[at - 1].right)"), "one line of columns"
+    assert page.run(f"{tops}.every(({{ left }}, at, all) => !at || left >= all[at - 1].right)"), "in one line"
     page.visit(f"{collector.http}/#/traces")
     assert (page.count(".row.trace"), page.count(".row.trace .scores"), trace in page.text()) == (rows, 0, True)
     page.run("localStorage.clear()")

@@ -15,7 +15,7 @@ PROGRAM = chromium()
 
 @pytest.mark.slow
 @pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
-def test_the_token_is_the_password(tmp_path: Path) -> None:
+def test_the_page_needs_the_token_as_password(tmp_path: Path) -> None:
     settings = {"PANDAEVAL_SERVER__TOKEN_ENV": "THE_TOKEN", "THE_TOKEN": "open-sesame"}
     assert PROGRAM is not None
     with CollectorProcess(tmp_path / "collector", settings) as running, Page(PROGRAM, tmp_path) as page:

@@ -16,7 +16,7 @@ PROGRAM = chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
 
 
-def test_every_page_names_a_judge_and_a_sink_that_are_down(tmp_path: Path) -> None:
+def test_pages_show_that_the_judge_and_a_sink_are_down(tmp_path: Path) -> None:
     assert PROGRAM is not None
     sink, model = free_ports(2)
     settings = {
@@ -34,7 +34,7 @@ def test_every_page_names_a_judge_and_a_sink_that_are_down(tmp_path: Path) -> No
         running.until(lambda: _overview(running)["judge_error"] is not None, "the judge is down")
         page.visit(f"{running.http}/#/agents")
         assert "The judge openai/gpt-4o-mini does not answer." in page.text(".outage")
-        assert "Error: " not in page.text(".outage"), "no names of exceptions"
+        assert "Error: " not in page.text(".outage"), "no exception names may be shown"
         assert "The exporter otlp cannot deliver." in page.text(".outage")
         page.visit(f"{running.http}/#/")
         assert page.count(".outage") == 1

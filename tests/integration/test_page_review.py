@@ -1,4 +1,4 @@
-"""The queue of verdicts to label on the page *Trust*, and its commands as printed."""
+"""The queue of verdicts to label on the page *Trust*, and its printed commands."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _labels(store: Store) -> dict[str, bool | None]:
     return {label.unit: label.passed for label in people.labels(store.reads.connection())}
 
 
-def test_unclear_verdicts_come_first_and_a_key_labels_them(page: Page, address: str, store: Store) -> None:
+def test_unclear_verdicts_are_first_in_the_queue_and_keys_label_them(page: Page, address: str, store: Store) -> None:
     page.visit(f"{address}/#/trust")
     assert "=2+3" in page.text(".review")
     assert "Unclear" in page.text(".review")
@@ -70,7 +70,7 @@ def test_unclear_verdicts_come_first_and_a_key_labels_them(page: Page, address: 
     assert len(_labels(store)) == 1
 
 
-def test_disagreeing_labels_the_opposite(page: Page, address: str, store: Store) -> None:
+def test_disagreeing_with_a_verdict_saves_the_opposite_label(page: Page, address: str, store: Store) -> None:
     page.visit(f"{address}/#/trust")
     for _ in range(UNCLEAR["1"]):
         page.run("[...document.querySelectorAll('.review button')].find((each) => each.innerText === 'Skip').click()")
@@ -85,9 +85,7 @@ def _press_button(page: Page, name: str) -> None:
     page.run(f"[...document.querySelectorAll('button')].find((each) => each.innerText === '{name}').click()")
 
 
-def test_a_random_draw_hides_the_verdict_and_its_labels_have_a_probability(
-    page: Page, address: str, store: Store
-) -> None:
+def test_a_random_draw_hides_verdicts_and_its_labels_have_a_probability(page: Page, address: str, store: Store) -> None:
     rows = [JudgedRow(f"session-1-{at}", KEYS[0], "", "desk", at / 70, at > 35, 0.5, "m", "1", 1.0) for at in range(70)]
     store.commit(WriteSet(judged=rows)).result()
     page.visit(f"{address}/#/trust")
@@ -120,7 +118,7 @@ def test_a_drawn_run_that_is_no_longer_stored_leaves_the_queue(page: Page, addre
     page.complaints.clear()
 
 
-def test_the_printed_commands_work(page: Page, address: str, store: Store, tmp_path: Path) -> None:
+def test_the_printed_label_commands_run(page: Page, address: str, store: Store, tmp_path: Path) -> None:
     page.visit(f"{address}/#/trust")
     printed = page.run("[...document.querySelectorAll('.snippet code')].map((each) => each.textContent)")
     commands = [line for text in printed for line in text.splitlines() if line.startswith("pandaeval labels")]
@@ -136,7 +134,7 @@ def test_the_printed_commands_work(page: Page, address: str, store: Store, tmp_p
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_fits_its_width(page: Page, address: str, width: int) -> None:
+def test_the_trust_page_fits_its_width(page: Page, address: str, width: int) -> None:
     page.resize(width, 900)
     page.visit(f"{address}/#/trust")
     assert page.run("document.documentElement.scrollWidth") == width

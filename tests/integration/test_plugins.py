@@ -214,7 +214,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow  # a collector scores with the same registry
-def test_files_are_scored_with_what_is_installed(installed: Path, own: Path, file: Path) -> None:
+def test_files_are_scored_with_installed_metrics_and_dialects(installed: Path, own: Path, file: Path) -> None:
     told = _run(
         *("evaluate", file, "--format", "json"), path=_path(installed), PANDAEVAL_METRICS__MODULES=f"[{own}]"
     ).stdout
@@ -222,14 +222,14 @@ def test_files_are_scored_with_what_is_installed(installed: Path, own: Path, fil
     assert results["brevity"]["score"] == pytest.approx(0.5)
     assert results["brevity"]["reason"] == "300 words"
     assert results["politeness"]["score"] == 0.25
-    assert results["tool_loop"]["metadata"]["calls"] == 1, "the dialect read the call"
+    assert results["tool_loop"]["metadata"]["calls"] == 1, "the dialect must read the tool call"
     assert {each["session_id"] for each in results.values()} == {"t-1"}
     [seen] = map(json.loads, _run("inspect", file, "--format", "json", path=_path(installed)).stdout.splitlines())
     assert seen["dialects"] == ["skylark"]
     assert [(call["name"], call["arguments"]) for call in seen["tool_calls"]] == [("search", {"q": "trains"})]
 
 
-def test_a_drill_plants_a_fault_that_is_installed_and_leaves_out_what_is_none(
+def test_a_drill_uses_installed_faults_and_skips_invalid_ones_with_a_reason(
     installed: Path, broken: Path, file: Path
 ) -> None:
     (broken / "broken_pack-0.1.dist-info" / "entry_points.txt").write_text(
@@ -255,7 +255,7 @@ def _vague(number: int, body: dict[str, Any]) -> Say:
     return Say(json.dumps(said))
 
 
-def test_a_judge_is_asked_by_an_installed_metric_in_its_own_words(installed: Path, file: Path) -> None:
+def test_an_installed_judged_metric_sends_its_own_question(installed: Path, file: Path) -> None:
     with JudgeServer(_vague) as server:
         told = _run(
             *("evaluate", file, "--format", "json", "--model", "openai/gpt-4o-mini", "--metrics", "next_step"),
@@ -277,7 +277,7 @@ def test_a_judge_is_asked_by_an_installed_metric_in_its_own_words(installed: Pat
 
 
 @pytest.mark.slow
-def test_a_judge_is_asked_by_a_metric_of_ones_own(installed: Path, tmp_path: Path, file: Path) -> None:
+def test_a_judged_metric_of_a_module_file_is_scored(installed: Path, tmp_path: Path, file: Path) -> None:
     module = tmp_path / "kindness.py"
     module.write_text(_JUDGED)
     with JudgeServer() as server:
@@ -294,7 +294,7 @@ def test_a_judge_is_asked_by_a_metric_of_ones_own(installed: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_commands_tell_of_what_is_installed(installed: Path, own: Path, tmp_path: Path) -> None:
+def test_commands_list_and_validate_installed_plugins(installed: Path, own: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(f"metrics: {{modules: ['{own}']}}\nexporters: {{alarm: {{below: 2}}}}\n")
     refused = _run("metrics", "--config", config, path=_path(installed), code=2).stderr
@@ -308,7 +308,7 @@ def test_commands_tell_of_what_is_installed(installed: Path, own: Path, tmp_path
     assert schema["$defs"]["Alarm"]["properties"]["below"]["default"] == 0.5
 
 
-def test_a_collector_uses_them_and_broken_ones_cost_nothing_else(
+def test_a_collector_uses_installed_plugins_and_skips_broken_ones(
     installed: Path, broken: Path, own: Path, tmp_path: Path
 ) -> None:
     alarm = tmp_path / "alarm.txt"
@@ -338,7 +338,9 @@ def test_a_collector_uses_them_and_broken_ones_cost_nothing_else(
         assert collector.stop() == 0
 
 
-def test_what_components_raise_is_shown_and_costs_nothing_else(installed: Path, moody: Path, tmp_path: Path) -> None:
+def test_errors_of_plugins_are_shown_and_do_not_affect_other_results(
+    installed: Path, moody: Path, tmp_path: Path
+) -> None:
     settings = {"PYTHONPATH": _path(installed, moody), "PANDAEVAL_LINE__WORKERS": "1"}
     with CollectorProcess(tmp_path / "0", settings) as collector:
         collector.start()
@@ -346,7 +348,7 @@ def test_what_components_raise_is_shown_and_costs_nothing_else(installed: Path, 
             assert door.send(_request()).acknowledged
         collector.until(lambda: bool(_of(collector, "agent_reliability")), "scored")
         collector.until(lambda: ("exporter", "moody") in _raised(collector), "failing to export")
-        assert _of(collector, "brevity")["score"] == pytest.approx(0.5), "another dialect read the same spans"
+        assert _of(collector, "brevity")["score"] == pytest.approx(0.5), "another dialect must read the same spans"
         assert _of(collector, "tool_loop")["metadata"]["calls"] == 1
         failed = _of(collector, "moody")
         assert (failed["outcome"], failed["why"]) == ("unscored", "metric_error")
@@ -359,7 +361,7 @@ def test_what_components_raise_is_shown_and_costs_nothing_else(installed: Path, 
         with httpx.Client(base_url=f"{collector.http}/api/v1", timeout=120.0) as client:
             run = client.post("/runs", json={"metrics": ["trace.moody"]}).json()["id"]
             collector.until(lambda: client.get(f"/runs/{run}").json()["ended_at"] is not None, "done with the run")
-        # The run's process is a child of the reader, which tells the front what was raised with its next notice.
+        # The run's process is a child of the reader, which reports errors with its next notice.
         collector.until(lambda: _raised(collector)["dialect", "moody"] == 4, "told what the run raised")
         assert _raised(collector)["metric", "trace.moody"] == 2
         _look(collector, tmp_path / "chromium")
@@ -394,8 +396,8 @@ def _overview(collector: CollectorProcess) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow  # a collector tells it in the test above
-def test_commands_tell_what_components_raise(installed: Path, moody: Path, file: Path) -> None:
+@pytest.mark.slow  # fast variant: the test above, with a collector
+def test_commands_report_errors_of_plugins(installed: Path, moody: Path, file: Path) -> None:
     path = _path(installed, moody)
     told = r"warning: components raised errors, so their results are missing: dialect moody \d times"
     seen = _run("inspect", file, "--format", "json", path=path, tracebacks=1)
@@ -412,7 +414,7 @@ def test_commands_tell_what_components_raise(installed: Path, moody: Path, file:
 
 
 @pytest.mark.slow
-def test_an_embedder_that_raises_costs_its_results_and_is_told(installed: Path, file: Path) -> None:
+def test_an_embedder_that_raises_is_reported_and_loses_only_its_results(installed: Path, file: Path) -> None:
     done = _run(
         *("evaluate", file, "--metrics", "coherence,brevity"),
         path=_path(installed),

@@ -1,4 +1,4 @@
-"""Traces that kill their reader."""
+"""Traces that kill the process that scores them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def peak(collector: CollectorProcess) -> int:
 
 
 def spans_of(collector: CollectorProcess, trace: MadeTrace, file: Path) -> Evidence:
-    """Return a trace by command."""
+    """Return the spans of a trace, exported by the command."""
     done = CliRunner().invoke(
         app,
         ["store", "export", "--trace", trace.trace_id.hex(), "--output", str(file)],
@@ -72,8 +72,8 @@ def scored(collector: CollectorProcess, trace: MadeTrace) -> bool:
     return any(each["outcome"] in ("scored", "assumed") for each in found)
 
 
-@pytest.mark.slow  # tests/unit/wire/test_bounds.py has it without a process
-def test_a_span_of_twelve_million_events_in_the_store_is_decided(tmp_path: Path) -> None:
+@pytest.mark.slow  # fast variant: tests/unit/wire/test_bounds.py
+def test_a_stored_span_with_twelve_million_events_gets_results_in_bounded_memory(tmp_path: Path) -> None:
     collector = CollectorProcess(tmp_path)
     with collector:
         store = Store(collector.data)
@@ -90,7 +90,7 @@ def test_a_span_of_twelve_million_events_in_the_store_is_decided(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_request_of_many_events_over_http_harms_nobody(tmp_path: Path) -> None:
+def test_an_http_request_with_many_events_does_not_affect_other_traces(tmp_path: Path) -> None:
     with CollectorProcess(tmp_path).start() as collector:
         request = urllib.request.Request(
             f"{collector.http}/v1/traces",
@@ -105,7 +105,7 @@ def test_a_request_of_many_events_over_http_harms_nobody(tmp_path: Path) -> None
         collector.until(lambda: collector.at_rest() and scored(collector, neighbour), "at rest", 120)
 
 
-def test_a_trace_that_ends_every_process_is_set_aside_and_the_collector_lives(tmp_path: Path) -> None:
+def test_a_trace_that_kills_its_worker_is_quarantined_and_the_collector_continues(tmp_path: Path) -> None:
     deadly, *neighbours = composed(6)
     kill = f"over_trace={deadly.trace_id.hex()}:1"
     collector = CollectorProcess(tmp_path, {"PANDAEVAL_FAIL_POINT": kill}, own_children=True)
@@ -125,7 +125,7 @@ def test_a_trace_that_ends_every_process_is_set_aside_and_the_collector_lives(tm
 
 
 @pytest.mark.slow
-def test_an_operator_who_kills_again_and_again_sets_nothing_aside(tmp_path: Path) -> None:
+def test_repeated_kills_of_the_collector_quarantine_no_trace(tmp_path: Path) -> None:
     [trace] = composed(1)
     with CollectorProcess(tmp_path) as collector:
         collector.start()

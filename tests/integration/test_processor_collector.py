@@ -37,7 +37,7 @@ _FORKING = Path(__file__).parents[1] / "support" / "forking.py"
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
-    # So long that only an application's word closes traces and sessions here.
+    # Long timeouts, so that only the application completes traces and sessions.
     waits = {"PANDAEVAL_CLOSE__QUIET": "60s", "PANDAEVAL_CLOSE__IDLE": "60s", "PANDAEVAL_SESSION__IDLE": "60s"}
     with CollectorProcess(tmp_path_factory.mktemp("collector"), waits) as collector:
         yield collector.start()
@@ -61,14 +61,18 @@ def all_scored(collector: CollectorProcess, trace_ids: set[str]) -> None:
     assert triggers == {"explicit"}
 
 
-class TestWays:
-    def test_sync(self, running: CollectorProcess, tracing: TracerProvider, telemetry: Recording) -> None:
+class TestConcurrency:
+    def test_traces_of_sequential_code_are_scored(
+        self, running: CollectorProcess, tracing: TracerProvider, telemetry: Recording
+    ) -> None:
         sent = {run_agent(tracing.get_tracer("t"), seed) for seed in range(10)}
         assert tracing.force_flush()
         assert telemetry["traces", "acknowledged", ""] == len(sent) == 10
         all_scored(running, sent)
 
-    async def test_asyncio(self, running: CollectorProcess, tracing: TracerProvider) -> None:
+    async def test_traces_of_asyncio_tasks_are_scored_with_their_sessions(
+        self, running: CollectorProcess, tracing: TracerProvider
+    ) -> None:
         async def one(seed: int) -> str:
             with using_session(f"task {seed}"):
                 await asyncio.sleep(0)
@@ -80,7 +84,9 @@ class TestWays:
         sessions = {each["session_id"] for each in running.results() if each["trace_id"] in sent}
         assert sessions == {f"task {seed}" for seed in range(10)}
 
-    def test_threads(self, running: CollectorProcess, tracing: TracerProvider, telemetry: Recording) -> None:
+    def test_traces_of_threads_are_scored(
+        self, running: CollectorProcess, tracing: TracerProvider, telemetry: Recording
+    ) -> None:
         with ThreadPoolExecutor(8) as pool:
             sent = set(pool.map(lambda seed: run_agent(tracing.get_tracer("t"), seed), range(80)))
         assert tracing.force_flush()
@@ -88,7 +94,7 @@ class TestWays:
         all_scored(running, sent)
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-    def test_fork(self, running: CollectorProcess, tmp_path: Path) -> None:
+    def test_traces_of_forked_processes_are_scored(self, running: CollectorProcess, tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, str(_FORKING), running.grpc],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
@@ -109,7 +115,7 @@ class TestWays:
 
 
 class TestSameResults:
-    def test_by_both_doors(self, tmp_path: Path, telemetry: Recording) -> None:
+    def test_processor_and_otlp_exporter_give_equal_results(self, tmp_path: Path, telemetry: Recording) -> None:
         with CollectorProcess(tmp_path / "a") as by_otlp, CollectorProcess(tmp_path / "b") as by_us:
             by_otlp.start()
             by_us.start()
@@ -136,7 +142,9 @@ class TestSameResults:
             }
             assert {level.partition(".")[0] for _, level in ours} == {"trace", "session"}
 
-    def test_one_trace_where_both_lead_to_one_collector(self, tmp_path: Path, telemetry: Recording) -> None:
+    def test_a_trace_sent_by_processor_and_otlp_to_one_collector_is_scored_once(
+        self, tmp_path: Path, telemetry: Recording
+    ) -> None:
         with CollectorProcess(tmp_path) as collector:
             collector.start()
             exporter = OTLPSpanExporter(collector.grpc, insecure=True)
@@ -151,17 +159,21 @@ class TestSameResults:
 
 
 class TestResults:
-    def test_they_come_back(self, running: CollectorProcess, tracing: TracerProvider) -> None:
+    def test_wait_for_result_returns_the_result_of_a_trace(
+        self, running: CollectorProcess, tracing: TracerProvider
+    ) -> None:
         trace_id = run_agent(tracing.get_tracer("t"), 1)
         found = wait_for_result(trace_id, "coherence", 120, endpoint=running.grpc)
         assert (found["trace_id"], found["metric"]) == (trace_id, "coherence")
         assert wait_for_result(int(trace_id, 16), "trace.coherence", 120, endpoint=running.grpc) == found
 
-    def test_waiting_ends(self, running: CollectorProcess) -> None:
+    def test_wait_for_result_times_out_without_a_result(self, running: CollectorProcess) -> None:
         with pytest.raises(TimeoutError, match=rf"no result of coherence for trace {1:032x} within 0\.3 s"):
             wait_for_result(1, "coherence", 0.3, endpoint=running.grpc)
 
-    async def test_a_session_ends_when_it_is_told_to(self, running: CollectorProcess, tracing: TracerProvider) -> None:
+    async def test_session_end_closes_the_session_and_watchers_get_its_results(
+        self, running: CollectorProcess, tracing: TracerProvider
+    ) -> None:
         tracer = tracing.get_tracer("t")
         found: list[dict[str, Any]] = []
         ready = asyncio.Event()
@@ -193,7 +205,9 @@ class TestResults:
         await behind.aclose()  # type: ignore[attr-defined]
 
     @pytest.mark.slow
-    async def test_a_watcher_outlives_the_collector(self, tmp_path: Path, telemetry: Recording) -> None:
+    async def test_a_watcher_continues_after_a_restart_of_the_collector(
+        self, tmp_path: Path, telemetry: Recording
+    ) -> None:
         with CollectorProcess(tmp_path) as collector:
             await asyncio.to_thread(collector.start)
             tracing = provider(processor(collector.grpc, telemetry))
@@ -223,7 +237,7 @@ class TestResults:
         "after_decision_commit:1",
     ],
 )
-def test_kill_9_forgets_no_word_of_the_application(point: str, tmp_path: Path, telemetry: Recording) -> None:
+def test_completed_traces_and_ended_sessions_survive_kill_9(point: str, tmp_path: Path, telemetry: Recording) -> None:
     """Completed traces and sessions survive kills."""
     waits = {f"PANDAEVAL_{key}": "1h" for key in ("CLOSE__QUIET", "CLOSE__IDLE", "CLOSE__MAX_AGE", "SESSION__IDLE")}
     with CollectorProcess(tmp_path, waits) as collector:
@@ -303,7 +317,7 @@ class Application:
 
 class TestTrouble:
     @pytest.mark.slow
-    def test_a_collector_that_is_killed_again_and_again(self, tmp_path: Path) -> None:
+    def test_no_acknowledged_trace_is_lost_if_the_collector_is_killed_repeatedly(self, tmp_path: Path) -> None:
         with CollectorProcess(tmp_path) as collector:
             collector.start()
             applications = [Application(collector.grpc, work) for work in (_sync, _asyncio, _threads)]
@@ -323,9 +337,9 @@ class TestTrouble:
             taken = {trace_id for each in applications for trace_id in each.taken}
             collector.until(lambda: taken <= scored(collector.results()), "done with what it acknowledged")
 
-    @pytest.mark.slow  # test_fork has the forks, and test_kill the kills
+    @pytest.mark.slow  # fast variants: the test of forks above, and test_kill.py
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-    def test_it_is_killed_while_an_application_has_forked(self, tmp_path: Path) -> None:
+    def test_no_acknowledged_trace_of_forked_processes_is_lost_if_the_collector_is_killed(self, tmp_path: Path) -> None:
         stop = tmp_path / "stop"
         with CollectorProcess(tmp_path / "collector") as collector:
             collector.start()
@@ -353,7 +367,7 @@ class TestTrouble:
             assert len(taken) == sum(len(each["taken"]) for each in books) > 0
             collector.until(lambda: taken <= scored(collector.results()), "done with what it acknowledged")
 
-    def test_an_overloaded_store_is_waited_for(self, tmp_path: Path, telemetry: Recording) -> None:
+    def test_traces_wait_for_an_overloaded_store_until_shutdown(self, tmp_path: Path, telemetry: Recording) -> None:
         settings = {"PANDAEVAL_STORE__MAX_BYTES": "2MiB", "PANDAEVAL_CLOSE__IDLE": "30m"}
         with CollectorProcess(tmp_path, settings) as collector:
             collector.start()

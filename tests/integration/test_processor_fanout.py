@@ -22,7 +22,7 @@ _CONFIG = _ROOT / "deploy" / "otelcol" / "fanout.yaml"
 
 @pytest.mark.e2e
 @pytest.mark.skipif(not BINARY.exists(), reason=f"needs {BINARY}; deploy/otelcol/builder.yaml says how to build it")
-def test_backend_and_pandaeval_get_every_trace(tmp_path: Path) -> None:
+def test_the_fanout_sends_every_trace_to_backend_and_pandaeval(tmp_path: Path) -> None:
     grpc_port, http_port = free_ports(2)
     config = tmp_path / "fanout.yaml"
     config.write_text(_CONFIG.read_text().replace(":4317", f":{grpc_port}").replace(":4318", f":{http_port}"))
@@ -45,5 +45,5 @@ def test_backend_and_pandaeval_get_every_trace(tmp_path: Path) -> None:
             fanout.wait()
 
 
-def test_the_docs_show_this_very_config() -> None:
+def test_docs_contain_the_fanout_config() -> None:
     assert _CONFIG.read_text().strip() in (_ROOT / "docs" / "start" / "otel-collector.md").read_text()

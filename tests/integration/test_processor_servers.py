@@ -94,7 +94,7 @@ def clients(server: Server) -> Iterator[list[dict[str, Any]]]:
 
     def ask() -> None:
         while not enough.is_set():
-            # A worker that goes may hang up on whoever it has not heard yet, or in the middle of an answer.
+            # A worker that stops may close connections before or during an answer.
             with contextlib.suppress(OSError, http.client.HTTPException):
                 answers.append(server.get())
 
@@ -122,7 +122,7 @@ def _installed(command: Sequence[str]) -> None:
         for name, command in SERVERS.items()
     ],
 )
-def test_every_trace_of_every_worker_arrives(command: Sequence[str], tmp_path: Path) -> None:
+def test_every_trace_of_every_server_worker_is_scored(command: Sequence[str], tmp_path: Path) -> None:
     """Under load, through a reload (SIGHUP) and a stop (SIGTERM)."""
     _installed(command)
     with CollectorProcess(tmp_path / "collector") as collector:
@@ -157,7 +157,7 @@ def test_every_trace_of_every_worker_arrives(command: Sequence[str], tmp_path: P
 
 
 @pytest.mark.slow
-def test_greenlets_have_sessions_of_their_own_and_none_is_held_up(tmp_path: Path) -> None:
+def test_greenlets_have_separate_sessions_and_do_not_block_on_a_paused_collector(tmp_path: Path) -> None:
     command = (*GEVENT, "--workers", "1", "--bind")
     _installed(command)
     with CollectorProcess(tmp_path / "collector") as collector:
@@ -170,7 +170,7 @@ def test_greenlets_have_sessions_of_their_own_and_none_is_held_up(tmp_path: Path
                 answers = [*pool.map(server.get, said[:20])]
                 os.kill(collector.process.pid, signal.SIGSTOP)  # type: ignore[union-attr]
                 answers += pool.map(server.get, said[20:])
-                time.sleep(0.5)  # by now the worker has sent what came of them, and waits
+                time.sleep(0.5)  # the worker has sent their traces and waits for the collector
                 answers += pool.map(server.get, said)
                 os.kill(collector.process.pid, signal.SIGCONT)  # type: ignore[union-attr]
             code = server.stop()
@@ -186,7 +186,7 @@ def test_greenlets_have_sessions_of_their_own_and_none_is_held_up(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_harms_no_other(tmp_path: Path) -> None:
+def test_a_killed_server_worker_does_not_affect_other_workers(tmp_path: Path) -> None:
     with CollectorProcess(tmp_path / "collector") as collector:
         collector.start()
         server = Server(tmp_path, SERVERS["gunicorn, preloaded"], collector.grpc)

@@ -43,7 +43,7 @@ def run(folder: Path, program: str = _APP, **variables: str) -> subprocess.Compl
     return done
 
 
-def test_an_endpoint_is_all_it_takes(tmp_path: Path) -> None:
+def test_traces_are_sent_if_only_an_endpoint_is_configured(tmp_path: Path) -> None:
     with FakeCollector() as collector:
         run(tmp_path, PANDAEVAL_ENDPOINT=collector.endpoint)
         (sent,) = collector.traces
@@ -53,19 +53,19 @@ def test_an_endpoint_is_all_it_takes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("off", [{"PANDAEVAL_ENABLED": "false"}, {"OTEL_SDK_DISABLED": "true"}])
-def test_it_can_be_switched_off(tmp_path: Path, off: dict[str, str]) -> None:
+def test_zero_code_instrumentation_can_be_disabled(tmp_path: Path, off: dict[str, str]) -> None:
     with FakeCollector() as collector:
         run(tmp_path, PANDAEVAL_ENDPOINT=collector.endpoint, **off)
         assert not collector.traces
 
 
-def test_without_an_endpoint_neither_grpc_nor_the_processor_is_loaded(tmp_path: Path) -> None:
+def test_the_forwarder_is_not_loaded_without_an_endpoint(tmp_path: Path) -> None:
     done = run(tmp_path, PYTHONVERBOSE="1")
     assert "pandaeval_otel.processor.auto" in done.stderr
     assert "pandaeval_otel.processor.forwarder" not in done.stderr
 
 
-def test_without_a_provider_it_says_so(tmp_path: Path) -> None:
+def test_a_missing_provider_is_explained(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "from pandaeval_otel.processor.auto import instrument; instrument()"],
         env={**os.environ, "PANDAEVAL_ENDPOINT": "127.0.0.1:1"},

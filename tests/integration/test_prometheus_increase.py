@@ -38,7 +38,7 @@ def prometheus(tmp_path: Path, collector: CollectorProcess) -> Iterator[Promethe
         yield made
 
 
-def test_increase_is_the_number_of_results(collector: CollectorProcess, prometheus: Prometheus) -> None:
+def test_increase_equals_the_number_of_results_after_kills(collector: CollectorProcess, prometheus: Prometheus) -> None:
     chance, composer = random.Random(7), Composer(7)
     killed = 0
     for _ in range(LIVES):
@@ -49,7 +49,7 @@ def test_increase_is_the_number_of_results(collector: CollectorProcess, promethe
             assert answer.acknowledged
         door.close()
         if chance.random() < 0.75:
-            time.sleep(chance.uniform(0.0, 3.0))  # anywhere: before the decision, before the zero, before the value
+            time.sleep(chance.uniform(0.0, 3.0))  # a kill at any point: before the decision, the zero or the value
             collector.kill()
             killed += 1
         else:

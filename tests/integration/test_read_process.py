@@ -23,7 +23,7 @@ def asked(collector: CollectorProcess) -> int:
 
 
 @pytest.mark.parametrize("end", [CollectorProcess.kill, CollectorProcess.stop])
-def test_it_comes_with_the_first_question_and_goes_with_the_collector(
+def test_the_reader_starts_with_the_first_request_and_ends_with_the_collector(
     tmp_path: Path, end: Callable[[CollectorProcess], object]
 ) -> None:
     with CollectorProcess(tmp_path, own_children=True) as collector:
@@ -38,7 +38,7 @@ def test_it_comes_with_the_first_question_and_goes_with_the_collector(
         until(lambda: not command.exists() or not command.read_bytes(), "without its reader")
 
 
-def test_the_front_has_loaded_nothing_that_looks_into_content(tmp_path: Path) -> None:
+def test_numpy_is_loaded_in_the_reader_and_not_in_the_main_process(tmp_path: Path) -> None:
     with CollectorProcess(tmp_path, fresh=True) as collector:
         collector.start()
         door = HttpDoor(collector.http)
@@ -51,5 +51,5 @@ def test_the_front_has_loaded_nothing_that_looks_into_content(tmp_path: Path) ->
         assert httpx.post(f"{collector.http}/api/v1/runs", json=body, timeout=60.0).status_code == 201
         [reader] = readers(collector)
         assert collector.process is not None
-        assert "numpy" in Path(f"/proc/{reader}/maps").read_text(), "else this test would find nothing"
+        assert "numpy" in Path(f"/proc/{reader}/maps").read_text(), "otherwise this proves nothing"
         assert "numpy" not in Path(f"/proc/{collector.process.pid}/maps").read_text()

@@ -45,7 +45,7 @@ def _ended_badly(traces: list[Trace]) -> bool:
 
 
 @pytest.mark.parametrize("scenario", ["llm_error", "tool_error"])
-def test_runs_that_ended_badly_are_found(scenario: str) -> None:
+def test_runs_with_llm_or_tool_errors_are_found(scenario: str) -> None:
     told = {name: traces for name, traces in runs(scenario).items() if name not in _NO_MARK | _NO_ROOT}
     missed = [name for name, traces in told.items() if not _ended_badly(traces)]
     assert len(told) > 30
@@ -53,12 +53,12 @@ def test_runs_that_ended_badly_are_found(scenario: str) -> None:
 
 
 @pytest.mark.parametrize("scenario", ["happy", "multi_turn", "bad_schema", "gives_up"])
-def test_runs_that_ended_well_are_not(scenario: str) -> None:
+def test_runs_without_errors_are_not_reported_as_failed(scenario: str) -> None:
     found = [name for name, traces in runs(scenario).items() if _ended_badly(traces)]
     assert len(found) <= 0.02 * len(runs(scenario)), found
 
 
-def test_loops_are_found_and_nothing_else_is() -> None:
+def test_loops_are_found_without_false_alarms() -> None:
     looping = {name for name, traces in runs("loop").items() if any(tool_loop(trace).looping for trace in traces)}
     calls = {
         name

@@ -83,7 +83,7 @@ class TestGrpc:
         assert ingest.stored == [trace_request(3), logs_request()]
         assert telemetry.requests == {("grpc", "accepted"): 2}
 
-    async def test_partial_success(self) -> None:
+    async def test_rejected_items_are_a_partial_success(self) -> None:
         ingest, telemetry = RecordingIngest(Accepted(2, "two had no id"), Accepted(1, "one")), CountingTelemetry()
         async with grpc_door(ingest, telemetry=telemetry) as where, grpc_client(where) as (traces, logs):
             partial = (await traces.Export(trace_request())).partial_success
@@ -97,7 +97,7 @@ class TestGrpc:
         assert (partial.rejected_spans, partial.error_message) == (0, "clock skew")
 
     @refusals
-    async def test_refusals(
+    async def test_ingest_errors_have_status_codes_without_content(
         self, error: Exception, outcome: str, code: grpc.StatusCode, status: int, text: str
     ) -> None:
         ingest, telemetry = RecordingIngest(error, error), CountingTelemetry()
@@ -111,10 +111,10 @@ class TestGrpc:
                 retry = dict(tuple(raised.value.trailing_metadata()))
                 assert ("google.rpc.retryinfo-bin" in retry) == (outcome == "overloaded")
                 assert ("grpc-status-details-bin" in retry) == (outcome == "overloaded")
-            await traces.Export(trace_request())  # lives on
+            await traces.Export(trace_request())  # still works
         assert telemetry.requests == {("grpc", outcome): 2, ("grpc", "accepted"): 1}
 
-    async def test_both_retry_trailers(self) -> None:
+    async def test_overload_has_both_retry_trailers(self) -> None:
         async with grpc_door(RecordingIngest(Overloaded("full", 1.5))) as where, grpc_client(where) as (traces, _):
             with pytest.raises(grpc.aio.AioRpcError) as raised:
                 await traces.Export(trace_request())
@@ -134,7 +134,7 @@ class TestGrpc:
                 await MetricsServiceStub(channel).Export(ExportMetricsServiceRequest())
         assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
 
-    async def test_further_services_on_the_same_port(self) -> None:
+    async def test_other_services_can_share_the_port(self) -> None:
         async def echo(request: bytes, _: Any) -> bytes:
             return request[::-1]
 
@@ -144,7 +144,7 @@ class TestGrpc:
         async with door as where, grpc.aio.insecure_channel(str(where)) as channel:
             assert await channel.unary_unary("/test.Service/Echo")(b"abc") == b"cba"
 
-    async def test_a_sender_that_hangs_up_neither_cuts_a_commit_short_nor_frees_its_bytes(self) -> None:
+    async def test_a_disconnected_sender_neither_interrupts_the_commit_nor_frees_its_bytes_early(self) -> None:
         ingest, admission = RecordingIngest(), Admission(1 << 20)
         ingest.gate = asyncio.Event()
         async with grpc_door(ingest, admission=admission) as where, grpc_client(where) as (traces, _):
@@ -157,7 +157,7 @@ class TestGrpc:
             await until(lambda: not admission.in_flight)
         assert ingest.stored == [trace_request()]
 
-    async def test_stop_lets_running_requests_finish(self) -> None:
+    async def test_stop_waits_for_running_requests(self) -> None:
         ingest = RecordingIngest()
         ingest.gate = asyncio.Event()
         server = OtlpGrpcServer(ingest, DoorSettings(Admission(1 << 20)), LOOPBACK)
@@ -184,7 +184,9 @@ class TestHttp:
             ("deflate", zlib.compress),
         ],
     )
-    async def test_encodings(self, encoding: str | None, compress: Callable[[bytes], bytes]) -> None:
+    async def test_all_content_encodings_are_read(
+        self, encoding: str | None, compress: Callable[[bytes], bytes]
+    ) -> None:
         ingest, admission = RecordingIngest(), Admission(1 << 20)
         headers = PROTOBUF if encoding is None else {**PROTOBUF, "content-encoding": encoding}
         async with http_door(ingest, admission=admission) as where, http_client(where) as client:
@@ -196,7 +198,7 @@ class TestHttp:
         assert admission.in_flight == 0
         assert admission.peak == trace_request(100).ByteSize()
 
-    async def test_json(self) -> None:
+    async def test_json_traces_and_logs_are_stored(self) -> None:
         ingest, telemetry = RecordingIngest(), CountingTelemetry()
         async with http_door(ingest, telemetry=telemetry) as where, http_client(where) as client:
             for path, document in (("/v1/traces", TRACE_JSON), ("/v1/logs", LOGS_JSON)):
@@ -208,7 +210,7 @@ class TestHttp:
         assert logs.resource_logs[0].scope_logs[0].log_records[0].body.string_value == "hello"
         assert telemetry.requests == {("http", "accepted"): 2}
 
-    async def test_partial_success_in_the_encoding_of_the_request(self) -> None:
+    async def test_partial_success_has_the_encoding_of_the_request(self) -> None:
         partial = Accepted(2, "two had no id")
         ingest, telemetry = RecordingIngest(partial, partial), CountingTelemetry()
         async with http_door(ingest, telemetry=telemetry) as where, http_client(where) as client:
@@ -219,14 +221,14 @@ class TestHttp:
         assert telemetry.requests == {("http", "partial"): 2}
 
     @refusals
-    async def test_refusals(
+    async def test_ingest_errors_have_status_codes_without_content(
         self, error: Exception, outcome: str, code: grpc.StatusCode, status: int, text: str
     ) -> None:
         ingest, telemetry = RecordingIngest(error, error), CountingTelemetry()
         async with http_door(ingest, telemetry=telemetry) as where, http_client(where) as client:
             as_text = await client.post("/v1/traces", json=TRACE_JSON)
             as_binary = await client.post("/v1/logs", content=b"", headers=PROTOBUF)
-            assert (await client.post("/v1/traces", json=TRACE_JSON)).status_code == 200  # lives on
+            assert (await client.post("/v1/traces", json=TRACE_JSON)).status_code == 200  # still works
         assert as_text.status_code == as_binary.status_code == status
         assert as_text.headers.get("retry-after") == as_binary.headers.get("retry-after")
         assert as_text.headers.get("retry-after") == ("2" if outcome == "overloaded" else None)
@@ -259,7 +261,9 @@ class TestHttp:
             ({"content-type": "application/json; charset=utf-8"}, b"[]", 400, "not an object"),
         ],
     )
-    async def test_what_cannot_be_read(self, headers: dict[str, str], content: bytes, status: int, text: str) -> None:
+    async def test_unreadable_requests_are_rejected_with_a_reason(
+        self, headers: dict[str, str], content: bytes, status: int, text: str
+    ) -> None:
         ingest, telemetry, admission = RecordingIngest(), CountingTelemetry(), Admission(1 << 20)
         door = http_door(ingest, telemetry=telemetry, admission=admission)
         async with door as where, http_client(where) as client:
@@ -270,7 +274,7 @@ class TestHttp:
         assert telemetry.requests == {("http", "malformed"): 1}
         assert admission.in_flight == 0
 
-    async def test_other_paths_and_methods(self) -> None:
+    async def test_unknown_paths_and_methods_are_rejected_and_extra_routes_work(self) -> None:
         async def hello(_: Request) -> PlainTextResponse:
             return PlainTextResponse("hello")
 
@@ -280,7 +284,7 @@ class TestHttp:
             assert (await client.post("/v1/metrics", content=b"", headers=PROTOBUF)).status_code == 404
             assert (await client.get("/api/hello")).text == "hello"
 
-    async def test_a_sender_that_hangs_up_in_the_middle(self) -> None:
+    async def test_a_sender_that_disconnects_during_the_body_frees_its_bytes(self) -> None:
         telemetry, admission = CountingTelemetry(), Admission(1 << 20)
         async with http_door(RecordingIngest(), telemetry=telemetry, admission=admission) as where:
             _, writer = await asyncio.open_connection(*where)
@@ -291,7 +295,7 @@ class TestHttp:
         assert telemetry.requests == {("http", "malformed"): 1}
         assert admission.in_flight == 0
 
-    async def test_stop_lets_running_requests_finish(self) -> None:
+    async def test_stop_waits_for_running_requests(self) -> None:
         ingest = RecordingIngest()
         ingest.gate = asyncio.Event()
         app = otlp_http_app(ingest, DoorSettings(Admission(1 << 20)))
@@ -303,7 +307,7 @@ class TestHttp:
             await server.stop(10)
             assert (await posting).status_code == 200
 
-    async def test_a_body_that_does_not_come(self) -> None:
+    async def test_an_incomplete_body_times_out_with_408(self) -> None:
         async with http_door(RecordingIngest(), body_timeout_s=0.2) as where:
             reader, writer = await asyncio.open_connection(*where)
             writer.write(HALF_A_REQUEST)
@@ -313,7 +317,9 @@ class TestHttp:
 
 
 class TestInternalErrors:
-    async def test_the_log_says_where_but_not_what(self, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_internal_errors_are_logged_once_with_type_and_place_without_content(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         errors = [ValueError("secret prompt") for _ in range(5)]
         with caplog.at_level(logging.ERROR):
             async with grpc_door(RecordingIngest(*errors)) as where, grpc_client(where) as (traces, _):
@@ -337,7 +343,7 @@ def sdk_spans(count: int) -> tuple[ReadableSpan, ...]:
 class TestRealExporters:
     """Python SDK exporters on their own thread."""
 
-    async def test_grpc_comes_back_after_overload(self) -> None:
+    async def test_grpc_exporter_retries_after_overload(self) -> None:
         ingest, telemetry = RecordingIngest(Overloaded("full", 0.1)), CountingTelemetry()
         async with grpc_door(ingest, telemetry=telemetry) as where:
             exporter = GrpcSpanExporter(endpoint=f"http://{where}", insecure=True, compression=grpc.Compression.Gzip)
@@ -348,7 +354,7 @@ class TestRealExporters:
         assert len(ingest.stored[0].resource_spans[0].scope_spans[0].spans) == 20
 
     @pytest.mark.parametrize("refusal", [Overloaded("full"), Draining("starting")])
-    async def test_http_comes_back(self, refusal: Exception) -> None:
+    async def test_http_exporter_retries_after_a_refusal(self, refusal: Exception) -> None:
         ingest = RecordingIngest(refusal)
         async with http_door(ingest) as where:
             endpoint = f"http://{where}/v1/traces"
@@ -359,7 +365,7 @@ class TestRealExporters:
         assert ingest.calls == 2
         assert len(ingest.stored[0].resource_spans[0].scope_spans[0].spans) == 20
 
-    async def test_grpc_gives_up_what_is_malformed(self) -> None:
+    async def test_grpc_exporter_does_not_retry_a_malformed_request(self) -> None:
         ingest = RecordingIngest(Malformed("no"))
         async with grpc_door(ingest) as where:
             exporter = GrpcSpanExporter(endpoint=f"http://{where}", insecure=True)
@@ -369,7 +375,7 @@ class TestRealExporters:
         assert ingest.calls == 1
 
     @pytest.mark.skipif("event_name" not in signature(Logger.emit).parameters, reason="needs the logs API of SDK 1.35")
-    async def test_logs(self) -> None:
+    async def test_http_log_exporter_is_accepted(self) -> None:
         ingest = RecordingIngest()
         async with http_door(ingest) as where:
             exporter = HttpLogExporter(endpoint=f"http://{where}/v1/logs", compression=Compression.Deflate)

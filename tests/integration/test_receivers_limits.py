@@ -44,7 +44,7 @@ MIB = 1 << 20
 
 
 class TestAdmission:
-    async def test_the_budget_is_shared_and_given_back(self) -> None:
+    async def test_requests_share_the_byte_budget_and_return_it(self) -> None:
         admission = Admission(100)
         async with admission.reserve(60) as first:
             first.grow(20)
@@ -61,7 +61,7 @@ class TestAdmission:
                 assert admission.in_flight == 100
         assert (admission.in_flight, admission.peak, admission.refused) == (0, 100, 2)
 
-    async def test_what_never_fits(self) -> None:
+    async def test_requests_larger_than_the_budget_are_too_large(self) -> None:
         admission = Admission(100)
         with pytest.raises(TooLarge):
             async with admission.reserve(101):
@@ -71,7 +71,7 @@ class TestAdmission:
                 reservation.grow(1)
         assert (admission.in_flight, admission.refused) == (0, 2)
 
-    async def test_draining(self) -> None:
+    async def test_requests_are_refused_while_draining(self) -> None:
         admission = Admission(100, draining=True)
         with pytest.raises(Draining):
             async with admission.reserve(1):
@@ -80,11 +80,11 @@ class TestAdmission:
         async with admission.reserve(1):
             pass
 
-    def test_a_budget_is_positive(self) -> None:
+    def test_a_budget_of_0_is_an_error(self) -> None:
         with pytest.raises(ValueError, match="positive"):
             Admission(0)
 
-    async def test_both_doors_refuse_while_draining_and_when_full(self) -> None:
+    async def test_grpc_and_http_refuse_requests_while_draining_or_full(self) -> None:
         ingest, admission = RecordingIngest(), Admission(1_000, draining=True)
         ingest.gate = asyncio.Event()
         body = trace_request(text="a" * 600).SerializeToString()
@@ -109,9 +109,9 @@ class TestAdmission:
         assert ingest.calls == 2
 
 
-class TestCrowds:
-    async def test_every_call_of_a_crowd_is_answered(self) -> None:
-        """gRPC cancels beyond a thousand waiting calls."""
+class TestManyCalls:
+    async def test_three_thousand_simultaneous_grpc_calls_are_answered(self) -> None:
+        """gRPC cancels calls if more than a thousand wait."""
         ingest, local = RecordingIngest(), (("grpc.use_local_subchannel_pool", 1),)
         async with grpc_door(ingest) as where, contextlib.AsyncExitStack() as channels:
             opened = [grpc.aio.insecure_channel(str(where), options=local) for _ in range(30)]
@@ -126,14 +126,14 @@ async def code_of(call: grpc.aio.UnaryUnaryCall) -> grpc.StatusCode:
 
 
 class TestSizes:
-    async def test_five_mebibytes_over_grpc(self) -> None:
+    async def test_grpc_accepts_five_mebibytes(self) -> None:
         ingest, request = RecordingIngest(), trace_request(text="a" * 5 * MIB)
         async with grpc_door(ingest) as where, grpc_client(where) as (traces, _):
             await traces.Export(request)
             await traces.Export(request, compression=grpc.Compression.Gzip)
         assert ingest.stored == [request, request]
 
-    async def test_grpc_refuses_for_good_what_exceeds_the_limit(self) -> None:
+    async def test_grpc_rejects_too_large_requests_permanently(self) -> None:
         async with grpc_door(RecordingIngest(), max_bytes=MIB) as where, grpc_client(where) as (traces, _):
             for compression in (grpc.Compression.NoCompression, grpc.Compression.Gzip):
                 with pytest.raises(grpc.aio.AioRpcError) as raised:
@@ -142,7 +142,7 @@ class TestSizes:
                 assert "google.rpc.retryinfo-bin" not in dict(tuple(raised.value.trailing_metadata() or ()))
             assert await traces.Export(trace_request()) == ExportTraceServiceResponse()
 
-    async def test_http_refuses_for_good_what_exceeds_the_limit(self) -> None:
+    async def test_http_rejects_too_large_requests_permanently(self) -> None:
         async def in_chunks() -> AsyncIterator[bytes]:
             for _ in range(40):
                 yield b"a" * (MIB // 20)
@@ -153,7 +153,7 @@ class TestSizes:
             for content in (b"a" * (MIB + 1), in_chunks()):
                 response = await client.post("/v1/traces", content=content, headers=PROTOBUF)
                 assert response.status_code == 413
-            stored = zlib.compress(b"\0" * (MIB + 1), 0)  # larger than the limit before decompression, too
+            stored = zlib.compress(b"\0" * (MIB + 1), 0)  # also larger than the limit when compressed
             response = await client.post(
                 "/v1/traces", content=stored, headers={**PROTOBUF, "content-encoding": "deflate"}
             )
@@ -162,13 +162,13 @@ class TestSizes:
         assert telemetry.requests == {("http", "too_large"): 3, ("http", "accepted"): 1}
         assert admission.in_flight == 0
 
-    async def test_json_that_takes_far_more_memory_than_text(self) -> None:
+    async def test_json_that_needs_too_much_memory_when_parsed_is_rejected(self) -> None:
         body = b'{"resourceSpans": [' + b"{}," * 100_000 + b"{}]}"
         async with http_door(RecordingIngest(), admission=Admission(32 * MIB)) as where, http_client(where) as client:
             response = await client.post("/v1/traces", content=body, headers=JSON)
         assert response.status_code == 413
 
-    async def test_large_json_is_converted(self) -> None:
+    async def test_large_json_is_stored_and_errors_name_their_place(self) -> None:
         span = {"traceId": "0a" * 16, "spanId": "0b" * 8, "name": "a" * 1_000}
         document = {"resourceSpans": [{"scopeSpans": [{"spans": [span] * 1_000}]}]}
         ingest = RecordingIngest()
@@ -181,7 +181,7 @@ class TestSizes:
         assert len(ingest.stored[0].resource_spans[0].scope_spans[0].spans) == 1_000
 
     @pytest.mark.parametrize("depth", [10, 65, 1_000, 10_000, 100_000])
-    async def test_deep_json(self, depth: int) -> None:
+    async def test_deeply_nested_json_is_rejected(self, depth: int) -> None:
         body = b'{"resourceSpans": [], "x": ' + b"[" * depth + b"]" * depth + b"}"
         async with http_door(RecordingIngest()) as where, http_client(where) as client:
             response = await client.post("/v1/traces", content=body, headers=JSON)
@@ -233,7 +233,9 @@ def child_doors() -> Iterator[ChildDoors]:
 
 class TestBombs:
     @pytest.mark.parametrize("encoding", ["gzip", "zstd", "deflate"])
-    async def test_eight_at_once_over_http(self, child_doors: ChildDoors, encoding: str) -> None:
+    async def test_eight_simultaneous_http_bombs_are_rejected_in_bounded_memory(
+        self, child_doors: ChildDoors, encoding: str
+    ) -> None:
         compress = {"gzip": gzip.compress, "zstd": zstandard.compress, "deflate": zlib.compress}[encoding]
         bomb = compress(b"\0" * 200_000_000)
         before = child_doors.peak_rss()
@@ -244,11 +246,11 @@ class TestBombs:
             )
             grown = child_doors.peak_rss() - before
             assert (await client.post("/v1/traces", content=b"", headers=PROTOBUF)).status_code == 200
-        assert {answer.status_code for answer in answers} <= {413, 503}  # 503: the others had the budget just then
+        assert {answer.status_code for answer in answers} <= {413, 503}  # 503: other requests used the budget
         assert 413 in {answer.status_code for answer in answers}
         assert grown < 2 * 64 * MIB  # unpacked, the eight are 1.6 GB; the cap is 64 MiB for each
 
-    async def test_eight_at_once_over_grpc(self, child_doors: ChildDoors) -> None:
+    async def test_eight_simultaneous_grpc_bombs_are_rejected_in_bounded_memory(self, child_doors: ChildDoors) -> None:
         bomb = b"\0" * (32 * MIB)
         before = child_doors.peak_rss()
         options = (("grpc.max_send_message_length", -1),)
@@ -272,7 +274,9 @@ class TestRandomBytes:
         encoding=st.sampled_from(["identity", "gzip", "zstd", "deflate"]),
         wrap=st.booleans(),
     )
-    def test_over_http(self, content: bytes, media: str, encoding: str, wrap: bool) -> None:
+    def test_random_bytes_over_http_cause_no_internal_error(
+        self, content: bytes, media: str, encoding: str, wrap: bool
+    ) -> None:
         compress = {"gzip": gzip.compress, "zstd": zstandard.compress, "deflate": zlib.compress}
         body = compress[encoding](content) if wrap and encoding in compress else content
         telemetry = CountingTelemetry()
@@ -286,7 +290,7 @@ class TestRandomBytes:
         assert asyncio.run(post()).status_code in (200, 400)
         assert ("http", "internal_error") not in telemetry.requests
 
-    async def test_over_grpc(self) -> None:
+    async def test_random_bytes_over_grpc_cause_no_internal_error(self) -> None:
         noise, whole, telemetry = random.Random(7), trace_request(3).SerializeToString(), CountingTelemetry()
         door = grpc_door(RecordingIngest(), telemetry=telemetry)
         async with door as where, grpc.aio.insecure_channel(str(where)) as channel:

@@ -61,7 +61,7 @@ class TestAddresses:
             ("collector.example:4327", "collector.example", 4327, False),
         ],
     )
-    def test_parse(self, text: str, host: str, port: int, loopback: bool) -> None:
+    def test_valid_addresses_are_parsed(self, text: str, host: str, port: int, loopback: bool) -> None:
         address = parse_address(f" {text} ")
         assert address == (host, port)
         assert str(address) == text
@@ -70,13 +70,13 @@ class TestAddresses:
     @pytest.mark.parametrize(
         "text", ["", "4327", ":4327", "localhost", "localhost:", "::1:4327", "a:-1", "a:65536", "a:1e3", "a:١"]
     )
-    def test_what_is_none(self, text: str) -> None:
+    def test_invalid_addresses_are_rejected(self, text: str) -> None:
         with pytest.raises(ValueError, match=r"port|brackets"):
             parse_address(text)
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
     @pytest.mark.parametrize(("tls", "token"), [(None, None), (TLS, "t")])
-    def test_loopback_may_be_open(self, host: str, tls: Tls | None, token: str | None) -> None:
+    def test_loopback_addresses_need_neither_tls_nor_token(self, host: str, tls: Tls | None, token: str | None) -> None:
         check_bind(Address(host, 1), tls, token, False)
 
     @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "collector.example"])
@@ -91,7 +91,7 @@ class TestAddresses:
             (MTLS, "t", []),
         ],
     )
-    def test_other_machines_need_tls_and_a_token(
+    def test_external_addresses_need_tls_and_a_token_or_client_certificates(
         self, host: str, tls: Tls | None, token: str | None, cures: list[str]
     ) -> None:
         address = Address(host, 4327)
@@ -107,8 +107,8 @@ class TestAddresses:
         assert ("set server.tls" in message) == ("server.tls" in cures)
 
 
-class TestTaken:
-    async def test_both_doors_say_what_to_do(self) -> None:
+class TestBinding:
+    async def test_a_port_in_use_is_reported_with_its_setting(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = Address(*taken.getsockname())
             doors = {
@@ -122,7 +122,7 @@ class TestTaken:
                 assert setting in str(raised.value)
                 await door.stop(1)
 
-    async def test_a_second_collector_on_the_same_ports(self) -> None:
+    async def test_a_second_collector_cannot_use_the_same_ports(self) -> None:
         async with grpc_door(RecordingIngest()) as grpc_at, http_door(RecordingIngest()) as http_at:
             for second in (
                 OtlpGrpcServer(RecordingIngest(), DoorSettings(Admission(1)), grpc_at),
@@ -131,7 +131,7 @@ class TestTaken:
                 with pytest.raises(PortInUse):
                     await second.start()
 
-    async def test_an_address_of_another_machine(self) -> None:
+    async def test_an_address_of_another_machine_is_a_bind_error(self) -> None:
         elsewhere = Address("192.0.2.1", 4327)
         for door in (
             OtlpGrpcServer(RecordingIngest(), DoorSettings(Admission(1)), elsewhere),
@@ -164,7 +164,9 @@ class TestToken:
             (None, False),
         ],
     )
-    async def test_on_both_doors(self, header: str | None, welcome: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_grpc_and_http_accept_only_the_configured_token(
+        self, header: str | None, welcome: bool, caplog: pytest.LogCaptureFixture
+    ) -> None:
         async def hello(_: Request) -> PlainTextResponse:
             return PlainTextResponse("hello")
 
@@ -192,7 +194,7 @@ class TestToken:
         assert "s3cret" not in caplog.text
 
 
-def test_an_empty_token_is_no_token() -> None:
+def test_an_empty_token_is_an_error() -> None:
     with pytest.raises(ValueError, match="empty"):
         DoorSettings(Admission(1), token="")
     with pytest.raises(InsecureBind):
@@ -208,7 +210,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 class TestTls:
     @pytest.mark.parametrize("mutual", [False, True])
-    async def test_grpc(self, certificates: Path, mutual: bool) -> None:
+    async def test_grpc_needs_tls_and_with_a_client_ca_a_client_certificate(
+        self, certificates: Path, mutual: bool
+    ) -> None:
         ca, cert, key = (certificates.joinpath(n).read_bytes() for n in ("ca.pem", "client.pem", "client.key"))
         anonymous, known = grpc.ssl_channel_credentials(ca), grpc.ssl_channel_credentials(ca, key, cert)
         async with grpc_door(RecordingIngest(), tls=tls_in(certificates, mutual)) as where:
@@ -220,7 +224,7 @@ class TestTls:
                 assert await traces.Export(trace_request(), timeout=60).code() is grpc.StatusCode.UNAVAILABLE
 
     @pytest.mark.parametrize("mutual", [False, True])
-    async def test_http(self, certificates: Path, mutual: bool) -> None:
+    async def test_http_with_a_client_ca_needs_a_client_certificate(self, certificates: Path, mutual: bool) -> None:
         async with http_door(RecordingIngest(), tls=tls_in(certificates, mutual)) as where:
             for known in (True, False):
                 context = ssl.create_default_context(cafile=certificates / "ca.pem")
@@ -229,7 +233,7 @@ class TestTls:
                 assert await greeted(where, context) == (known or not mutual)
 
     @pytest.mark.parametrize("broken", ["missing.pem", "ca.key"])
-    async def test_files_that_cannot_be_used_are_named(self, certificates: Path, broken: str) -> None:
+    async def test_unusable_certificate_files_are_named(self, certificates: Path, broken: str) -> None:
         tls = Tls(cert=str(certificates / broken), key=str(certificates / "server.key"))
         no_ca = tls_in(certificates, mutual=False).model_copy(update={"client_ca": str(certificates / broken)})
         for unusable in (tls, no_ca):
@@ -269,24 +273,24 @@ class TestHttpServer:
             b"".join(b"x%d: %s\r\n" % (number, b"a" * 100) for number in range(10_000)),
         ],
     )
-    async def test_endless_headers_are_refused(self, head: bytes) -> None:
+    async def test_endless_headers_are_rejected(self, head: bytes) -> None:
         async with http_door(RecordingIngest()) as where:
             reader, writer = await asyncio.open_connection(*where)
             writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n" + head)
             try:
                 status = await reader.readline()
             except ConnectionError:
-                status = b""  # closed while we were still writing
+                status = b""  # closed during the write
             writer.close()
             assert status in (b"", b"HTTP/1.1 400 Bad Request\r\n")
             async with http_client(where) as client:
                 assert (await client.get("/")).status_code == 404
 
-    async def test_an_endless_path_is_refused(self) -> None:
+    async def test_a_very_long_path_is_rejected(self) -> None:
         async with http_door(RecordingIngest()) as where, http_client(where) as client:
             assert (await client.get("/" + "a" * 60_000)).status_code == 400
 
-    async def test_usual_headers_and_large_bodies_on_one_connection(self) -> None:
+    async def test_large_headers_and_bodies_are_accepted_on_one_connection(self) -> None:
         ingest, body = RecordingIngest(), trace_request(text="a" * 500_000).SerializeToString()
         async with http_door(ingest) as where, http_client(where) as client:
             for _ in range(3):
@@ -294,13 +298,13 @@ class TestHttpServer:
                 assert response.status_code == 200
         assert len(ingest.stored) == 3
 
-    async def test_it_does_not_name_itself(self) -> None:
+    async def test_responses_have_no_server_header(self) -> None:
         async with http_door(RecordingIngest()) as where, http_client(where) as client:
             assert "server" not in (await client.get("/")).headers
 
 
 class TestHealth:
-    async def test_alive_ready_and_metrics(self) -> None:
+    async def test_health_readiness_and_metrics_endpoints(self) -> None:
         stages = {"store": True, "pipeline": False}
 
         async def body(accept: str) -> AsyncGenerator[bytes, None]:
@@ -327,7 +331,7 @@ class TestHealth:
         await server.stop(1)
 
 
-async def test_stopping_one_door_leaves_the_other_at_work() -> None:
+async def test_grpc_continues_after_http_has_stopped() -> None:
     ingest = RecordingIngest()
     async with grpc_door(ingest) as where, grpc_client(where) as (traces, _):
         async with http_door(ingest) as http_at, http_client(http_at) as client:

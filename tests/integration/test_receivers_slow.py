@@ -50,8 +50,8 @@ async def _sent(door: TraceServiceStub) -> None:
 
 class TestHalfSentOverGrpc:
     @pytest.mark.parametrize("method", [EXPORT, "/pandaeval.v1.ResultService/WatchResults"])
-    async def test_only_what_is_being_read_comes_in(self, method: str) -> None:
-        reading = BodyReader(2, patience_s=300, timeout_s=300)  # however slowly this machine sends, it is not too slow
+    async def test_only_messages_being_read_are_received(self, method: str) -> None:
+        reading = BodyReader(2, patience_s=300, timeout_s=300)  # long limits, for slow machines
         handlers = [ResultsHandler(None, DoorSettings(Admission(1), reading=reading)).handler]  # type: ignore[arg-type]
         async with (
             grpc_door(RecordingIngest(), reading=reading, handlers=handlers) as where,
@@ -64,7 +64,7 @@ class TestHalfSentOverGrpc:
             for call in calls:
                 call.cancel()
 
-    async def test_the_others_get_through(self) -> None:
+    async def test_other_senders_are_not_blocked(self) -> None:
         ingest, telemetry = RecordingIngest(), CountingTelemetry()
         reading = BodyReader(2, patience_s=0.05)
         async with (
@@ -81,7 +81,7 @@ class TestHalfSentOverGrpc:
                 call.cancel()
         assert len(ingest.stored) == 10
 
-    async def test_a_message_that_never_ends(self) -> None:
+    async def test_a_message_that_never_ends_is_closed_as_malformed(self) -> None:
         telemetry = CountingTelemetry()
         reading = BodyReader(2, timeout_s=0.2)
         async with (
@@ -92,7 +92,7 @@ class TestHalfSentOverGrpc:
             await until(lambda: stream in sender.ended)
         assert telemetry.requests == {("grpc", "malformed"): 1}
 
-    async def test_nothing_is_left_of_calls_that_were_ended(self) -> None:
+    async def test_closed_calls_free_their_memory(self) -> None:
         reading = BodyReader(2, timeout_s=0.1)
         async with (
             grpc_door(RecordingIngest(), reading=reading) as where,
@@ -130,16 +130,16 @@ POST = b"POST /v1/traces HTTP/1.1\r\nhost: a\r\ncontent-type: application/x-prot
 
 class TestHttp:
     @pytest.mark.parametrize("head", [b"", POST, POST + b"x: "], ids=["nothing", "no end", "half a header"])
-    async def test_a_head_has_to_be_there_in_time(self, head: bytes) -> None:
+    async def test_a_connection_without_complete_headers_is_closed_in_time(self, head: bytes) -> None:
         server = HttpServer(health_app(dict, None), LOOPBACK, setting="server.health", head_s=0.2)
         where = await server.start()
         async with begun(where, head) as (reader, _), http_client(where) as client:
-            for _ in range(3):  # what is finished in time is answered as ever, on one connection
+            for _ in range(3):  # complete requests on one connection are answered
                 assert (await client.get("/healthz")).status_code == 200
             assert await reader.read() == b""
         await server.stop(1)
 
-    async def test_slowly_sent_headers_do_not_buy_time(self) -> None:
+    async def test_slowly_sent_headers_do_not_extend_the_time_limit(self) -> None:
         server = HttpServer(health_app(dict, None), LOOPBACK, setting="server.health", head_s=0.3)
         where = await server.start()
         async with begun(where, b"GET /healthz HTTP/1.1\r\n") as (reader, writer):
@@ -148,12 +148,12 @@ class TestHttp:
                 while not ended.done():
                     writer.write(b"x: y\r\n")
                     await asyncio.sleep(0.02)
-            with contextlib.suppress(ConnectionError):  # a reset, where a header was on its way
+            with contextlib.suppress(ConnectionError):  # a reset, if a header was in transit
                 assert await ended == b""
             assert ended.done()
         await server.stop(1)
 
-    async def test_who_does_not_read_an_answer_is_hung_up_on_and_who_reads_is_not(self) -> None:
+    async def test_a_client_that_does_not_read_the_answer_is_disconnected(self) -> None:
         body, ended = bytes(1 << 16), asyncio.Event()
 
         async def endless(scope: Scope, receive: Receive, send: Send) -> None:
@@ -175,7 +175,7 @@ class TestHttp:
                 assert len(await reader.read()) < 1000 << 16
         await server.stop(1)
 
-    async def test_a_full_listener_drops_who_has_waited_longest(self) -> None:
+    async def test_a_full_listener_drops_the_oldest_idle_connections(self) -> None:
         server = HttpServer(health_app(dict, None), LOOPBACK, setting="server.health", connections=4)
         where = await server.start()
         async with contextlib.AsyncExitStack() as stack:
@@ -186,7 +186,7 @@ class TestHttp:
             assert ended == [b""] * 9
         await server.stop(1)
 
-    async def test_who_is_being_answered_is_not_dropped(self) -> None:
+    async def test_a_connection_with_a_running_request_is_not_dropped(self) -> None:
         ingest = RecordingIngest()
         ingest.gate = asyncio.Event()
         body = trace_request().SerializeToString()
@@ -199,7 +199,7 @@ class TestHttp:
                 ingest.gate.set()
                 assert (await first).status_code == 200
 
-    async def test_stalled_bodies_make_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_stalled_bodies_are_dropped_if_space_is_needed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(admission_module, "_PATIENCE_S", 0.05)
         admission = Admission(4 * MIB)
         head = POST + b"content-length: 2000000\r\n\r\n" + bytes(1_900_000)
@@ -225,7 +225,7 @@ class TestHttp:
             assert admission.in_flight < 2_000_000
             del second
 
-    async def test_bodies_that_keep_coming_keep_their_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_bodies_that_make_progress_are_not_dropped(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(admission_module, "_PATIENCE_S", 0.05)
         monkeypatch.setattr(admission_module, "_PACE", 1_000)
         admission = Admission(MIB)
@@ -241,15 +241,15 @@ class TestHttp:
                 assert answer.status_code == 503
                 writer.write(bytes(10_000))
                 await asyncio.sleep(0.06)
-            assert b"400" in await reader.readline()  # it is no request, but it was read to its end
+            assert b"400" in await reader.readline()  # invalid, but read to its end
 
 
 class TestConnections:
-    def test_shares(self) -> None:
+    def test_receivers_share_the_connection_limit(self) -> None:
         assert grpc_connections() + http_connections() + health_connections() < 5 * http_connections()
         assert 16 <= health_connections() <= 64
 
-    def test_all_are_busy(self) -> None:
+    def test_a_full_listener_drops_only_idle_connections(self) -> None:
         class One:
             dropped = False
 
@@ -268,7 +268,7 @@ class TestConnections:
         assert [each.dropped for each in connections] == [True, False, True, False]
 
 
-async def test_too_many_connections_over_grpc(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_grpc_refuses_connections_over_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pandaeval_collector.receivers.otlp_grpc.grpc_connections", lambda: 3)
     async with grpc_door(RecordingIngest()) as where, contextlib.AsyncExitStack() as stack:
         senders = [await stack.enter_async_context(HalfSender(where.host, where.port)) for _ in range(3)]
@@ -282,7 +282,9 @@ async def test_too_many_connections_over_grpc(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("said", [b"", b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"])
-async def test_idle_connections_make_room_over_grpc(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+async def test_idle_grpc_connections_are_closed_and_new_ones_accepted(
+    monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
     monkeypatch.setattr("pandaeval_collector.receivers.otlp_grpc.grpc_connections", lambda: 3)
     async with grpc_door(RecordingIngest(), handshake_s=0.5, idle_s=0.5) as where:
         idle = [await asyncio.open_connection(*where) for _ in range(3)]

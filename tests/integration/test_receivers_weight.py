@@ -61,7 +61,7 @@ class Weighing(RecordingIngest):
 
 
 @pytest.mark.parametrize("body", [*ITEMS.values(), *PARTS.values()], ids=[*ITEMS, *PARTS])
-async def test_over_http(body: bytes) -> None:
+async def test_http_rejects_requests_with_too_many_items(body: bytes) -> None:
     ingest, telemetry, admission = Weighing(), CountingTelemetry(), Admission(64 << 20)
     async with http_door(ingest, telemetry=telemetry, admission=admission) as where, http_client(where) as client:
         headers = {**PROTOBUF, "content-encoding": "gzip"}
@@ -74,14 +74,14 @@ async def test_over_http(body: bytes) -> None:
 
 @pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
 @pytest.mark.parametrize("method", [TRACES, LOGS])
-async def test_over_grpc(method: str, compression: grpc.Compression) -> None:
+async def test_grpc_rejects_requests_with_too_many_items(method: str, compression: grpc.Compression) -> None:
     ingest = Weighing()
     async with grpc_door(ingest) as where, grpc.aio.insecure_channel(str(where)) as channel:
         for body in ITEMS.values():
             call = channel.unary_unary(method)(body, compression=compression)
             assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
             assert "send smaller batches" in await call.details()
-            assert not await call.trailing_metadata()  # nothing that asks to come back
+            assert not await call.trailing_metadata()  # no request to retry
     assert not ingest.large
 
 
@@ -95,7 +95,7 @@ async def test_over_grpc(method: str, compression: grpc.Compression) -> None:
     ],
     ids=["traces", "traces in a small request", "spans", "attributes of a record"],
 )
-async def test_submitted_traces(body: bytes) -> None:
+async def test_submitted_traces_with_too_many_items_are_rejected(body: bytes) -> None:
     ingest, admission = Weighing(), Admission(64 << 20)
     handler = submit_handler(ingest, DoorSettings(admission))
     async with grpc_door(ingest, handlers=[handler]) as where, grpc.aio.insecure_channel(str(where)) as channel:
@@ -105,7 +105,7 @@ async def test_submitted_traces(body: bytes) -> None:
     assert (ingest.large, admission.in_flight) == ([], 0)
 
 
-async def test_json() -> None:
+async def test_json_with_too_many_items_is_rejected() -> None:
     body = b'{"resourceSpans":[' + b"{}," * 20_000 + b"{}]}"
     ingest = Weighing()
     async with http_door(ingest, max_items=10_000) as where, http_client(where) as client:
@@ -114,7 +114,7 @@ async def test_json() -> None:
     assert "more than 10000 items" in answer.json()["message"]
 
 
-async def test_what_is_large_is_said_to_be_and_charged_for() -> None:
+async def test_large_requests_are_marked_and_charged_more_than_their_bytes() -> None:
     ingest, admission = Weighing(), Admission(256 << 20)
     async with (
         http_door(ingest, admission=admission) as where,
@@ -130,13 +130,13 @@ async def test_what_is_large_is_said_to_be_and_charged_for() -> None:
 
 
 @pytest.mark.parametrize("depth", [10, 60, 1_000, 20_000])
-async def test_deep_values(depth: int) -> None:
+async def test_deeply_nested_values_are_rejected(depth: int) -> None:
     async with http_door(RecordingIngest()) as where, http_client(where) as client:
         answer = await client.post("/v1/traces", content=nested_value(depth), headers=PROTOBUF)
     assert answer.status_code == (200 if depth == 10 else 400)
 
 
-async def test_refused_requests_are_let_go_at_once() -> None:
+async def test_refused_requests_free_their_memory_at_once() -> None:
     body = b"\xff" * 3_000_000
     async with (
         grpc_door(RecordingIngest(), admission=Admission(1_000)) as where,

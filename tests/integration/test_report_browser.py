@@ -57,14 +57,14 @@ def _calm(page: Page) -> Iterator[None]:
     assert all(address.startswith("file://") for address in page.requests)
 
 
-def test_the_first_page_says_what_where_on_what_grounds_and_what_is_missing(page: Page, demo: Path) -> None:
+def test_the_first_page_shows_failures_evidence_and_missing_data(page: Page, demo: Path) -> None:
     page.open(demo)
     assert page.text("h1") == "Not judged: 6 of 10 sessions have findings"
     failed, grounds, missing = page.texts(".cards .card")
     assert "Tool loop\n1 of 26" in failed
     assert "of applicable results have a score" in grounds
     assert "by code: deterministic" in grounds
-    assert "by a judge" not in grounds  # none was asked, though code found what a judged metric names
+    assert "by a judge" not in grounds  # no judge ran, though code found a failure that a judged metric names
     assert "17 metrics not run" in grounds
     assert "Too few inputs of this metric could be scored" in missing
     assert page.text(".unasked").startswith("Task success was not judged: no model is configured")
@@ -79,12 +79,12 @@ def test_the_first_page_says_what_where_on_what_grounds_and_what_is_missing(page
 
 
 @pytest.mark.parametrize("address", ["#/sessions", "#/s/9999", "#/traces/1"])
-def test_an_unknown_address_has_a_plain_sentence(page: Page, demo: Path, address: str) -> None:
+def test_an_unknown_address_shows_a_message(page: Page, demo: Path, address: str) -> None:
     page.open(demo, address)
     assert page.text() == "There is no page at this address. Overview"
 
 
-def test_a_score_without_a_judge_is_said_in_words_and_not_praised(page: Page, tmp_path: Path) -> None:
+def test_a_score_without_a_judge_is_shown_as_text_and_not_as_a_pass(page: Page, tmp_path: Path) -> None:
     made = replace(trace(), session_id="s1")
     said = Score(1.0, "because", {"basis": "inline"}, label="no_problem_found", coverage=0.5)
     results = [result(made, "response", 1.0), result("s1", "agent_reliability", said, level="session")]
@@ -100,7 +100,7 @@ def test_a_score_without_a_judge_is_said_in_words_and_not_praised(page: Page, tm
     assert "1.00" not in page.text(".result.said .chip")
 
 
-def test_a_score_of_an_open_session_is_said_to_be_so_far(page: Page, tmp_path: Path) -> None:
+def test_scores_of_an_open_session_are_marked_so_far(page: Page, tmp_path: Path) -> None:
     made = replace(trace(), session_id="s1")
     whole = replace(result("s1", "agent_reliability", 0.2, level="session"), final=False)
     page.open(report([made], [result(made, "response", 1.0), whole]).save(tmp_path))
@@ -114,7 +114,7 @@ def test_a_score_of_an_open_session_is_said_to_be_so_far(page: Page, tmp_path: P
     assert "the session is open" in page.text(".opened .foot")
 
 
-def test_from_a_session_to_a_loop_and_its_calls(page: Page, demo: Path) -> None:
+def test_a_session_leads_to_its_loop_and_the_repeated_calls(page: Page, demo: Path) -> None:
     page.open(demo)
     page.run(
         "[...document.querySelectorAll('.row.unit')].find((row) => row.innerText.includes('stuck-search')).click()"
@@ -126,7 +126,7 @@ def test_from_a_session_to_a_loop_and_its_calls(page: Page, demo: Path) -> None:
     page.click(".row.trace.bad")
     page.wait("document.querySelector('.fall') !== null")
     assert "search_catalogue was called 6 times" in page.text()
-    assert "↻ 2/6" in page.text(".line.pointed"), "the first wrong step is in the loop"
+    assert "↻ 2/6" in page.text(".line.pointed"), "the first wrong step must be in the loop"
     assert "↻ 6/6" in page.text(".fall")
     assert page.count(".line.in-loop") == 6
     page.click(".line.in-loop")
@@ -134,15 +134,15 @@ def test_from_a_session_to_a_loop_and_its_calls(page: Page, demo: Path) -> None:
     assert "ARGUMENTS" in page.text(".panel").upper()
 
 
-def test_a_score_points_to_the_spans_that_it_speaks_of(page: Page, demo: Path) -> None:
+def test_a_finding_highlights_its_spans(page: Page, demo: Path) -> None:
     page.open(demo, "#/traces?metric=trace.tool_loop&state=fail")
     page.click(".row.trace")
     page.wait("document.querySelector('.fall') !== null")
     page.click(".finding .show")
-    assert page.count(".line.pointed") == 6, "all calls that are alike"
+    assert page.count(".line.pointed") == 6, "all equal calls must be highlighted"
 
 
-def test_failed_runs_show_their_error_where_it_happened(page: Page, demo: Path) -> None:
+def test_crashed_runs_can_be_filtered_and_show_the_failed_step(page: Page, demo: Path) -> None:
     page.open(demo, "#/traces?state=error")
     assert page.count(".row.trace") == 2
     page.click(".row.trace")
@@ -151,7 +151,7 @@ def test_failed_runs_show_their_error_where_it_happened(page: Page, demo: Path) 
     assert page.count(".tag.fail") > 0
 
 
-def test_keys_alone_are_enough(page: Page, demo: Path) -> None:
+def test_the_report_can_be_used_with_the_keyboard(page: Page, demo: Path) -> None:
     page.open(demo)
     page.press("/")
     page.wait("document.activeElement.id === 'search'")
@@ -213,7 +213,7 @@ def is_whole(page: Page, selector: str) -> bool:
     return set(lines) == {1}
 
 
-def test_cases_stand_in_a_table_that_breaks_no_word(page: Page, trials: Path, tmp_path: Path) -> None:
+def test_cases_are_listed_in_a_table_without_broken_words(page: Page, trials: Path, tmp_path: Path) -> None:
     made = tmp_path / "report.html"
     evaluated(trials, "--format", "html", "--output", str(made))
     for width in (1200, 390):
@@ -225,7 +225,7 @@ def test_cases_stand_in_a_table_that_breaks_no_word(page: Page, trials: Path, tm
     page.resize(1280, 900)
 
 
-def test_a_phone_needs_no_sideways_scrolling(page: Page, demo: Path) -> None:
+def test_pages_fit_the_width_of_a_phone(page: Page, demo: Path) -> None:
     page.resize(390, 800)
     try:
         for address in ("#/", "#/traces", "#/s/4", "#/t/16"):
@@ -235,7 +235,7 @@ def test_a_phone_needs_no_sideways_scrolling(page: Page, demo: Path) -> None:
         page.resize(1280, 900)
 
 
-def test_dark_and_paper(page: Page, demo: Path, tmp_path: Path) -> None:
+def test_dark_mode_and_printing_work(page: Page, demo: Path, tmp_path: Path) -> None:
     page.dark()
     try:
         page.open(demo)
@@ -254,7 +254,7 @@ HOSTILE = (
 )
 
 
-def test_hostile_content_is_shown_and_never_run(page: Page, tmp_path: Path) -> None:
+def test_hostile_content_is_shown_and_never_executed(page: Page, tmp_path: Path) -> None:
     spans = Spans()
     root = spans.agent(None, name=HOSTILE, error=HOSTILE)
     spans.llm(root, [user(HOSTILE)], says(HOSTILE), response_model=HOSTILE)
@@ -294,7 +294,7 @@ def test_hostile_content_is_shown_and_never_run(page: Page, tmp_path: Path) -> N
     assert r"\u202e" in page.text(".panel")
 
 
-def test_the_policy_stops_what_would_reach_out(page: Page, demo: Path) -> None:
+def test_content_security_policy_blocks_external_requests(page: Page, demo: Path) -> None:
     page.open(demo)
     blocked = page.run(
         "fetch('http://127.0.0.1:9/x').then(() => 'sent', () => 'refused')",
@@ -305,7 +305,7 @@ def test_the_policy_stops_what_would_reach_out(page: Page, demo: Path) -> None:
     page.requests[:] = [each for each in page.requests if each.startswith("file://")]
 
 
-def test_a_megabyte_of_text_is_cut_and_says_so(page: Page, tmp_path: Path) -> None:
+def test_a_megabyte_of_text_is_cut_with_a_note(page: Page, tmp_path: Path) -> None:
     made = trace("q " * 500_000, "ملخص " * 200_000)
     file = report([made], [result(made)]).save(tmp_path)
     assert file.stat().st_size < 1_000_000
@@ -331,7 +331,7 @@ def test_judged_arguments_are_marked_on_their_calls(page: Page, tmp_path: Path) 
     assert "by a judge (judge-1)" in page.text(".opened .result")
 
 
-def test_a_verdict_comes_first_and_leads_to_the_calls_that_show_it(page: Page, tmp_path: Path) -> None:
+def test_a_verdict_is_shown_first_and_links_to_its_tool_calls(page: Page, tmp_path: Path) -> None:
     spans = Spans()
     root = spans.agent()
     tools = [spans.tool(root, arguments={"q": number}, result="ok") for number in range(2)]
@@ -356,7 +356,7 @@ def test_a_verdict_comes_first_and_leads_to_the_calls_that_show_it(page: Page, t
     assert page.run("document.querySelector('[aria-selected=true]').dataset.row") == "1"
 
 
-def test_many_results_in_order_are_counted_and_assumed_ones_never_as_passed(page: Page, tmp_path: Path) -> None:
+def test_many_passed_results_are_summarized_and_assumed_results_counted_separately(page: Page, tmp_path: Path) -> None:
     made = trace()
     passed = [result(made, name) for name in ("coherence", "confidence", "tool_correctness", "step_efficiency")]
     others = [result(made, "plan_quality", Assumed("no plan")), result(made, "task_completion", 0.1)]
@@ -364,7 +364,7 @@ def test_many_results_in_order_are_counted_and_assumed_ones_never_as_passed(page
     assert page.texts(".row .chip") == ["✗\nTask completion\n0.10", "✓\n4 passed", "≈\n1 assumed"]
 
 
-def test_only_unscored_results(page: Page, tmp_path: Path) -> None:
+def test_a_report_with_only_unscored_results_explains_how_to_capture_content(page: Page, tmp_path: Path) -> None:
     made = replace(trace(None, None), service="shop")
     file = report([made], [result(made, finding=Unscored(Why.NO_CONTENT, "nothing was captured"))]).save(tmp_path)
     page.open(file)
@@ -375,7 +375,7 @@ def test_only_unscored_results(page: Page, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1_000, pytest.param(5_000, marks=pytest.mark.slow)])
-def test_thousands_of_traces(page: Page, tmp_path: Path, count: int) -> None:
+def test_thousands_of_traces_can_be_listed_filtered_and_opened(page: Page, tmp_path: Path, count: int) -> None:
     spans = Spans()
     root = spans.agent()
     for number in range(11):
@@ -399,7 +399,7 @@ def test_thousands_of_traces(page: Page, tmp_path: Path, count: int) -> None:
     assert page.count(".line.call") == 11
 
 
-def test_verdicts_that_decide_nothing_are_counted_apart_and_can_be_filtered(page: Page, tmp_path: Path) -> None:
+def test_unclear_and_disputed_verdicts_are_counted_separately_and_can_be_filtered(page: Page, tmp_path: Path) -> None:
     traces = [replace(trace(), trace_id=f"{number:032x}", session_id=None) for number in range(5)]
     verdicts = [
         Score(0.9),
@@ -422,7 +422,7 @@ def test_verdicts_that_decide_nothing_are_counted_apart_and_can_be_filtered(page
         assert page.count(".row.trace.bad, .row.trace.good") == 0
 
 
-def test_a_session_is_a_conversation_with_its_findings_at_their_turns(page: Page, demo: Path) -> None:
+def test_a_session_is_shown_as_a_conversation_with_findings_at_their_turns(page: Page, demo: Path) -> None:
     page.open(demo)
     page.run("[...document.querySelectorAll('.row.unit')].find((row) => row.innerText.includes('same-answer')).click()")
     page.wait("document.querySelector('.lead .id')?.innerText === 'same-answer-again'")
@@ -437,12 +437,12 @@ def test_a_session_is_a_conversation_with_its_findings_at_their_turns(page: Page
     first, second, *others = page.texts(".talk")
     assert "✗" not in first
     assert "the answer repeats the answer of trace 1 of this session" in second
-    assert all(other.endswith("as in trace 2") for other in others), "equal reasons are shown once"
+    assert all(other.endswith("as in trace 2") for other in others), "equal reasons must be shown once"
     assert page.text(".score-strip .found").split() == ["✗", "Loop", "in", "3", "traces:", "2", "3", "4"]
     assert page.text(".score-strip").count("The status was looked up and answered.") <= 1
 
 
-def test_a_graph_shows_agents_hand_offs_and_tools_with_what_failed(page: Page, tmp_path: Path) -> None:
+def test_the_graph_shows_agents_handoffs_tools_and_failures(page: Page, tmp_path: Path) -> None:
     spans = Spans()
     whole = spans.add(Kind.WORKFLOW)
     triage = spans.agent(whole, name="triage")
@@ -454,7 +454,7 @@ def test_a_graph_shows_agents_hand_offs_and_tools_with_what_failed(page: Page, t
     spans.llm(expert, [user("pay?")], "Paid.")
     made = Trace(whole.trace_id, tuple(spans()), whole.span_id, turns=(Turn("pay?", "Paid.", whole.span_id),))
     page.open(report([made], [result(made, "response", 1.0)]).save(tmp_path), "#/t/0")
-    assert page.count(".graph[open]") == 1, "it has more than one agent"
+    assert page.count(".graph[open]") == 1, "the graph must be open for several agents"
     names = page.run(
         "[...document.querySelectorAll('.graph a.node')].map((each) => each.querySelector('title').textContent)"
     )
@@ -474,7 +474,7 @@ def test_a_graph_shows_agents_hand_offs_and_tools_with_what_failed(page: Page, t
         "billing → expert: 1 time",
     ]
     [bad] = page.run("[...document.querySelectorAll('.graph .node.bad')].map((each) => each.textContent)")
-    assert "✗ 2 failed" in bad, "readable without colour"
+    assert "✗ 2 failed" in bad, "failures must be readable without colour"
     page.run("document.querySelector('.graph .node.bad').focus()")
     page.press("Enter")
     page.wait("location.hash.includes('?span=')")

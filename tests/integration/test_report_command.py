@@ -31,7 +31,7 @@ def _evaluate(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["evaluate", "--format", "html", *map(str, arguments)])
 
 
-def test_a_report_shows_what_json_says(recording: Path, tmp_path: Path) -> None:
+def test_a_report_has_the_trace_and_turn_results_of_the_json_output(recording: Path, tmp_path: Path) -> None:
     import json
 
     file = tmp_path / "report.html"
@@ -54,7 +54,7 @@ def test_a_report_shows_what_json_says(recording: Path, tmp_path: Path) -> None:
     assert shown == told
 
 
-def test_bad_sessions_stand_above_good_ones(recording: Path, tmp_path: Path) -> None:
+def test_bad_sessions_are_listed_before_good_ones(recording: Path, tmp_path: Path) -> None:
     import json
 
     _evaluate(recording, "--output", tmp_path / "report.html")
@@ -65,7 +65,7 @@ def test_bad_sessions_stand_above_good_ones(recording: Path, tmp_path: Path) -> 
     assert set(ranked[: len(bad)]) == bad
 
 
-def test_without_output_a_pipe_gets_the_report_and_a_terminal_a_file(recording: Path) -> None:
+def test_the_default_output_is_stdout_for_a_pipe_and_a_file_for_a_terminal(recording: Path) -> None:
     outcome = _evaluate(recording)
     assert outcome.stdout.startswith("<!DOCTYPE html>")
     assert "open it in a browser" in outcome.stderr
@@ -73,14 +73,14 @@ def test_without_output_a_pipe_gets_the_report_and_a_terminal_a_file(recording: 
     assert default_file(terminal=False) is None
 
 
-def test_of_paths_only_names_are_told(recording: Path, tmp_path: Path) -> None:
+def test_a_report_contains_file_names_without_folders(recording: Path, tmp_path: Path) -> None:
     _evaluate(recording, "--output", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert parsed(page).index["about"]["sources"] == [recording.name]
     assert str(recording.parent) not in page
 
 
-def test_every_golden_capture_gives_a_report(tmp_path: Path) -> None:
+def test_a_report_of_all_golden_captures_has_details_of_every_trace(tmp_path: Path) -> None:
     found = sorted(each for each in GOLDEN.rglob("*") if each.name.endswith((".jsonl", ".jsonl.xz")))
     assert found
     outcome = _evaluate(*found, "--output", tmp_path / "report.html")
@@ -89,7 +89,7 @@ def test_every_golden_capture_gives_a_report(tmp_path: Path) -> None:
     assert len(made.details) == len(made.index["traces"]) > 100
 
 
-def test_without_agent_traces_the_report_says_so(tmp_path: Path) -> None:
+def test_a_report_without_agent_traces_states_it(tmp_path: Path) -> None:
     source = tmp_path / "plain.jsonl"
     span = (
         '{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","name":"GET /",'
@@ -104,7 +104,7 @@ def test_without_agent_traces_the_report_says_so(tmp_path: Path) -> None:
     assert index["about"]["without_agents"] == 1
 
 
-def test_an_empty_file_is_unusable(tmp_path: Path) -> None:
+def test_an_empty_file_exits_with_2(tmp_path: Path) -> None:
     source = tmp_path / "empty.jsonl"
     source.touch()
     outcome = _evaluate(source, "--output", tmp_path / "report.html")
@@ -112,7 +112,7 @@ def test_an_empty_file_is_unusable(tmp_path: Path) -> None:
     assert "the file is empty" in outcome.stderr
 
 
-def test_a_missed_threshold_fails_and_leaves_the_report(recording: Path, tmp_path: Path) -> None:
+def test_a_missed_threshold_exits_with_1_and_still_writes_the_report(recording: Path, tmp_path: Path) -> None:
     config = tmp_path / "pandaeval.yaml"
     config.write_text("metrics: {thresholds: {trace.coherence: 0.99}}\n")
     outcome = _evaluate(recording, "--output", tmp_path / "report.html", "--config", config)
@@ -120,7 +120,7 @@ def test_a_missed_threshold_fails_and_leaves_the_report(recording: Path, tmp_pat
     assert parsed((tmp_path / "report.html").read_text()).index["metrics"]["trace.coherence"]["threshold"] == 0.99
 
 
-def test_what_could_not_be_read_is_told(recording: Path, tmp_path: Path) -> None:
+def test_a_report_counts_unreadable_lines(recording: Path, tmp_path: Path) -> None:
     source = tmp_path / "torn.jsonl"
     source.write_bytes(recording.read_bytes() + b'{"resourceSpans": [\n')
     _evaluate(source, "--output", tmp_path / "report.html")
@@ -129,7 +129,7 @@ def test_what_could_not_be_read_is_told(recording: Path, tmp_path: Path) -> None
     assert about["problems"]
 
 
-def test_a_run_that_broke_is_as_bad_as_can_be() -> None:
+def test_a_crashed_run_is_listed_before_a_failed_run() -> None:
     broken, off_topic = (replace(trace(), trace_id=f"{no:032x}", session_id=None) for no in (1, 2))
     made = report([replace(broken, error="TimeoutError"), off_topic], [result(off_topic, finding=0.1)])
     assert [made.index["traces"][at]["id"] for _, at in made.index["order"]] == [broken.trace_id, off_topic.trace_id]

@@ -48,7 +48,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         yield running
 
 
-def test_the_report_of_a_store_says_what_that_of_the_files_says(collector: CollectorProcess, tmp_path: Path) -> None:
+def test_a_report_of_the_store_equals_a_report_of_the_files(collector: CollectorProcess, tmp_path: Path) -> None:
     stored, read = tmp_path / "stored.html", tmp_path / "read.html"
     outcome = _report(collector.data, "--since", LONG_AGO, "--output", stored)
     assert outcome.exit_code == 0, outcome.output
@@ -69,7 +69,9 @@ def test_the_report_of_a_store_says_what_that_of_the_files_says(collector: Colle
     }
 
 
-def test_what_is_left_out_is_said(collector: CollectorProcess, tmp_path: Path) -> None:
+def test_report_filters_select_traces_and_filters_without_matches_are_explained(
+    collector: CollectorProcess, tmp_path: Path
+) -> None:
     whole, part = tmp_path / "whole.html", tmp_path / "part.html"
     assert _report(collector.data, "--output", whole).exit_code == 0
     traces = _made(whole).index["traces"]
@@ -100,7 +102,7 @@ def test_what_is_left_out_is_said(collector: CollectorProcess, tmp_path: Path) -
     assert "--since soon: write a time" in _report(collector.data, "--since", "soon").stderr
 
 
-def test_with_none_running_and_spans_gone_scores_are_reported(collector: CollectorProcess, tmp_path: Path) -> None:
+def test_a_report_without_collector_and_spans_keeps_the_scores(collector: CollectorProcess, tmp_path: Path) -> None:
     collector.stop()
     before, after = tmp_path / "before.html", tmp_path / "after.html"
     assert _report(collector.data, "--output", before).exit_code == 0
@@ -117,7 +119,7 @@ def test_with_none_running_and_spans_gone_scores_are_reported(collector: Collect
         assert found["results"]
 
 
-def test_an_empty_store_says_where_traces_come_from(tmp_path: Path) -> None:
+def test_report_of_a_missing_or_empty_store_explains_how_to_send_traces(tmp_path: Path) -> None:
     from pandaeval_collector.store.connection import FILE_NAME, create
 
     nowhere = _report(tmp_path / "nowhere", "--output", tmp_path / "report.html")
@@ -144,7 +146,7 @@ def _rows(outcome: Result) -> list[dict[str, Any]]:
 class TestLists:
     """``pandaeval traces``, ``sessions`` and ``failures``."""
 
-    def test_traces_come_worst_first_and_can_be_narrowed_down(self, collector: CollectorProcess) -> None:
+    def test_traces_are_listed_worst_first_and_can_be_filtered(self, collector: CollectorProcess) -> None:
         rows = _rows(_listed(collector, "traces", "--format", "json"))
         assert len(rows) == len(FILES)
         assert [row["worst"] for row in rows] == sorted(row["worst"] for row in rows)
@@ -153,25 +155,25 @@ class TestLists:
         assert len(desk) == 2
         assert "no trace matches" in _listed(collector, "traces", "--since", "1s").output
 
-    def test_ids_in_tables_can_be_copied(self, collector: CollectorProcess) -> None:
+    def test_tables_show_the_first_12_digits_of_trace_ids(self, collector: CollectorProcess) -> None:
         rows = _rows(_listed(collector, "traces", "--format", "json"))
         shown = _listed(collector, "traces").output
         assert all(row["trace_id"][:12] in shown for row in rows)
 
-    def test_one_trace_is_shown_with_what_was_asked(self, collector: CollectorProcess) -> None:
+    def test_a_trace_is_shown_with_its_request_and_scores(self, collector: CollectorProcess) -> None:
         [looping] = [row for row in _rows(_listed(collector, "traces", "--format", "json")) if row["tool_calls"] == 4]
         shown = _listed(collector, "traces", "show", looping["trace_id"]).output
         assert "trace.tool_loop 0.25 (fail" in shown
         assert "asked: Which help article" in shown
 
-    def test_sessions_and_one_of_them(self, collector: CollectorProcess) -> None:
+    def test_sessions_are_listed_and_a_session_is_shown_with_its_worst_trace(self, collector: CollectorProcess) -> None:
         rows = _rows(_listed(collector, "sessions", "--format", "json"))
         assert len(rows) == len(FILES)
         shown = _listed(collector, "sessions", "show", rows[0]["session_id"]).output
         assert rows[0]["worst"]["trace_id"] in shown
         assert shown.count("session.agent_reliability") == 1
 
-    def test_failures_come_gravest_first_and_one_is_shown(self, collector: CollectorProcess) -> None:
+    def test_failures_are_listed_by_severity_and_a_failure_can_be_shown(self, collector: CollectorProcess) -> None:
         rows = _rows(_listed(collector, "failures", "--format", "json"))
         assert [row["severity"] for row in rows] == sorted((row["severity"] for row in rows), key=SEVERITIES.index)[
             ::-1
@@ -179,7 +181,7 @@ class TestLists:
         shown = _listed(collector, "failures", "show", rows[0]["id"]).output
         assert rows[0]["trace_id"] in shown
 
-    def test_what_is_not_there_is_one_line_with_2(self, collector: CollectorProcess) -> None:
+    def test_unknown_ids_exit_with_2_and_one_line(self, collector: CollectorProcess) -> None:
         for arguments in (("traces", "show", "a" * 32), ("sessions", "show", "nobody"), ("failures", "show", "none")):
             outcome = _listed(collector, *arguments)
             assert (outcome.exit_code, len(outcome.output.splitlines())) == (2, 1), outcome.output

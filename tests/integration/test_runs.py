@@ -105,7 +105,7 @@ def _but_why(result: dict[str, Any]) -> dict[str, Any]:
     return {**result, "metadata": {**metadata, "blame": metadata["blame"]["span_id"]}}
 
 
-def test_a_run_of_metrics_without_a_model_says_what_was_said_live(
+def test_a_run_of_model_free_metrics_gives_the_live_results_and_leaves_them_unchanged(
     judged: tuple[JudgeServer, CollectorProcess],
 ) -> None:
     _, collector = judged
@@ -132,11 +132,11 @@ def test_a_run_of_metrics_without_a_model_says_what_was_said_live(
         compared = client.get("/runs/compare", params={"a": run["id"], "b": again["id"]}).json()
     assert {each["metric"]: each["differing"] for each in compared["metrics"]} == dict.fromkeys(INLINE, 0)
     assert all(each["same_series"] and each["agreement"] in (1.0, None) for each in compared["metrics"])
-    assert collector.standing() == live, "nothing of a run is among live results"
+    assert collector.standing() == live, "live results must not contain results of a run"
     assert counted(collector) == series
 
 
-def test_a_run_ends_when_its_budget_is_spent(judged: tuple[JudgeServer, CollectorProcess]) -> None:
+def test_a_run_stops_when_its_budget_is_spent(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     server, collector = judged
     before = len(server.requests)
     asked: dict[str, Any] = {"metrics": ["confidence"], "model": "openai/gpt-4o", "budget_usd": 1e-6}
@@ -147,7 +147,7 @@ def test_a_run_ends_when_its_budget_is_spent(judged: tuple[JudgeServer, Collecto
     assert run["budget_usd"] == 1e-6
 
 
-def test_who_asks_over_http_chooses_neither_where_traces_go_nor_spends_without_an_end(
+def test_http_requests_cannot_choose_unknown_models_or_run_a_judge_without_budget(
     judged: tuple[JudgeServer, CollectorProcess],
 ) -> None:
     server, collector = judged
@@ -168,7 +168,7 @@ def test_who_asks_over_http_chooses_neither_where_traces_go_nor_spends_without_a
                     assert (answer.status_code, told in answer.json()["detail"]) == (400, True), answer.text
         assert client.post("/runs", json=unbounded | {"dry_run": True}).status_code == 200
         assert client.get("/schedules").json()["items"] == []
-    assert (len(server.requests), start_count(collector)) == (before, known), "nobody is asked, and nothing begun"
+    assert (len(server.requests), start_count(collector)) == (before, known), "no judge call and no run may start"
     command = ["runs", "start", "--metrics", "confidence", "--url", collector.http]
     outcome = CliRunner().invoke(app, command)
     assert (outcome.exit_code, "--budget USD" in " ".join(outcome.output.split())) == (2, True), outcome.output
@@ -179,7 +179,7 @@ def start_count(collector: CollectorProcess) -> int:
         return len(client.get("/runs", params={"limit": 500}).json()["items"])
 
 
-def test_a_dry_run_says_what_the_run_then_costs_and_nothing_is_paid_twice(
+def test_a_dry_run_estimates_the_cost_and_known_answers_are_not_paid_again(
     judged: tuple[JudgeServer, CollectorProcess],
 ) -> None:
     server, collector = judged
@@ -188,7 +188,7 @@ def test_a_dry_run_says_what_the_run_then_costs_and_nothing_is_paid_twice(
     assert 0 < some["done"] < TRACES
     before = len(server.requests)
     dry = start(collector, **body, dry_run=True)
-    assert len(server.requests) == before, "nobody is asked"
+    assert len(server.requests) == before, "no judge call may happen"
     assert (dry["traces"], dry["counted"]) == (TRACES, TRACES)
     run = ended(collector, start(collector, **body)["id"])
     asked = server.requests[before:]
@@ -215,7 +215,7 @@ def test_a_dry_run_says_what_the_run_then_costs_and_nothing_is_paid_twice(
 
 
 @pytest.mark.slow
-def test_a_second_run_asks_only_what_failed_and_a_stronger_judge_is_compared(
+def test_a_repeated_run_judges_only_failed_traces_and_runs_of_two_judges_are_compared(
     judged: tuple[JudgeServer, CollectorProcess],
 ) -> None:
     server, collector = judged
@@ -237,7 +237,7 @@ def test_a_second_run_asks_only_what_failed_and_a_stronger_judge_is_compared(
         before = len(server.requests)
         again = ended(collector, start(collector, **other)["id"])
         assert (again["failed"], again["done"]) == (0, TRACES)
-        assert len(server.requests) - before == run["failed"], "known answers cost nothing"
+        assert len(server.requests) - before == run["failed"], "only failed traces may be judged again"
         assert {body["model"] for _, body in server.requests[before:]} == {"of-my-own"}
         with api(collector) as client:
             compared = client.get("/runs/compare", params={"a": first["id"], "b": again["id"]}).json()
@@ -252,7 +252,7 @@ def test_a_second_run_asks_only_what_failed_and_a_stronger_judge_is_compared(
 
 
 @pytest.mark.slow
-def test_results_leave_only_when_that_is_asked_for(judged: tuple[JudgeServer, CollectorProcess]) -> None:
+def test_run_results_are_exported_only_with_emit(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     _, collector = judged
 
     before = counted(collector, "tool_loop")
@@ -264,7 +264,7 @@ def test_results_leave_only_when_that_is_asked_for(judged: tuple[JudgeServer, Co
 
 
 @pytest.mark.slow
-def test_filters_samples_and_weights_choose(judged: tuple[JudgeServer, CollectorProcess]) -> None:
+def test_runs_apply_filters_samples_and_signal_weights(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     _, collector = judged
     with api(collector) as client:
         traces = client.get("/traces", params={"limit": 500}).json()["items"]
@@ -273,7 +273,7 @@ def test_filters_samples_and_weights_choose(judged: tuple[JudgeServer, Collector
     of_service = {each["trace_id"] for each in traces if each["service"] == service}
     found = {each["trace_id"] for each in results(collector, run["id"])}
     assert (run["traces"], found <= of_service) == (len(of_service), True)
-    assert found, "one without a tool call has no result"
+    assert found, "only traces with tool calls have a result"
     half = ended(collector, start(collector, metrics=["tool_loop"], sample=0.5)["id"])
     wholes = {each["session_id"] or each["trace_id"] for each in traces}
     chosen = {each for each in wholes if included(each, 0.5)}
@@ -292,7 +292,7 @@ def test_filters_samples_and_weights_choose(judged: tuple[JudgeServer, Collector
 
 
 @pytest.mark.slow
-def test_a_run_that_is_cancelled_stops_and_goes_on_when_it_is_retried(
+def test_a_cancelled_run_stops_counts_its_calls_and_does_not_block_the_next_run(
     judged: tuple[JudgeServer, CollectorProcess],
 ) -> None:
     server, collector = judged
@@ -315,17 +315,17 @@ def test_a_run_that_is_cancelled_stops_and_goes_on_when_it_is_retried(
             assert client.get(f"/runs/{run_id}").json()["cost_usd"] > 0
             assert client.post(f"/runs/{run_id}/cancel", json={}).json()["state"] == "cancelled"
             waits = start(collector, metrics=["tool_loop"])["id"]
-            assert ended(collector, waits)["done"] == TRACES, "the next run is not held up"
+            assert ended(collector, waits)["done"] == TRACES, "the next run must not be blocked"
             go.set()
             held = client.get(f"/runs/{run_id}").json()
-            assert (held["done"], held["calls"] >= 5) == (0, True), "what is broken off cost it all the same"
+            assert (held["done"], held["calls"] >= 5) == (0, True), "calls of a cancelled run must be counted"
     finally:
         go.set()
         server.behave = behave
 
 
 @pytest.mark.slow
-def test_the_command_line_says_the_same(judged: tuple[JudgeServer, CollectorProcess]) -> None:
+def test_run_and_schedule_commands_show_the_data_of_the_api(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     _, collector = judged
 
     def run(*arguments: str) -> str:
@@ -347,7 +347,7 @@ def test_the_command_line_says_the_same(judged: tuple[JudgeServer, CollectorProc
     assert [json.loads(line)["id"] for line in lines] == [each["id"] for each in results(collector, shown["id"], 500)]
     assert "trace.coherence" in run("runs", "compare", shown["id"])
     read = CliRunner().invoke(app, ["runs", "show", shown["id"], "--store", str(collector.data), "--format", "json"])
-    assert json.loads(read.stdout) == shown, "a data directory says the same"
+    assert json.loads(read.stdout) == shown, "a data directory must give the same data"
     schedule = json.loads(run("schedule", "add", "0 3 * * *", "--metrics", "tool_loop", "--format", "json"))
     assert schedule["run"]["metrics"] == ["trace.tool_loop"]
     assert schedule["id"] in run("schedule", "list")
@@ -357,7 +357,7 @@ def test_the_command_line_says_the_same(judged: tuple[JudgeServer, CollectorProc
     assert (wrong.exit_code, "cron" in wrong.output) == (2, True)
 
 
-def test_writes_come_from_programs_that_mean_them(judged: tuple[JudgeServer, CollectorProcess]) -> None:
+def test_foreign_or_invalid_requests_start_no_run(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     _, collector = judged
     body = {"metrics": ["tool_loop"], "filters": {"until": "2001-01-01T00:00:00Z"}}
     with api(collector) as client:

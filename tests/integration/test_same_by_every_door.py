@@ -1,4 +1,4 @@
-"""Every receiver and files give equal results."""
+"""All receivers give the results of a file run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def captures(folder: Path, scenarios: str = "*") -> list[Path]:
         ),
     ],
 )
-def test_the_way_in_makes_no_difference(files: Sequence[Path], tmp_path: Path) -> None:
+def test_all_receivers_give_the_results_of_a_file_run(files: Sequence[Path], tmp_path: Path) -> None:
     assert files
     expected = uninterrupted(request for file in files for request in Input(str(file)).requests())
     assert len({trace for trace, metric in expected if metric == "trace.coherence"}) > len(files) // 2

@@ -44,7 +44,7 @@ def oldest() -> Path:
 @pytest.mark.parametrize(
     "python", [pytest.param(newest, id="newest"), pytest.param(oldest, id=OLDEST, marks=pytest.mark.slow)]
 )
-def test_nothing_that_the_sdk_was_told_is_stored_is_missing(
+def test_spans_acknowledged_to_the_sdk_survive_a_kill_of_the_collector(
     protocol: str, python: Callable[[], Path], tmp_path: Path
 ) -> None:
     told = tmp_path / "told.jsonl"
@@ -66,7 +66,7 @@ def test_nothing_that_the_sdk_was_told_is_stored_is_missing(
         collector.until(collector.at_rest, "at rest")
         assert collector.stop() == 0
         kept = acknowledged(told)
-        assert len(kept) > before, "nothing was sent after the restart"
+        assert len(kept) > before, "no span was acknowledged after the restart"
         with snapshot(collector.data, tmp_path) as database:
             stored = {(trace_id.hex(), span_id.hex()) for trace_id, span_id in stored_spans(database)}
             assert kept - stored == set()

@@ -78,28 +78,28 @@ async def unread(where: Address) -> AsyncIterator[asyncio.StreamReader]:
         await writer.wait_closed()
 
 
-class TestReaders:
-    async def test_one_that_reads_gets_all_of_it(self) -> None:
+class TestClients:
+    async def test_a_client_that_reads_gets_the_whole_answer(self) -> None:
         pieces = Pieces(5)
         async with served(pieces) as where, http_client(where) as client:
             assert (await client.get("/metrics")).content == 5 * PIECE
 
-    async def test_head_renders_nothing(self) -> None:
+    async def test_a_head_request_renders_nothing(self) -> None:
         pieces = Pieces(5)
         async with served(pieces) as where, http_client(where) as client:
             head = await client.head("/metrics")
             assert (head.status_code, head.headers["content-type"], head.content) == (200, "text/plain", b"")
         assert pieces.made == 0
 
-    async def test_one_that_does_not_read_is_hung_up_on_and_costs_a_piece(self) -> None:
+    async def test_a_client_that_does_not_read_is_disconnected_after_few_pieces(self) -> None:
         pieces = Pieces(1000)
         async with served(pieces, longest_s=0.5) as where, unread(where) as reader:
             await until(lambda: pieces.ended_early == 1)
-            assert pieces.made < 30, "what fits into the kernel's buffers, and a piece"
+            assert pieces.made < 30, "only the kernel's buffers and one piece may be rendered"
             with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
                 await reader.readexactly(1000 * len(PIECE))
 
-    async def test_one_that_is_gone_is_not_rendered_for(self) -> None:
+    async def test_rendering_stops_when_the_client_disconnects(self) -> None:
         gate = asyncio.Event()
         pieces = Pieces(1000, gate)
         async with served(pieces) as where:
@@ -110,7 +110,7 @@ class TestReaders:
             await until(lambda: pieces.ended_early == 1)
         assert pieces.made < 30
 
-    async def test_too_many_are_told_to_come_back(self) -> None:
+    async def test_too_many_simultaneous_scrapes_get_503_with_retry_after(self) -> None:
         gate = asyncio.Event()
         pieces = Pieces(1, gate)
         async with served(pieces, at_once=3) as where, http_client(where) as client:
@@ -146,7 +146,9 @@ def more(first: int, number: int) -> WriteSet:
 
 class TestScrape:
     @pytest.mark.slow
-    async def test_ten_at_once_get_the_same_and_decisions_go_on_beside_them(self, full: Callable[[], Store]) -> None:
+    async def test_ten_simultaneous_scrapes_get_all_series_while_results_are_committed(
+        self, full: Callable[[], Store]
+    ) -> None:
         store = full()
         scrape = Scrape(Telemetry(), ZeroFirst(store, "scrape", 0.0))
         async with served(scrape.answer) as where, http_client(where) as client:
@@ -164,7 +166,7 @@ class TestScrape:
             assert series["pandaeval_evaluation_score"] == 300 * 15
         store.close()
 
-    async def test_a_zero_counts_as_shown_when_all_of_it_was_sent(self, full: Callable[[], Store]) -> None:
+    async def test_a_zero_counts_as_shown_only_after_a_complete_scrape(self, full: Callable[[], Store]) -> None:
         store = full()
 
         def noted() -> int:
@@ -175,7 +177,7 @@ class TestScrape:
         async with contextlib.aclosing(body):
             [await anext(body) for _ in range(5)]
         await asyncio.sleep(0.1)
-        assert noted() == 0, "the reader went away"
+        assert noted() == 0, "the client left early"
         _, body = scrape.answer("")
         assert b"".join([piece async for piece in body])
         await until(lambda: noted() == 300)

@@ -1,4 +1,4 @@
-"""No command passes terminal codes from untrusted text."""
+"""No command prints terminal codes from untrusted text."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ _HOSTILE_OPTIONS = {"--config": ("config", "good", "missing"), "--trace": ("trac
 def _invocations(path: tuple[str, ...], takes: Takes, files: dict[str, str]) -> Iterator[list[str]]:
     """Yield calls with hostile arguments and options."""
     if path == ("mcp",):
-        return  # it would serve
+        return  # it would start a server
     for kind in ("trace", "config", "missing", "text") if takes.words else ():
         yield [*path, *[files[kind]] * takes.words]
     for name, kind in takes.options.items():
@@ -138,7 +138,7 @@ def _invocations(path: tuple[str, ...], takes: Takes, files: dict[str, str]) -> 
 
 
 @pytest.mark.parametrize("name", [" ".join(path) for path in COMMANDS])
-def test_no_command_shows_anything_that_a_terminal_obeys(
+def test_no_command_prints_terminal_codes_of_untrusted_text(
     name: str, files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -147,10 +147,10 @@ def test_no_command_shows_anything_that_a_terminal_obeys(
     shown = [run_on_terminal(*call) for call in calls]
     assert {str(call): found for call, each in zip(calls, shown, strict=True) if (found := _faults(each))} == {}
     if calls:
-        assert any(MARK in each.decode() for each in shown), "the hostile text is shown, made harmless"
+        assert any(MARK in each.decode() for each in shown), "the hostile text must be shown, escaped"
 
 
-def test_what_traces_say_is_shown(files: dict[str, str]) -> None:
+def test_hostile_text_is_shown_escaped(files: dict[str, str]) -> None:
     trace, good = files["trace"], files["good"]
     for call in (
         ("inspect", trace),
@@ -167,17 +167,17 @@ def test_what_traces_say_is_shown(files: dict[str, str]) -> None:
     assert r"\x1b]0;title" in run_on_terminal("inspect", trace).decode()
 
 
-def test_json_on_a_terminal_has_the_values_that_it_has_in_a_file(files: dict[str, str]) -> None:
+def test_json_on_a_terminal_has_the_values_of_piped_json(files: dict[str, str]) -> None:
     call = ("inspect", files["trace"], "--format", "json")
     piped = _piped(*call)
     assert HOSTILE in json.loads(piped.stdout)["input"]
-    assert "\u202e" in piped.stdout, "in a file bytes stay what they are"
+    assert "\u202e" in piped.stdout, "piped output must keep all bytes"
     shown = run_on_terminal(*call).decode()
     line = next(line for line in _OURS.sub(b"", shown.encode()).decode().splitlines() if line.startswith("{"))
     assert json.loads(line) == json.loads(piped.stdout)
 
 
-def test_a_report_holds_nothing_that_hides_or_reorders(files: dict[str, str], tmp_path: Path) -> None:
+def test_a_report_contains_no_characters_that_hide_or_reorder_text(files: dict[str, str], tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     run_on_terminal("evaluate", files["trace"], "--format", "html", "--output", str(page))
     text = page.read_text(encoding="utf-8")
@@ -201,7 +201,7 @@ def _obeyed_in(value: Any) -> Iterator[str]:
                 yield from _obeyed_in(each)
 
 
-def test_no_text_passes_for_a_record_of_the_log() -> None:
+def test_untrusted_text_cannot_forge_a_log_line() -> None:
     record = logging.LogRecord("a", logging.INFO, "", 1, "said %s", (f"no\n2026-01-01 ERROR forged {HOSTILE}",), None)
     line = BoundedFormatter("%(levelname)s %(message)s").format(record)
     assert line.startswith(r"INFO said no\n2026-01-01 ERROR forged")
@@ -209,7 +209,7 @@ def test_no_text_passes_for_a_record_of_the_log() -> None:
     assert _faults(line.encode()) == []
 
 
-def test_errors_in_pipes_are_harmless_too(files: dict[str, str]) -> None:
+def test_errors_in_pipes_contain_no_terminal_codes(files: dict[str, str]) -> None:
     for call in (("config", "check", files["config"]), ("inspect", files["missing"]), ("inspect", files["trace"])):
         said = _piped(*call).stderr
         assert MARK in said

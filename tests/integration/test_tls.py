@@ -57,7 +57,7 @@ def identified(folder: Path) -> dict[str, str]:
     return {"client_certificate": str(folder / "client.pem"), "client_key": str(folder / "client.key")}
 
 
-class TestEveryDoor:
+class TestAllReceivers:
     """Collectors with token, and with client certificates."""
 
     @pytest.fixture(scope="class", params=["token", "mutual"])
@@ -74,7 +74,7 @@ class TestEveryDoor:
         """Return a client's settings."""
         return {**trusting(pki / "good"), **identified(pki / "good"), "token": TOKEN}
 
-    def test_the_processor_submits_and_results_come_back(
+    def test_the_processor_sends_traces_and_receives_results(
         self, collector: CollectorProcess, connection: dict[str, Any]
     ) -> None:
         telemetry, endpoint = Recording(), f"https://localhost:{collector.grpc_port}"
@@ -95,14 +95,14 @@ class TestEveryDoor:
                 assert "authorization: Bearer" in refused.value.details()
 
     @pytest.mark.parametrize("protocol", ["grpc", "http"])
-    def test_otlp(
+    def test_otlp_exporters_send_traces(
         self,
         collector: CollectorProcess,
         connection: dict[str, Any],
         protocol: str,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        for variable in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # where set, requests heeds nothing else
+        for variable in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # if set, requests ignores other settings
             monkeypatch.delenv(variable, raising=False)
         headers = {"authorization": f"Bearer {TOKEN}"}
         exporter: Any
@@ -123,7 +123,7 @@ class TestEveryDoor:
         tracing.shutdown()
         collector.until(lambda: trace_id in scored(collector.results()), "done with the trace")
 
-    def test_health_stays_open_and_shows_no_content(
+    def test_health_needs_no_tls_and_shows_no_content(
         self, collector: CollectorProcess, connection: dict[str, Any]
     ) -> None:
         tracing = provider(processor(f"https://localhost:{collector.grpc_port}", Recording(), **connection))
@@ -135,10 +135,10 @@ class TestEveryDoor:
             with urllib.request.urlopen(f"http://127.0.0.1:{collector.health_port}/{path}", timeout=120) as response:
                 assert response.status == 200
                 shown = response.read().decode()
-            assert "helper" in shown or path != "metrics", "the agent's scores are there"
+            assert "helper" in shown or path != "metrics", "the agent's scores must be shown"
             assert not [text for text in ("Oslo", "parcel", "Rome", TOKEN) if text in shown], path
 
-    def test_nothing_is_said_in_the_clear(self, collector: CollectorProcess) -> None:
+    def test_plain_http_is_rejected_and_the_log_does_not_contain_the_token(self, collector: CollectorProcess) -> None:
         with pytest.raises((urllib.error.URLError, OSError)):
             urllib.request.urlopen(f"{collector.http}/v1/traces", b"", timeout=120)
         assert TOKEN not in collector.log()
@@ -203,7 +203,7 @@ MISTAKES = {
         for name, each in MISTAKES.items()
     ],
 )
-def test_a_mistake_is_named_once_and_costs_nothing(
+def test_a_tls_mistake_is_logged_once_and_loses_no_trace(
     mistake: Mistake, tmp_path: Path, pki: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     shutil.copytree(pki / "other", _mine(pki), dirs_exist_ok=True)
@@ -275,10 +275,10 @@ FAST = (("none", "grpc"), ("none", "http/protobuf"), ("an unknown authority", "g
         for protocol in ("grpc", "http/protobuf")
     ],
 )
-async def test_results_reach_a_sink_with_tls(
+async def test_all_results_reach_a_tls_sink_also_after_a_mistake_is_fixed(
     mistake: str, protocol: str, tmp_path: Path, pki: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also after a fix, without loss."""
+    """Results wait until the mistake is fixed."""
     mine = tmp_path / "mine"
     shutil.copytree(pki / "good", mine)
     for name in SINK_MISTAKES[mistake]:
@@ -338,16 +338,16 @@ def _worried(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 class TestSettings:
-    def test_files_that_are_not_there(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_missing_certificate_file_is_an_error(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         with pytest.raises(ValueError, match=r"certificate: .*nowhere\.pem.* cannot be read"):
             processor("https://localhost:1", Recording(), certificate=str(tmp_path / "nowhere.pem"))
 
-    def test_half_of_an_identity_is_none(self, pki: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_client_key_without_certificate_is_logged(self, pki: Path, caplog: pytest.LogCaptureFixture) -> None:
         made = processor("https://localhost:1", Recording(), client_key=str(pki / "good" / "client.key"))
         assert "go together" in caplog.text
         made.shutdown()
 
-    def test_a_certificate_without_tls_is_mentioned(self, pki: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_certificate_without_https_is_logged(self, pki: Path, caplog: pytest.LogCaptureFixture) -> None:
         made = processor("localhost:1", Recording(), **trusting(pki / "good"))
         assert "write https://" in caplog.text
         made.shutdown()
@@ -362,7 +362,7 @@ class TestBind:
         return collector
 
     @pytest.mark.parametrize("tls", [False, True])
-    def test_it_is_refused(self, tmp_path: Path, pki: Path, tls: bool) -> None:
+    def test_a_public_address_without_authentication_is_refused(self, tmp_path: Path, pki: Path, tls: bool) -> None:
         with self.run(tmp_path, serving(pki / "good") if tls else {}) as collector:
             collector.launch()
             assert collector.wait(60) == 2
@@ -372,7 +372,9 @@ class TestBind:
         assert ("set server.tls" in said) is not tls
 
     @pytest.mark.parametrize("how", ["insecure_bind", "token", "mutual"])
-    async def test_it_is_allowed(self, tmp_path: Path, pki: Path, how: str) -> None:
+    async def test_a_public_address_is_allowed_with_authentication_or_insecure_bind(
+        self, tmp_path: Path, pki: Path, how: str
+    ) -> None:
         settings = {
             "insecure_bind": {"PANDAEVAL_SERVER__INSECURE_BIND": "true"},
             "token": {**serving(pki / "good"), **TOKEN_SETTINGS},
@@ -384,14 +386,14 @@ class TestBind:
         await collector.stop()
         assert listening.grpc.host == "0.0.0.0"
 
-    def test_a_certificate_that_cannot_be_used_stops_the_start(self, tmp_path: Path, pki: Path) -> None:
+    def test_start_fails_if_the_key_does_not_match_the_certificate(self, tmp_path: Path, pki: Path) -> None:
         settings = serving(pki / "good") | {"PANDAEVAL_SERVER__TLS__KEY": str(pki / "other" / "server.key")}
         with CollectorProcess(tmp_path, settings) as collector:
             collector.launch()
             assert collector.wait(60) == 2
             assert "server.tls" in collector.log()
 
-    def test_a_token_that_is_not_there_stops_the_start(self, tmp_path: Path) -> None:
+    def test_start_fails_if_the_token_variable_is_not_set(self, tmp_path: Path) -> None:
         with CollectorProcess(tmp_path, {"PANDAEVAL_SERVER__TOKEN_ENV": "NO_SUCH_VARIABLE"}) as collector:
             collector.launch()
             assert collector.wait(60) == 2

@@ -111,7 +111,7 @@ def check(results: Sequence[Result], files: Sequence[Path], broken: str = "") ->
     assert {each["evaluator"]["kind"] for each in results} == {"llm"}
 
 
-def test_every_turn_of_a_file_gets_what_the_model_says_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_turn_of_a_file_gets_the_rating_of_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     [(broken, _)] = turns_of(OWN[1:2]).values()
     results = evaluated(OWN, Script(broken), monkeypatch)
     check(results, OWN, broken)
@@ -128,12 +128,12 @@ def _longest(results: Sequence[Result]) -> str:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the recordings are not part of this repository")
-def test_recordings_of_failures_get_what_the_model_says_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_turn_of_external_recordings_gets_the_rating_of_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     check(evaluated(THEIRS, Script(), monkeypatch), THEIRS)
 
 
 @pytest.mark.slow
-def test_a_running_collector_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_collector_rates_turns_like_a_file_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = THEIRS if SHARED.is_dir() else OWN
     expected = {each["id"] for each in evaluated(files, Script(), monkeypatch)}
     with JudgeServer(Script()) as server:

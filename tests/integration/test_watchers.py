@@ -77,7 +77,7 @@ async def watching(where: Address) -> AsyncIterator[Any]:
         )
 
 
-async def test_one_too_many_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_watcher_over_the_limit_is_refused_and_can_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_grpc, "MAX_WATCHERS", 2)
     source, telemetry = Results(1), CountingTelemetry()
     handler = ResultsHandler(source, DoorSettings(Admission(1), telemetry=telemetry)).handler
@@ -91,7 +91,7 @@ async def test_one_too_many_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch
         assert retry_after_s(refused.value.trailing_metadata()) == 1.0
         assert telemetry.requests == {("results", "accepted"): 2, ("results", "overloaded"): 1}
         first.cancel()
-        # Whoever comes back as told finds the place that has become free.
+        # A retrying watcher gets the free place.
         async for found in watch_results(endpoint=str(where)):
             assert found["number"] == found["cursor"] == 1
             break
@@ -99,7 +99,7 @@ async def test_one_too_many_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
-async def test_a_watcher_that_does_not_read_holds_up_nobody_and_is_not_read_ahead_for() -> None:
+async def test_a_watcher_that_does_not_read_blocks_no_other_watcher_and_limits_read_ahead() -> None:
     source = Results(ROWS)
     async with (
         grpc_door(RecordingIngest(), handlers=[ResultsHandler(source, DoorSettings(Admission(1))).handler]) as where,
@@ -111,7 +111,7 @@ async def test_a_watcher_that_does_not_read_holds_up_nobody_and_is_not_read_ahea
         quick = watch_too(WatchResultsRequest(after=-1))
         quick_reads = asyncio.create_task(quick.read())
         await asyncio.sleep(0)
-        while not quick_reads.done():  # it may ask for what is new only after something was added
+        while not quick_reads.done():  # it may subscribe after a result was added
             source.add(1)
             await asyncio.wait({quick_reads}, timeout=0.05)
         assert (await quick_reads).cursor > ROWS
@@ -126,7 +126,7 @@ async def test_a_watcher_that_does_not_read_holds_up_nobody_and_is_not_read_ahea
         quick.cancel()
 
 
-async def test_watchers_are_sent_away_at_the_end_with_a_cursor_to_come_back_with() -> None:
+async def test_watchers_get_unavailable_when_the_collector_stops() -> None:
     source = Results(3)
     async with (
         grpc_door(RecordingIngest(), handlers=[ResultsHandler(source, DoorSettings(Admission(1))).handler]) as where,
@@ -142,7 +142,7 @@ async def test_watchers_are_sent_away_at_the_end_with_a_cursor_to_come_back_with
 
 
 @pytest.mark.slow
-async def test_nothing_is_missed_or_repeated_over_kills(tmp_path: Path) -> None:
+async def test_watchers_miss_and_repeat_no_result_after_kills(tmp_path: Path) -> None:
     telemetry = Recording()
     with CollectorProcess(tmp_path) as collector:
         await asyncio.to_thread(collector.start)
@@ -152,7 +152,7 @@ async def test_nothing_is_missed_or_repeated_over_kills(tmp_path: Path) -> None:
 
         async def watch() -> None:
             async for result in watch_results(endpoint=collector.grpc):
-                seen.append(result["cursor"])  # noqa: PERF401 - it is looked at while this goes on
+                seen.append(result["cursor"])  # noqa: PERF401 - the list is read concurrently
 
         async def watch_a_little() -> None:
             async for result in watch_results(endpoint=collector.grpc, after=pieces[-1] if pieces else 0):

@@ -16,7 +16,7 @@ def _has_noted(collector: CollectorProcess) -> bool:
         return database.execute("SELECT 1 FROM meta WHERE key = 'cursor:webhook'").fetchone() is not None
 
 
-def test_a_hanging_server_delays_no_score_and_a_restart_repeats_no_event(tmp_path: Path) -> None:
+def test_a_hanging_webhook_server_delays_no_score_and_a_restart_repeats_no_event(tmp_path: Path) -> None:
     with webhook_server() as server:
         settings = {"PANDAEVAL_EXPORTERS__WEBHOOK__URL_ENV": "HOOK", "HOOK": server.url}
         with CollectorProcess(tmp_path, settings) as collector:
@@ -31,7 +31,7 @@ def test_a_hanging_server_delays_no_score_and_a_restart_repeats_no_event(tmp_pat
             before = len(collector.results())
             post(collector.http, booking())
             collector.until(lambda: len(collector.results()) > before and collector.at_rest(), "at rest")
-            assert len(server.posts) == 1, "the server still hangs"
+            assert len(server.posts) == 1, "the server must still hang"
             collector.stop()
             collector.start()
             until(lambda: len(server.posts) == 2, "with a post")
@@ -44,7 +44,7 @@ def test_a_hanging_server_delays_no_score_and_a_restart_repeats_no_event(tmp_pat
         assert SECRET not in collector.log_file.read_text()
 
 
-def test_a_collector_refuses_to_start_with_an_unusable_url(tmp_path: Path) -> None:
+def test_start_fails_with_an_invalid_webhook_url(tmp_path: Path) -> None:
     settings = {"PANDAEVAL_EXPORTERS__WEBHOOK__URL_ENV": "HOOK", "HOOK": f"hooks.example/{SECRET}"}
     with CollectorProcess(tmp_path, settings) as collector:
         collector.launch()

@@ -1,4 +1,4 @@
-"""Workers give the same results and survive deaths."""
+"""Scoring workers give the results of a single process and can be killed."""
 
 from __future__ import annotations
 
@@ -89,12 +89,14 @@ async def compared(folder: Path, settings: EvaluatorSettings, play: Play) -> dic
     return without
 
 
-class TestTheSameAsWithout:
+class TestWorkersGiveTheResultsOfOneProcess:
     @pytest.mark.parametrize(
         "settings",
         [pytest.param(EvaluatorSettings(), id="plain", marks=pytest.mark.slow), pytest.param(JUDGED, id="judged")],
     )
-    async def test_a_stream_with_late_spans_and_moves(self, tmp_path: Path, settings: EvaluatorSettings) -> None:
+    async def test_for_a_stream_with_late_spans_and_changed_sessions(
+        self, tmp_path: Path, settings: EvaluatorSettings
+    ) -> None:
         traces = made(300)
         traces[::9] = [in_session(each, "elsewhere", each.spans[-1:]) for each in traces[::9]]
 
@@ -113,7 +115,7 @@ class TestTheSameAsWithout:
         assert any(each["session_id"] == "elsewhere" for each in found["results"])
         assert bool(found["jobs"]) == (settings is JUDGED)
 
-    async def test_captures_of_real_frameworks(self, tmp_path: Path) -> None:
+    async def test_for_captures_of_real_frameworks(self, tmp_path: Path) -> None:
         async def play(line: RunningLine) -> None:
             for path in sorted(CAPTURES.glob("*/*.otlp.jsonl")):
                 for request in Input(str(path)).requests():
@@ -125,7 +127,7 @@ class TestTheSameAsWithout:
             each["metric"] for each in found["results"]
         }
 
-    async def test_when_it_stops_in_the_middle(self, tmp_path: Path) -> None:
+    async def test_after_a_restart_during_scoring(self, tmp_path: Path) -> None:
         traces = [Composer(3).trace() for _ in range(200)]
 
         async def play(line: RunningLine) -> None:
@@ -151,8 +153,8 @@ def made(number: int, seed: int = 5) -> list[MadeTrace]:
     return [composer.trace() for _ in range(number)]
 
 
-class TestWhatDies:
-    async def test_a_killed_process_is_replaced_and_its_traces_decided_once(self, tmp_path: Path) -> None:
+class TestFailedWorkers:
+    async def test_a_killed_worker_is_replaced_and_its_traces_are_scored_once(self, tmp_path: Path) -> None:
         traces = made(300)
         async with RunningLine(tmp_path / "without", embedder=load("embedded")) as calm:
             for trace in traces:
@@ -172,7 +174,7 @@ class TestWhatDies:
             assert len(ids) == len(set(ids))
             assert line.standing() == expected
 
-    async def test_one_that_is_killed_while_it_rests_costs_nothing(self, tmp_path: Path) -> None:
+    async def test_a_worker_killed_while_idle_loses_no_trace(self, tmp_path: Path) -> None:
         first, second = made(2)
         async with RunningLine(tmp_path, workers=1) as line:
             assert line.workers is not None
@@ -185,7 +187,7 @@ class TestWhatDies:
             assert line.telemetry.total("pandaeval.traces", "decided") == 2
 
     @pytest.mark.slow
-    async def test_a_trace_that_kills_every_process_is_given_up(self, tmp_path: Path) -> None:
+    async def test_a_trace_that_kills_every_worker_is_quarantined(self, tmp_path: Path) -> None:
         traces = made(20)
         deadly = traces[7]
         async with RunningLine(tmp_path / "data", workers=1, environ=_deadly(tmp_path, deadly)) as line:
@@ -193,7 +195,7 @@ class TestWhatDies:
                 await line.send(trace)
             await line.settle()
             assert line.telemetry.counts()["pandaeval.traces", "failed", "worker_ended"] == 1
-            assert line.telemetry.total("pandaeval.workers", "ended") == 4  # over all of them, then three times alone
+            assert line.telemetry.total("pandaeval.workers", "ended") == 4  # once with all, then three times alone
             assert line.telemetry.total("pandaeval.traces", "decided") == len(traces)
             decided = {row[0] for row in line.store.reads.connection().execute("SELECT trace_id FROM traces")}
             assert decided == {trace.trace_id for trace in traces}
@@ -204,7 +206,7 @@ class TestWhatDies:
             assert not line.pipeline.open_traces
 
     @pytest.mark.slow
-    async def test_a_trace_over_which_a_process_hangs_is_given_up(self, tmp_path: Path) -> None:
+    async def test_a_trace_that_makes_workers_hang_is_quarantined(self, tmp_path: Path) -> None:
         traces = made(20)
         environ = _at_the_sight(tmp_path, traces[7], "time.sleep(1000)")
         async with RunningLine(tmp_path / "data", workers=1, environ=environ, timeout=4.0) as line:
@@ -213,11 +215,11 @@ class TestWhatDies:
             line.now += QUIET
             await until(lambda: not line.pipeline.open_traces, 60)
             assert line.telemetry.counts()["pandaeval.traces", "failed", "worker_hung"] == 1
-            assert line.telemetry.counts()["pandaeval.workers", "ended", "hung"] == 2  # over all of them, then alone
+            assert line.telemetry.counts()["pandaeval.workers", "ended", "hung"] == 2  # with all traces, then alone
             assert line.telemetry.total("pandaeval.traces", "decided") == len(traces)
 
     @pytest.mark.slow
-    async def test_stopping_does_not_wait_for_a_process_that_does_not_come_up(
+    async def test_a_stop_does_not_wait_for_a_worker_that_does_not_start(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         [trace] = made(1)
@@ -234,7 +236,7 @@ class TestWhatDies:
             await again.settle()
             assert again.telemetry.total("pandaeval.traces", "decided") == 1
 
-    async def test_what_is_decided_at_the_stop_is_decided_by_them(self, tmp_path: Path) -> None:
+    async def test_open_traces_are_completed_at_the_stop(self, tmp_path: Path) -> None:
         traces = made(140)
         line = RunningLine(tmp_path, workers=2)
         async with line:
@@ -245,8 +247,8 @@ class TestWhatDies:
             assert {each["trigger"] for each in line.results() if each["level"] == "trace"} == {Trigger.SHUTDOWN.value}
 
 
-class TestWhatCannotBeRead:
-    async def test_a_damaged_trace_is_given_up_once(self, tmp_path: Path) -> None:
+class TestFailingInputs:
+    async def test_a_damaged_trace_fails_alone_and_once(self, tmp_path: Path) -> None:
         bad, good = (in_session(trace, "s") for trace in made(2))
         async with RunningLine(tmp_path, workers=1) as line:
             await line.send(bad)
@@ -261,7 +263,7 @@ class TestWhatCannotBeRead:
             assert line.telemetry.total("pandaeval.workers", "ended") == 0
             assert line.of(good, "tool_loop") or line.of(good, "coherence")
 
-    async def test_an_embedder_that_fails_costs_the_results_that_need_it(self, tmp_path: Path) -> None:
+    async def test_an_embedder_that_fails_loses_only_results_that_need_it(self, tmp_path: Path) -> None:
         first, second = (in_session(trace, "s") for trace in _answered(2))
         failing = _patched(
             tmp_path,
@@ -280,7 +282,7 @@ class TestWhatCannotBeRead:
 
 
 class TestStarting:
-    async def test_what_keeps_it_from_starting_is_said(self, tmp_path: Path) -> None:
+    async def test_the_cause_of_a_failed_start_is_reported(self, tmp_path: Path) -> None:
         Store(tmp_path, "off").close()
         setup = _setup(tmp_path, "no such embedder")
         pool = LineProcesses(2, setup, os.environ, Telemetry())
@@ -290,14 +292,14 @@ class TestStarting:
             await pool.start()
         await pool.close()
 
-    async def test_one_of_another_edition_is_not_asked(self, tmp_path: Path) -> None:
+    async def test_a_worker_of_another_edition_is_rejected(self, tmp_path: Path) -> None:
         other = _patched(tmp_path, "import pandaeval_collector.base.runtime.calls as m; m.EDITION += 1")
         pool = LineProcesses(1, _setup(tmp_path), other, Telemetry())
         with pytest.raises(ChildStartError, match="restart the collector"):
             await pool.start()
         await pool.close()
 
-    async def test_it_ends_with_its_parent(self, tmp_path: Path) -> None:
+    async def test_workers_end_with_their_parent(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path, workers=2) as line:
             assert line.workers is not None
             pids = _pids(line.workers)

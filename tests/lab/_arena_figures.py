@@ -102,7 +102,7 @@ def _steps(rows: Sequence[Row]) -> Iterator[str]:
     yield f"first wrong step against people's, of {len(named)} runs with one, in spans: {', '.join(shares)}"
 
 
-# -- two questions, or two versions of one -----------------------------------------------------------------------------
+# -- two questions, or two versions of a question ----------------------------------------------------------------------
 
 Group = tuple[str, str, str, str, str]
 

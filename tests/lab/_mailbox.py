@@ -1,7 +1,7 @@
 """An OpenAI-compatible loopback endpoint whose answers are files.
 
 Each request becomes ``NNN.request.txt``, with ``NNN.reply.json`` as its answer. Unanswered requests are refused, so
-that callers retry later. Random codes are made deterministic, and restored in replies.
+that callers retry later. Requests show fixed codes instead of random codes. Replies get the random codes back.
 """
 
 from __future__ import annotations

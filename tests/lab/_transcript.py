@@ -40,7 +40,7 @@ def transcript(traces: Iterable[Trace]) -> list[Item]:
                 if seen[part] < of_span[part] and not (part[0] in ("call", "result") and _bare(part[1]) in in_calls):
                     items.append(Item(*part, place))
                 seen[part] = max(seen[part], of_span[part])
-            outer = span.kind in (Kind.AGENT, Kind.WORKFLOW)  # what is inside comes first
+            outer = span.kind in (Kind.AGENT, Kind.WORKFLOW)  # inner spans come first
             for part in (part for message in span.output or () for part in _parts(message) if not outer):
                 if part[0] not in ("call", "result") and part not in in_trace:
                     in_trace.add(part)

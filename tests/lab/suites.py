@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("suite", choices=SUITES)
     parser.add_argument("--only", nargs="+", help="Run these files, and write no line to the ledger.")
     options = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so do tests
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores SIGINT, and so would the tests
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         began = time.monotonic()

@@ -74,8 +74,8 @@ def test_the_final_revision_holds_every_span_once(batches: list[tuple[float, lis
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 300), st.floats(0, 50)), max_size=60))
-def test_every_span_is_decided_late_or_a_copy(events: list[tuple[int, int, float]]) -> None:
-    """With tiny caps."""
+def test_every_span_is_decided_or_late_or_a_duplicate(events: list[tuple[int, int, float]]) -> None:
+    """Uses tiny limits."""
     traces = TraceAssembler(CloseRules(max_spans=4, reopen_delays=(5.0,)))
     memory: dict[bytes, Decided] = {}
     now = 0.0

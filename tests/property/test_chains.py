@@ -36,7 +36,7 @@ from support.examples import examples
 from support.line import Standing, ids_and_scores
 from support.made_traces import MadeTrace
 
-# What only failing examples run is found out by tracing every line, for minutes; the smallest example says more.
+# The explain phase traces every line for minutes. The smallest failing example is more useful.
 UNEXPLAINED = [each for each in Phase if each is not Phase.explain]
 IDS = [*(f"resp_{number}" for number in range(4)), "f7d0-11"]
 CONVERSATIONS = [(11,), (11, 12), (11, 12, 13)]
@@ -87,7 +87,7 @@ def deliveries(draw: st.DrawFn) -> tuple[list[Turn], list[list[Part]], list[bool
     batches: list[list[Part]] = []
     for number, spans in draw(st.permutations(parts)):
         if any(number == other and more > spans for batch in batches for other, more in batch):
-            continue  # a part that came before the rest of it only
+            continue  # a shorter part never follows a longer part
         if not batches or draw(st.booleans()) or any(number == other for other, _ in batches[-1]):
             batches.append([])
         batches[-1].append((number, spans))
@@ -98,7 +98,9 @@ def deliveries(draw: st.DrawFn) -> tuple[list[Turn], list[list[Part]], list[bool
 @settings(max_examples=examples(160), deadline=None, phases=UNEXPLAINED)
 @given(deliveries())
 @example(([], [], []))
-def test_any_order_gives_what_reading_all_gives(found: tuple[list[Turn], list[list[Part]], list[bool]]) -> None:
+def test_traces_in_any_order_get_the_sessions_and_results_of_a_file_run(
+    found: tuple[list[Turn], list[list[Part]], list[bool]],
+) -> None:
     turns, batches, restarts = found
     expected = oracle(turns)
     made = {each.number: each.made() for each in turns}
@@ -110,7 +112,7 @@ def test_any_order_gives_what_reading_all_gives(found: tuple[list[Turn], list[li
     assert placed == {number: session for number, session in expected.items() if session is not None}
     assert {key: standing.get(key) for key in of_file} == of_file
     left = {key for key in standing if key not in of_file}
-    assert {metric for _, metric in left} <= {"trace.loop_detection"}, "only what a part said in a session it has left"
+    assert {metric for _, metric in left} <= {"trace.loop_detection"}, "only results of a part in a session it has left"
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,9 @@ def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @settings(max_examples=examples(2000), deadline=None, phases=UNEXPLAINED)
 @given(st.lists(st.tuples(SAID, st.booleans()), min_size=3, max_size=12))
-def test_the_last_words_on_traces_place_them_as_a_file_does(owner: Store, words: list[tuple[Said, bool]]) -> None:
+def test_the_last_message_on_each_trace_gives_the_session_of_a_file_run(
+    owner: Store, words: list[tuple[Said, bool]]
+) -> None:
     """Examples share a store. ``words``: messages, and whether each waits."""
     line, number = Line(owner.reads, Evaluator(WordEmbedder(), EvaluatorSettings())), next(EXAMPLE)
     waiting: list[Handed] = []

@@ -111,7 +111,7 @@ EVENTS = [
     "",
 ]
 
-# Member names of messages, parts, calls and bodies in all dialects: random dictionaries then often look like real ones.
+# Member names of messages, parts, calls and bodies in all dialects: they make random dictionaries look real.
 MEMBERS = """
     role content parts type text tool_calls function name arguments id tool_call_id kwargs data lc messages message
     choices candidates generations contents toolUse toolResult toolUseId uri input output result response function_call
@@ -149,7 +149,7 @@ def _encoded(value: Any) -> str:
     return json.dumps(value, default=str)
 
 
-# The same, as JSON text: whole, encoded twice, as a repr, and cut at any place.
+# The same values as text: JSON, JSON encoded twice, repr, and cut JSON.
 TEXTS = VALUES.map(_encoded)
 ENCODED = (
     TEXTS
@@ -190,7 +190,7 @@ SPANS = st.builds(
     max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 @given(span=SPANS, logs=st.lists(LOGS, max_size=3))
-def test_any_span_becomes_a_span_and_no_dialect_fails(span: RawSpan, logs: list[RawLog]) -> None:
+def test_any_raw_span_is_normalized_and_no_dialect_fails(span: RawSpan, logs: list[RawLog]) -> None:
     found = normalize(span, logs)
     assert isinstance(found, Span)
     assert [note for note in found.notes if note.endswith("failed")] == []
@@ -215,7 +215,7 @@ def test_any_span_becomes_a_span_and_no_dialect_fails(span: RawSpan, logs: list[
 
 @settings(max_examples=examples(100), deadline=None)
 @given(text=st.text(max_size=60) | ENCODED | st.text(alphabet="[]{}()\",:\\' u0d8fa1", max_size=60))
-def test_any_text_is_parsed_or_left(text: str) -> None:
+def test_any_text_is_parsed_to_valid_json_data_or_none(text: str) -> None:
     for found in (parsed(text), salvage(text)):
         assert found is None or isinstance(found, (str, dict, list))
         json.dumps(found, ensure_ascii=False).encode()
@@ -228,7 +228,7 @@ def _number(digits: str) -> int | float:
 
 @settings(max_examples=examples(50), deadline=None)
 @given(value=VALUES, end=st.floats(0, 1))
-def test_what_is_saved_of_cut_json_is_where_the_whole_begins(value: Any, end: float) -> None:
+def test_data_salvaged_from_cut_json_equals_the_beginning_of_the_whole(value: Any, end: float) -> None:
     whole = json.dumps([value, value], default=str, allow_nan=True)
     saved = salvage(whole[: int(len(whole) * end)])
     if isinstance(saved, list) and len(saved) == 2:

@@ -96,7 +96,7 @@ def _span(rng: random.Random, dialect: Dialect, words: list[str]) -> tuple[RawSp
 
 
 @pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
-def test_anything_under_its_own_keys_is_read_or_left(dialect: Dialect) -> None:
+def test_any_values_under_own_keys_are_read_without_errors_and_repeatably(dialect: Dialect) -> None:
     words = _words(sys.modules[type(dialect).__module__]) or ["x"]
     rng = random.Random(dialect.name)
     for _ in range(ROUNDS):
@@ -107,7 +107,7 @@ def test_anything_under_its_own_keys_is_read_or_left(dialect: Dialect) -> None:
 @pytest.mark.parametrize(
     "dialect", [each for each in dialects() if hasattr(each, "silent")], ids=lambda dialect: dialect.name
 )
-def test_who_is_silent_about_keys_has_nothing_to_say_of_them(dialect: Any) -> None:
+def test_a_dialect_reads_nothing_from_attributes_that_it_is_silent_about(dialect: Any) -> None:
     words = _words(sys.modules[type(dialect).__module__]) or ["x"]
     rng = random.Random(dialect.name)
     silent = 0

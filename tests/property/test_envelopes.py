@@ -22,13 +22,13 @@ values = st.recursive(
 
 @given(values)
 @example({"text": "error", "type": []})
-def test_once_is_enough(value: Any) -> None:
+def test_unwrapping_a_value_twice_changes_nothing(value: Any) -> None:
     inner, failed = unwrapped(value)
     assert unwrapped(inner)[0] == inner
     assert not failed or may_say_failed(value)
 
 
 @given(st.text(alphabet="ToolMessage()[]{}='\",: contextError_", max_size=60))
-def test_no_text_breaks_it(text: str) -> None:
+def test_unwrapping_any_text_never_raises_and_is_idempotent(text: str) -> None:
     inner, _ = unwrapped(text)
     assert unwrapped(inner)[0] == inner

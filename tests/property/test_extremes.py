@@ -101,7 +101,7 @@ def spans(draw: st.DrawFn) -> Span:
         status=Status(message="m"),
     )
     span.attributes.add(key="gen_ai.operation.name").value.string_value = operation
-    # As bytes, since not every release of the generated classes takes numbers that it does not know.
+    # Written as bytes, because some releases of the generated classes reject unknown enum numbers.
     span.MergeFromString(b"\x30" + varint(draw(I32)) + b"\x7a" + bound(b"\x18" + varint(draw(I32))))
     return span
 
@@ -133,7 +133,9 @@ def neighbour() -> MadeTrace:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(spans(), min_size=1, max_size=6), st.lists(records(), max_size=3))
-def test_every_item_is_decided_or_rejected_and_no_neighbour_pays(odd: list[Span], logs: list[LogRecord]) -> None:
+def test_extreme_items_are_decided_or_rejected_and_other_traces_are_scored(
+    odd: list[Span], logs: list[LogRecord]
+) -> None:
     request = neighbour().request()
     request.resource_spans[0].scope_spans[0].spans.extend(odd)
     events = ExportLogsServiceRequest()
@@ -164,13 +166,13 @@ async def through(request: ExportTraceServiceRequest, events: ExportLogsServiceR
 @pytest.mark.parametrize(
     "bad",
     [
-        b"\x2a\x02\xff\xfe",  # a name that is no UTF-8
-        b"\x4a\x04\x0a\x02\xff\xfe",  # a key that is none
-        b"\x4a\x08\x0a\x01k\x12\x03\x0a\x01\xff",  # a value that is none
-        b"\x0a",  # the end is missing
+        b"\x2a\x02\xff\xfe",  # a name that is not UTF-8
+        b"\x4a\x04\x0a\x02\xff\xfe",  # a key that is not UTF-8
+        b"\x4a\x08\x0a\x01k\x12\x03\x0a\x01\xff",  # a value that is not UTF-8
+        b"\x0a",  # a truncated field
     ],
 )
-async def test_a_span_that_is_none_is_rejected_alone(tmp_path: Path, bad: bytes) -> None:
+async def test_only_the_malformed_span_of_a_request_is_rejected(tmp_path: Path, bad: bytes) -> None:
     trace = neighbour()
     whole = trace.request()
     encoded = Span(trace_id=b"b" * 16, span_id=b"badspan_").SerializeToString() + bad
@@ -197,7 +199,7 @@ JSON_FIELDS = [
 
 @pytest.mark.parametrize("field", JSON_FIELDS)
 @pytest.mark.parametrize("number", JSON_NUMBERS, ids=[each[:12] for each in JSON_NUMBERS])
-def test_json_of_any_number_is_read_or_refused_with_its_place(field: str, number: str) -> None:
+def test_any_number_in_json_is_read_or_rejected(field: str, number: str) -> None:
     span: dict[str, Any] = {"traceId": "a" * 32, "spanId": "b" * 16}
     outer, _, inner = field.partition(".")
     if outer == "attributes":
@@ -207,13 +209,13 @@ def test_json_of_any_number_is_read_or_refused_with_its_place(field: str, number
     else:
         span[outer] = {inner: "@"} if inner else "@"
     body = orjson.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).replace(b'"@"', number.encode())
-    with contextlib.suppress(BadOtlp):  # and no other error
+    with contextlib.suppress(BadOtlp):  # any other error fails the test
         found = traces_from_json(decode_json(body)).SerializeToString()
         assert ExportTraceServiceRequest.FromString(found)
 
 
 @pytest.mark.parametrize("number", JSON_NUMBERS, ids=[each[:12] for each in JSON_NUMBERS])
-def test_json_of_any_severity_is_read_or_refused(number: str) -> None:
+def test_any_severity_and_time_in_json_is_read_or_rejected(number: str) -> None:
     body = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"severityNumber":%s,"timeUnixNano":%s}]}]}]}'
     for first, second in ((number, "1"), ("1", number)):
         with contextlib.suppress(BadOtlp):

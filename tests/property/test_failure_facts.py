@@ -47,7 +47,9 @@ def told_in(shown: str) -> dict[str, list[int]]:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(calls=st.lists(made(), max_size=6), answer=st.sampled_from(ANSWERS), secrets=st.booleans())
-def test_facts_limits_and_outcome_tell_the_same(calls: list[ToolCall], answer: str | None, secrets: bool) -> None:
+def test_judge_facts_agree_with_limits_response_and_outcome(
+    calls: list[ToolCall], answer: str | None, secrets: bool
+) -> None:
     subject: Trace = trace(answer=answer, calls=calls)
     if secrets:
         subject = redacted(subject)
@@ -55,13 +57,13 @@ def test_facts_limits_and_outcome_tell_the_same(calls: list[ToolCall], answer: s
     numbers = [number for number, each in enumerate(subject.tool_calls, 1) if failed(each)]
     unseen = sum(each.error is None and each.result is None for each in subject.tool_calls)
     assert told.get("failed tool calls", []) == numbers
-    assert ("failed tool calls" in told) is (bool(numbers) or not unseen), "0 is said only where all results are known"
+    assert ("failed tool calls" in told) is (bool(numbers) or not unseen), "0 is shown only if all results are known"
     lost = told.get("failed, and no later call made up for it", [])
     assert set(limit.calls) <= set(lost) <= set(numbers)
     doubtful = [number for number, each in enumerate(subject.tool_calls, 1) if failure_sign(each) is FailureSign.UNSURE]
     assert told.get("results that may tell of a failure, or not", []) == doubtful
     ended = response(subject)
     if limit.best < 1.0 and isinstance(ended, Score):
-        assert ended.value < 1.0, "what limits a verdict is no good end of a run"
+        assert ended.value < 1.0, "a run with a limited verdict must not have a full response score"
     if subject.tool_calls:
         assert outcome(subject).startswith(f"{subject.tool_calls[0].name} failed:") is (1 in numbers)

@@ -27,7 +27,7 @@ def stands(had: Any, answer: str) -> None:
 
 @settings(max_examples=60)
 @given(st.integers(10, 10**7), st.integers(0, 99), st.integers(0, 4), st.booleans())
-def test_amounts(whole: int, cents: int, how: int, as_text: bool) -> None:
+def test_a_copied_amount_is_grounded_in_any_spelling(whole: int, cents: int, how: int, as_text: bool) -> None:
     english = f"{whole:,}.{cents:02d}"
     swapped = english.translate(str.maketrans(",.", ".,"))
     spellings = [english, swapped, english.replace(",", "'"), swapped.replace(".", " "), f"{whole}.{cents:02d}"]
@@ -37,7 +37,7 @@ def test_amounts(whole: int, cents: int, how: int, as_text: bool) -> None:
 
 @settings(max_examples=60)
 @given(days, spelling, spelling)
-def test_days(day: date, how: int, as_told: int) -> None:
+def test_a_copied_date_is_grounded_in_any_spelling(day: date, how: int, as_told: int) -> None:
     spellings = [
         day.isoformat(),
         f"{day.year}/{day.month}/{day.day}",
@@ -53,7 +53,7 @@ def test_days(day: date, how: int, as_told: int) -> None:
 
 @settings(max_examples=60)
 @given(st.integers(1, 23), st.integers(0, 59), st.integers(0, 3))
-def test_times(hour: int, minute: int, how: int) -> None:
+def test_a_copied_time_is_grounded_in_any_spelling(hour: int, minute: int, how: int) -> None:
     twelve = f"{(hour - 1) % 12 + 1}:{minute:02d} {'pm' if hour >= 12 else 'am'}"
     spellings = [f"{hour}:{minute:02d}", f"{hour:02d}:{minute:02d}:00", f"{hour}時{minute}分", twelve]
     stands({"departs": f"{hour:02d}:{minute:02d}"}, f"It departs at {spellings[how]} sharp.")
@@ -65,23 +65,23 @@ def test_times(hour: int, minute: int, how: int) -> None:
     st.from_regex(r"[LMQV][A-Z]{1,2}[0-9]{4,6}", fullmatch=True).filter(lambda name: name[:3] not in CODES),
     st.sampled_from(["{}", "#{}", "({})", "**{}**", "{}."]),
 )
-def test_identifiers(name: str, around: str) -> None:
+def test_a_copied_identifier_is_grounded_in_any_spelling(name: str, around: str) -> None:
     for spelled in (name, name.lower(), f"{name[:2]}-{name[2:]}"):
         stands({"ref": spelled}, f"Your booking is {around.format(name)} now.")
 
 
 @given(st.integers(10, 10**8), st.sampled_from(SCRIPTS))
-def test_digits_of_all_scripts_are_digits(number: int, digits: str) -> None:
+def test_digits_of_other_scripts_are_folded_to_ascii(number: int, digits: str) -> None:
     assert fold(str(number).translate(str.maketrans("0123456789", digits))) == str(number)
 
 
 @given(st.integers(1, 999), st.sampled_from([("k", 1e3), (" million", 1e6), ("万", 1e4), ("bn", 1e9), ("万亿", 1e12)]))
-def test_scales_multiply(number: int, scale: tuple[str, float]) -> None:
+def test_scale_words_multiply_the_number(number: int, scale: tuple[str, float]) -> None:
     assert readings(f"{number}{scale[0]}") == (number * scale[1],)
 
 
 @given(st.text(max_size=300))
-def test_what_is_found_stands_there(text: str) -> None:
+def test_found_values_and_claims_are_parts_of_the_text(text: str) -> None:
     folded = fold(text)
     for value in scan(folded):
         assert folded.startswith(value.text, value.start)
@@ -97,7 +97,7 @@ def test_what_is_found_stands_there(text: str) -> None:
         lambda each: st.lists(each, max_size=4) | st.dictionaries(st.text(max_size=5), each, max_size=4),
     )
 )
-def test_any_json_is_read(value: Any) -> None:
+def test_any_json_value_is_read(value: Any) -> None:
     content = reading.read(value)
     assert all(field.value.keys for field in content.fields)
 
@@ -122,7 +122,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", sorted(HOSTILE))
-def test_reading_takes_time_in_proportion_to_the_text(name: str) -> None:
+def test_reading_takes_linear_time(name: str) -> None:
     """Counts executed lines instead of time."""
     text = HOSTILE[name]
 

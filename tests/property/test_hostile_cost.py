@@ -33,7 +33,7 @@ def _calls(evaluator: Evaluator, trace: Trace) -> int:
         called += event in ("call", "c_call")
 
     texts = evaluator.embed([trace])
-    evidence._kept.clear()  # as if no other trace had held these contents
+    evidence._kept.clear()  # removes cached contents of other traces
     values.values_of.cache_clear()
     sys.setprofile(count)
     try:
@@ -45,15 +45,15 @@ def _calls(evaluator: Evaluator, trace: Trace) -> int:
 
 
 @pytest.mark.parametrize("name", sorted(HOSTILE.keys() - _OF_VALUES))
-def test_a_span_of_a_longer_trace_takes_no_more_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_rewording, "_SUBJECTS", 8)  # shorter traces show it, too
+def test_cost_per_span_does_not_grow_with_the_trace(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_rewording, "_SUBJECTS", 8)  # the limit then also applies to short traces
     evaluator = Evaluator(WordEmbedder())
     small, large = HOSTILE[name](50), HOSTILE[name](150)
-    _calls(evaluator, small)  # what is prepared once
+    _calls(evaluator, small)  # fills caches
     assert _calls(evaluator, large) / len(large.spans) <= 1.5 * _calls(evaluator, small) / len(small.spans)
 
 
-def test_the_page_names_the_counts() -> None:
+def test_performance_page_documents_the_limits() -> None:
     """Limits: ``test_grounding.py`` (``TestLimits``), ``test_tool_loop.py``."""
     page = " ".join((_ROOT / "docs/internals/performance.md").read_text().split())
     counts = f"at most {MOST_CLAIMS} values of a trace, and compares at most {MOST_DOUBTED} of them with results"
@@ -68,6 +68,6 @@ def test_the_page_names_the_counts() -> None:
         "from pandaeval_collector.analysis.rules.grounding.values import scan; scan('a' * 400_000 + '@')",
     ],
 )
-def test_no_search_goes_back_and_forth_over_a_long_text(code: str) -> None:
+def test_searches_over_long_texts_end_within_a_minute(code: str) -> None:
     path = {"PYTHONPATH": f"{_ROOT}:{_ROOT / 'collector'}"}
     subprocess.run([sys.executable, "-c", code], env=path, timeout=60, check=True)

@@ -21,7 +21,9 @@ def _key(tool: str, arguments: dict[str, Any]) -> str:
 
 @settings(max_examples=examples(400), deadline=None)
 @given(CALLS, st.randoms(use_true_random=False))
-def test_calls_of_a_recorded_run_get_its_results_in_order(calls: list[tuple[str, dict[str, Any]]], dice: Any) -> None:
+def test_recorded_calls_get_their_results_in_order_and_other_calls_are_refused(
+    calls: list[tuple[str, dict[str, Any]]], dice: Any
+) -> None:
     recorded = [{"tool_name": tool, "parameters": given, "result": at} for at, (tool, given) in enumerate(calls)]
     mocks = Mocks(Case.model_validate({"id": "c", "unmocked": "recorded", "recorded": {"calls": recorded}}))
     results: dict[str, list[int]] = {}
@@ -33,5 +35,5 @@ def test_calls_of_a_recorded_run_get_its_results_in_order(calls: list[tuple[str,
         if len(expected) > 1:
             del expected[0]
     for tool, arguments in calls:
-        assert mocks.reply(tool, arguments).result == results[_key(tool, arguments)][-1], "the last one goes on"
+        assert mocks.reply(tool, arguments).result == results[_key(tool, arguments)][-1], "the last result is repeated"
         assert mocks.reply(tool, {**arguments, "z": 1}).kind == "refused"

@@ -1,4 +1,4 @@
-"""Traces are independent of order, batches, duplicates and call places."""
+"""Traces do not depend on the order, batches, duplicates or places of spans and tool calls."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def chunk(items: Iterable[OtlpSpan | LogRecord], logs: bool) -> tuple[bool, byte
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.lists(otlp_spans(), min_size=1, max_size=10), st.lists(log_records(), max_size=4), st.data())
-def test_order_batching_and_copies_do_not_matter(
+def test_trace_does_not_depend_on_order_batches_or_duplicates(
     spans: list[OtlpSpan], logs: list[LogRecord], data: st.DataObject
 ) -> None:
     whole = build_trace(gather([chunk(spans, False), chunk(logs, True)]))
@@ -105,7 +105,7 @@ def test_order_batching_and_copies_do_not_matter(
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.lists(otlp_spans(), min_size=1, max_size=6), otlp_spans())
-def test_other_spans_have_another_digest(spans: list[OtlpSpan], other: OtlpSpan) -> None:
+def test_an_additional_span_changes_the_digest(spans: list[OtlpSpan], other: OtlpSpan) -> None:
     known = {span.span_id for span in spans}
     other.span_id = next(number.to_bytes(8, "big") for number in range(1, 10) if number.to_bytes(8, "big") not in known)
     assert gather([chunk(spans, False)]).digest != gather([chunk([*spans, other], False)]).digest
@@ -158,7 +158,7 @@ def graphs(draw: st.DrawFn) -> list[Span]:
 
 @settings(max_examples=examples(100), deadline=None)
 @given(graphs(), st.randoms(use_true_random=False))
-def test_any_tree_makes_one_trace(spans: list[Span], random: Any) -> None:
+def test_spans_with_any_parents_make_the_same_trace_in_any_order(spans: list[Span], random: Any) -> None:
     trace = trace_of(spans, "digest", Closing())
     shuffled = list(spans)
     random.shuffle(shuffled)
@@ -170,14 +170,14 @@ def test_any_tree_makes_one_trace(spans: list[Span], random: Any) -> None:
 
 @settings(max_examples=examples(100), deadline=None)
 @given(graphs())
-def test_every_tool_span_that_is_a_call_stands_once(spans: list[Span]) -> None:
+def test_every_tool_span_gives_one_tool_call(spans: list[Span]) -> None:
     trace = trace_of(spans, "digest", Closing())
     run = [span.span_id for span in trace.spans if span.kind is Kind.TOOL]
     tools = {span.span_id for span in spans if span.kind is Kind.TOOL}
     assert Counter(call.span_id for call in trace.tool_calls if call.span_id in tools) == Counter(run)
 
 
-# --- a run, told in many ways ----------------------------------------------------------------------------------------
+# --- a run in many recordings ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,9 @@ STEPS = st.lists(
 
 @settings(max_examples=examples(100), deadline=None)
 @given(STEPS, TOLD)
-def test_calls_are_read_once_and_in_order_wherever_they_stand(steps: list[list[tuple[str, int]]], told: Told) -> None:
+def test_tool_calls_are_read_once_and_in_order_from_spans_and_messages(
+    steps: list[list[tuple[str, int]]], told: Told
+) -> None:
     trace = played(steps, told)
     made = [(name, {"n": number}) for step in steps for name, number in step]
     if not told.has_calls:

@@ -88,7 +88,7 @@ class Application:
     def finish(self, alone: bool = True) -> None:
         """Shut down and check all accounts. ``alone``: no thread lost by a fork."""
         self.provider.shutdown()
-        # The worker may still be at it: the shutdown waits for 20 ms only.
+        # The worker may still run, because the shutdown waits only 20 ms.
         until(lambda: self.telemetry.balance() == 0, f"an account of every span, {self.telemetry.counts},")
         gone = [weakref.ref(self.processor), weakref.ref(self.processor._forwarder)]
         gone += [weakref.ref(self.processor._forwarder.worker)]
@@ -98,7 +98,7 @@ class Application:
         del self.processor, self.provider, self.tracer
         gc.collect()
         until(lambda: not any(each.name == "pandaeval-forwarder" for each in threading.enumerate()), "the thread's end")
-        # A thread that is no longer listed may still be letting go of its frames.
+        # A thread that is no longer listed may still hold its frames.
         until(lambda: not alone or _gone(gone), "the end of all objects")
 
 
@@ -129,7 +129,7 @@ _quick = settings(deadline=None, max_examples=examples(60), suppress_health_chec
 
 @_quick
 @given(_steps, st.sampled_from([2, 8, 1000]))
-def test_any_order(steps: list[tuple[str, int | None]], queue_size: int) -> None:
+def test_any_order_of_steps_loses_and_leaks_nothing(steps: list[tuple[str, int | None]], queue_size: int) -> None:
     application = Application(queue_size)
     for step in steps:
         application.do(*step)
@@ -138,7 +138,9 @@ def test_any_order(steps: list[tuple[str, int | None]], queue_size: int) -> None
 
 @settings(_quick, max_examples=examples(25))
 @given(st.lists(_steps, min_size=2, max_size=4), st.sampled_from([4, 1000]))
-def test_any_order_on_several_threads(programs: list[list[tuple[str, int | None]]], queue_size: int) -> None:
+def test_any_order_of_steps_on_several_threads_raises_and_leaks_nothing(
+    programs: list[list[tuple[str, int | None]]], queue_size: int
+) -> None:
     application = Application(queue_size)
     errors: list[BaseException] = []
 
@@ -163,7 +165,7 @@ def test_any_order_on_several_threads(programs: list[list[tuple[str, int | None]
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @settings(_quick, max_examples=examples(15))
 @given(_steps, _steps, _steps)
-def test_any_order_around_a_fork(
+def test_any_order_of_steps_before_and_after_a_fork_leaks_nothing(
     before: list[tuple[str, int | None]], child: list[tuple[str, int | None]], after: list[tuple[str, int | None]]
 ) -> None:
     application = Application(1000)
@@ -182,10 +184,10 @@ def test_any_order_around_a_fork(
 @pytest.mark.usefixtures("silence")
 @settings(_quick, max_examples=examples(5), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(st.lists(_steps.filter(len), min_size=1, max_size=2), st.lists(_steps, min_size=1, max_size=3))
-def test_any_order_on_several_threads_while_it_forks(
+def test_any_order_of_steps_on_several_threads_during_forks_leaks_nothing(
     programs: list[list[tuple[str, int | None]]], children: list[list[tuple[str, int | None]]]
 ) -> None:
-    """Also children of children."""
+    """Children fork, too."""
     application = Application(1000)
     enough = threading.Event()
     errors: list[BaseException] = []
@@ -230,8 +232,8 @@ def _in_child(application: Application, steps: list[tuple[str, int | None]], alo
     """Return 0 if a forked child is correct."""
     try:
         application.telemetry.counts.clear()
-        application.telemetry._lock = threading.Lock()  # the tests' own; somebody may have held it
-        application.spans.clear()  # their locks, too, may have been held
+        application.telemetry._lock = threading.Lock()  # a lost thread may hold the old lock
+        application.spans.clear()  # a lost thread may hold their locks
         for step in steps:
             application.do(*step)
         application.finish(alone)

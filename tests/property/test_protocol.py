@@ -28,24 +28,24 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def test_every_order_of_steps_and_deaths_keeps_the_promises() -> None:
+def test_any_order_of_steps_and_deaths_keeps_the_guarantees() -> None:
     figures = explore(examples(_EXAMPLES * 8), _STEPS)
-    tried = ("deaths", "acknowledged", "revisions")  # so few examples need not come to the others
+    tried = ("deaths", "acknowledged", "revisions")  # a few examples may not reach the other figures
     assert all(figures[name] for name in tried), figures
 
 
 def found() -> str:
-    """Return the machine's report of a fault."""
+    """Return the model's report of a fault."""
     with pytest.raises(AssertionError) as caught:
         explore(200, 60, derandomize=True, phases=[Phase.generate])
     return str(caught.value)
 
 
-@pytest.mark.slow  # proves the machine, not the product
-class TestTheMachineFinds:
+@pytest.mark.slow  # checks the model, not the product
+class TestTheModelDetects:
     """Faults injected into the real code."""
 
-    def test_an_answer_before_the_commit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_acknowledgement_before_the_commit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         keep = Keeper.keep
 
         async def hastily(self: Keeper, *args: Any) -> None:
@@ -54,7 +54,7 @@ class TestTheMachineFinds:
         monkeypatch.setattr(Keeper, "keep", hastily)
         assert "acknowledged spans are lost" in found()
 
-    def test_an_outbox_that_goes_on_before_the_sink_has_taken_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_outbox_that_advances_before_the_sink_accepts(self, monkeypatch: pytest.MonkeyPatch) -> None:
         send = Outbox._send
 
         async def hastily(self: Outbox, last: bool) -> float | None:
@@ -68,7 +68,7 @@ class TestTheMachineFinds:
         monkeypatch.setattr(Outbox, "_send", hastily)
         assert "never reached the sink" in found()
 
-    def test_a_revision_that_is_decided_twice(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_revision_that_is_committed_twice(self, monkeypatch: pytest.MonkeyPatch) -> None:
         commit = Store.commit
 
         def twice(self: Store, changes: Any) -> Any:
@@ -78,7 +78,7 @@ class TestTheMachineFinds:
         monkeypatch.setattr(Store, "commit", twice)
         assert "were counted as" in found()
 
-    def test_a_verdict_whose_job_ends_before_it_is_stored(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_job_that_ends_without_its_verdict_stored(self, monkeypatch: pytest.MonkeyPatch) -> None:
         make = Committer._commit
 
         async def forgetful(self: Committer, decide: Any) -> None:

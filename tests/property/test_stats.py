@@ -32,7 +32,7 @@ EITHER = pytest.mark.parametrize("score", [agent_reliability, agent_consistency]
 
 @EITHER
 @given(traces=sessions, weights=weights)
-def test_scores_lie_in_range_and_count_what_they_saw(score: Any, traces: Any, weights: Any) -> None:
+def test_scores_are_within_0_and_1_and_count_their_traces(score: Any, traces: Any, weights: Any) -> None:
     result = score(traces, weights)
     assert 0.0 <= result.score <= 1.0
     assert 0 <= result.evaluated <= result.total == len(traces)
@@ -42,7 +42,7 @@ def test_scores_lie_in_range_and_count_what_they_saw(score: Any, traces: Any, we
 
 @EITHER
 @given(traces=sessions, weights=weights, seed=st.integers())
-def test_the_order_of_traces_does_not_matter(score: Any, traces: Any, weights: Any, seed: int) -> None:
+def test_scores_do_not_depend_on_the_order_of_traces(score: Any, traces: Any, weights: Any, seed: int) -> None:
     shuffled = list(traces)
     random.Random(seed).shuffle(shuffled)
     assert score(shuffled, weights).score == score(traces, weights).score
@@ -59,7 +59,7 @@ def test_a_worse_signal_never_raises_the_score(score: Any, traces: Any, weights:
 
 
 @given(traces=sessions.filter(bool), weights=weights)
-def test_another_bad_signal_never_raises_reliability(traces: Any, weights: Any) -> None:
+def test_a_bad_response_signal_never_raises_reliability(traces: Any, weights: Any) -> None:
     before = agent_reliability(traces, weights)
     for index in before.positions:
         changed = [*traces[:index], {**traces[index], "response": 0.0}, *traces[index + 1 :]]
@@ -67,7 +67,7 @@ def test_another_bad_signal_never_raises_reliability(traces: Any, weights: Any) 
 
 
 @given(traces=sessions)
-def test_reliability_lies_between_its_worst_trace_and_the_best(traces: Any) -> None:
+def test_reliability_is_never_below_that_of_the_worst_trace(traces: Any) -> None:
     result = agent_reliability(traces)
     if result.evaluated:
         assert result.mean_top_k_risk <= result.max_risk + 1e-12
@@ -75,14 +75,14 @@ def test_reliability_lies_between_its_worst_trace_and_the_best(traces: Any) -> N
 
 
 @given(reliability=unit, consistency=unit)
-def test_bands_and_profile_know_every_score(reliability: float, consistency: float) -> None:
+def test_every_score_has_a_band_and_a_profile(reliability: float, consistency: float) -> None:
     assert reliability_band(reliability)
     assert consistency_band(consistency)
     assert session_profile(reliability, consistency)
 
 
 @given(current=outputs, previous=st.lists(outputs, max_size=6), window=st.integers(1, 5))
-def test_loop_score_lies_in_range(current: Any, previous: Any, window: int) -> None:
+def test_loop_score_and_similarities_are_within_range(current: Any, previous: Any, window: int) -> None:
     result = loop_detection(current, previous, window)
     assert 0.0 <= result.score <= 1.0
     assert len(result.comparisons) == min(window, len(previous))
@@ -106,18 +106,18 @@ nonzero = st.lists(component, min_size=3, max_size=3).filter(any)
 
 
 @given(a=nonzero, b=nonzero, scale=st.floats(0.001, 1000.0))
-def test_coherence_is_symmetric_and_knows_no_length(a: list[float], b: list[float], scale: float) -> None:
+def test_coherence_is_symmetric_and_independent_of_vector_length(a: list[float], b: list[float], scale: float) -> None:
     assert 0.0 <= coherence(a, b) == coherence(b, a) <= 1.0
     assert coherence(a, a) == pytest.approx(1.0, abs=1e-12)
     assert coherence([scale * value for value in a], b) == pytest.approx(coherence(a, b), abs=1e-9)
 
 
 @given(text=st.text(max_size=300))
-def test_tokens_of_tokens_are_the_same(text: str) -> None:
+def test_tokenizing_tokens_again_changes_nothing(text: str) -> None:
     tokens = content_tokens(text)
     assert content_tokens(" ".join(sorted(tokens))) == tokens
 
 
 @given(one=st.text(max_size=100), other=st.text(max_size=100))
-def test_tokens_do_not_depend_on_what_stands_beside(one: str, other: str) -> None:
+def test_tokens_do_not_depend_on_neighbouring_text(one: str, other: str) -> None:
     assert content_tokens(f"{one}\n{other}") == content_tokens(one) | content_tokens(other)

@@ -66,7 +66,7 @@ traces = st.builds(
 
 
 @given(trace=traces)
-def test_any_trace_has_an_answer_within_bounds(trace: Trace) -> None:
+def test_counts_and_cycles_are_within_bounds_for_any_trace(trace: Trace) -> None:
     found = tool_loop(trace)
     assert found.calls == len(trace.tool_calls)
     assert 0 <= found.wasted_calls < max(1, found.calls)
@@ -81,7 +81,7 @@ def test_any_trace_has_an_answer_within_bounds(trace: Trace) -> None:
 
 
 @given(trace=traces)
-def test_every_wasted_call_lies_in_a_cycle(trace: Trace) -> None:
+def test_every_wasted_call_belongs_to_a_cycle(trace: Trace) -> None:
     found = tool_loop(trace)
     of_calls = sum(cycle.wasted_calls for cycle in found.cycles if cycle.kind != "ping_pong")
     of_agents = sum(cycle.wasted_calls for cycle in found.cycles if cycle.kind == "ping_pong")
@@ -90,7 +90,7 @@ def test_every_wasted_call_lies_in_a_cycle(trace: Trace) -> None:
 
 
 @given(trace=traces, later=st.integers(0, 10**18))
-def test_when_a_trace_was_made_does_not_matter(trace: Trace, later: int) -> None:
+def test_result_does_not_depend_on_the_start_time_of_the_trace(trace: Trace, later: int) -> None:
     def moved(item: Any) -> Any:
         return replace(item, start_ns=item.start_ns + later, end_ns=item.end_ns + later)
 
@@ -99,7 +99,7 @@ def test_when_a_trace_was_made_does_not_matter(trace: Trace, later: int) -> None
 
 
 def sequence(asked: list[tuple[str, Any, Any]], idle: int = 0) -> Trace:
-    """Draw consecutive tool calls with ``idle`` gaps in ns."""
+    """Return a trace of consecutive tool calls, with gaps of ``idle`` ns."""
     made: list[Span] = []
     called: list[ToolCall] = []
     now = 0
@@ -121,24 +121,24 @@ asked = st.lists(
 
 
 @given(asked=asked)
-def test_waits_make_it_polling(asked: list[tuple[str, Any, Any]]) -> None:
+def test_repeated_calls_with_waits_are_polling_and_not_wasted(asked: list[tuple[str, Any, Any]]) -> None:
     assert tool_loop(sequence(asked, idle=2 * SECOND)).wasted_calls == 0
 
 
 @given(asked=asked)
-def test_answers_that_are_always_new_are_no_repetition(asked: list[tuple[str, Any, Any]]) -> None:
+def test_calls_with_new_results_are_not_wasted(asked: list[tuple[str, Any, Any]]) -> None:
     fresh = [(name, arguments, f"answer {number}") for number, (name, arguments, _) in enumerate(asked)]
     assert tool_loop(sequence(fresh)).wasted_calls == 0
 
 
 @given(asked=asked)
-def test_arguments_that_advance_are_no_repetition(asked: list[tuple[str, Any, Any]]) -> None:
+def test_calls_with_advancing_arguments_are_not_wasted(asked: list[tuple[str, Any, Any]]) -> None:
     paged = [(name, {**arguments, "page": number}, result) for number, (name, arguments, result) in enumerate(asked)]
     assert tool_loop(sequence(paged)).wasted_calls == 0
 
 
 @given(asked=asked)
-def test_a_change_between_any_two_calls_explains_all_repetition(asked: list[tuple[str, Any, Any]]) -> None:
+def test_repeated_calls_with_a_change_between_them_are_not_wasted(asked: list[tuple[str, Any, Any]]) -> None:
     changed: list[tuple[str, Any, Any]] = []
     for number, call in enumerate(asked):
         changed += [("apply_fix", {"number": number}, "applied"), call]
@@ -146,7 +146,7 @@ def test_a_change_between_any_two_calls_explains_all_repetition(asked: list[tupl
 
 
 @given(rounds=st.integers(3, 30), period=st.integers(1, 9), before=asked)
-def test_a_loop_is_found_behind_any_beginning(rounds: int, period: int, before: list[tuple[str, Any, Any]]) -> None:
+def test_a_loop_is_found_after_any_other_calls(rounds: int, period: int, before: list[tuple[str, Any, Any]]) -> None:
     loop = [("get_c", {"id": number % period}, "r") for number in range(rounds * period)]
     found = tool_loop(sequence([*before, *loop]))
     assert found.looping
@@ -157,7 +157,7 @@ def test_a_loop_is_found_behind_any_beginning(rounds: int, period: int, before: 
 
 
 @given(asked=asked, numbers=st.lists(st.integers(), min_size=30, max_size=30))
-def test_ids_and_times_in_answers_make_no_difference(asked: list[tuple[str, Any, Any]], numbers: list[int]) -> None:
+def test_request_ids_and_times_in_results_are_ignored(asked: list[tuple[str, Any, Any]], numbers: list[int]) -> None:
     def answered(beside: dict[str, int]) -> list[tuple[str, Any, Any]]:
         return [(name, arguments, {"rows": [result], **beside}) for name, arguments, result in asked]
 
@@ -169,7 +169,7 @@ def test_ids_and_times_in_answers_make_no_difference(asked: list[tuple[str, Any,
 
 
 @given(asked=asked, spelling=st.sampled_from([{"": ""}, {"filter": None}, {"tags": []}, {"by": {"": ""}}]))
-def test_empty_arguments_make_no_difference(asked: list[tuple[str, Any, Any]], spelling: dict[str, Any]) -> None:
+def test_empty_arguments_are_ignored(asked: list[tuple[str, Any, Any]], spelling: dict[str, Any]) -> None:
     spelled = [
         (name, {**arguments, **spelling} if number % 2 else arguments, result)
         for number, (name, arguments, result) in enumerate(asked)
@@ -178,7 +178,7 @@ def test_empty_arguments_make_no_difference(asked: list[tuple[str, Any, Any]], s
 
 
 @given(rows=st.lists(st.integers(), max_size=6), order=st.randoms(use_true_random=False))
-def test_the_order_of_a_result_is_nothing_new(rows: list[int], order: Any) -> None:
+def test_a_result_with_reordered_rows_is_a_repetition(rows: list[int], order: Any) -> None:
     shuffled = [*rows]
     order.shuffle(shuffled)
     calls = [("get_a", {"id": 1}, {"rows": each}) for each in (rows, shuffled)]
@@ -189,7 +189,7 @@ def test_the_order_of_a_result_is_nothing_new(rows: list[int], order: Any) -> No
     queries=st.lists(st.text(max_size=30), min_size=3, max_size=12),
     answers=st.lists(st.sampled_from(["", "one", "two", '{"rows": []}']), min_size=12, max_size=12),
 )
-def test_any_words_are_asked_without_harm(queries: list[str], answers: list[str]) -> None:
+def test_any_search_query_gives_a_valid_result(queries: list[str], answers: list[str]) -> None:
     calls = [("search_a", {"query": query}, answer) for query, answer in zip(queries, answers, strict=False)]
     found = tool_loop(sequence(calls))
     assert 0 <= found.wasted_calls < len(calls)

@@ -93,10 +93,10 @@ GOOD = {**GOOD, **TURN}
 def said(messages: Sequence[Mapping[str, str]], name: str, answers: Answers, nth: int = 0) -> str:
     """Return the scripted reply. ``nth``: number of earlier calls."""
     question = question_in(messages)
-    asked = [name] if name in answers else _PART.findall(question)  # a shared call, a part of each
+    asked = [name] if name in answers else _PART.findall(question)  # a shared call has a part for each rubric
     each = {part: _fields(answers[part], question, nth) for part in asked}
     fields = each[name] if name in answers else each
-    if isinstance(fields.get(name), Mapping):  # of a turn, asked by itself
+    if isinstance(fields.get(name), Mapping):  # a single turn question
         fields = fields[name]
     echo = _ECHO.search(question)
     assert echo

@@ -68,7 +68,7 @@ class Balanced:
         self._stack.close()
 
     def add(self) -> CollectorProcess:
-        """Start a collector; the balancer learns of it in :meth:`tell`."""
+        """Start a collector. :meth:`tell` makes it known to the balancer."""
         number = len(self.collectors) + 1
         settings = {"PANDAEVAL_SERVER__GRPC": f"127.0.0.{number}:{self._port}", **self._settings}
         made = self._stack.enter_context(CollectorProcess(self._folder / f"collector-{number}", settings))
@@ -141,7 +141,7 @@ class Load:
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except BaseException as error:  # carried to the thread that ends the context
+        except BaseException as error:  # raised again when the context ends
             self._failure = error
 
 

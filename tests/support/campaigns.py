@@ -26,8 +26,8 @@ From ``8c1567c1e`` to ``c49e2f875``, receivers, store, pipeline, judge, exporter
 class Campaign:
     """A long proof.
 
-    ``whole``, ``quick``: arguments. ``count``: a line's share of ``aim``. ``wanted``: counted lines. ``summary``:
-    summary.
+    ``whole``, ``quick``: arguments. ``count``: a line's share of ``aim``. ``wanted``: whether a line
+    counts. ``summary``: text about the lines.
     """
 
     name: str

@@ -48,7 +48,7 @@ class Page:
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
 
-        def place() -> None:  # copies first: 3 and 4 may be the very pipes
+        def place() -> None:  # copy first: descriptors 3 and 4 may already be these pipes
             copies = fcntl.fcntl(to_read, fcntl.F_DUPFD, 20), fcntl.fcntl(to_write, fcntl.F_DUPFD, 20)
             os.dup2(copies[0], 3)
             os.dup2(copies[1], 4)
@@ -75,7 +75,7 @@ class Page:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._write)  # it ends when nobody can talk to it any more
+        os.close(self._write)  # Chromium ends when its pipe is closed
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
@@ -84,7 +84,7 @@ class Page:
         os.close(self._read)
 
     def open(self, file: Path, address: str = "#/") -> None:
-        self._call("Page.navigate", url="about:blank")  # to the same file, only the fragment would change
+        self._call("Page.navigate", url="about:blank")  # otherwise the same file would not load again
         self._call("Page.navigate", url=f"{file.absolute().as_uri()}{address}")
         self.wait("document.documentElement?.dataset.ready === ''")
 

@@ -27,7 +27,7 @@ from support.ports import free_ports
 START_S, STOP_S, DONE_S = 120.0, 120.0, 120.0
 """Deadlines for slow machines."""
 
-# On Linux the child goes when its parent goes, however that dies. The parent is the thread that started it.
+# On Linux the child ends with its parent, also after SIGKILL. The parent is the thread that started the child.
 _MAIN = """
 import ctypes, sys
 if sys.platform == "linux":
@@ -35,7 +35,7 @@ if sys.platform == "linux":
 from pandaeval_collector.cli import main
 main()
 """
-# Quiet senders and short waits: what takes minutes in production must take moments in a test.
+# Short waits, so that tests take seconds instead of minutes.
 BRISK = {
     "PANDAEVAL_CLOSE__QUIET": "300ms",
     "PANDAEVAL_CLOSE__IDLE": "1s",
@@ -101,7 +101,7 @@ class CollectorProcess:
 
     def launch(self, **variables: str) -> None:
         """Start the process without waiting. ``variables``: extra environment."""
-        assert self.process is None or self.process.poll() is not None, "it runs already"
+        assert self.process is None or self.process.poll() is not None, "the collector is already running"
         outside = {key: value for key, value in environ.items() if not key.startswith(("PANDAEVAL", "OTEL_"))}
         path = pathsep.join(entry for entry in sys.path if entry)
         environment = outside | {"PYTHONPATH": path} | self.settings | variables
@@ -159,7 +159,7 @@ class CollectorProcess:
     def exit_code(self) -> int | None:
         return None if self.process is None else self.process.poll()
 
-    # -- what it says --------------------------------------------------------------------------------------------
+    # -- its output ----------------------------------------------------------------------------------------------
 
     def log(self) -> str:
         return self.log_file.read_text(errors="replace")[-6000:]
@@ -202,7 +202,7 @@ class CollectorProcess:
         if not (self.data / "pandaeval.db").exists():
             return False
         with self.database() as database:
-            database.execute("BEGIN")  # of one moment: a session that is opened between two looks would be missed
+            database.execute("BEGIN")  # a snapshot: a session that opens between two queries would be missed
             (open_sessions,) = database.execute("SELECT count(*) FROM sessions WHERE open").fetchone()
             (unsent,) = database.execute("SELECT count(*) FROM outbox").fetchone()
             (unwritten,) = database.execute(
@@ -230,7 +230,7 @@ def children_of(collector: CollectorProcess, what: bytes) -> list[int]:
     """Return the collector's child processes whose command line contains a text."""
     assert collector.process is not None
     found = []
-    with contextlib.suppress(OSError):  # one that ends just now
+    with contextlib.suppress(OSError):  # a process that has just ended
         for task in Path(f"/proc/{collector.process.pid}/task").iterdir():
             children = (task / "children").read_text().split()
             found += [int(child) for child in children if what in Path(f"/proc/{child}/cmdline").read_bytes()]

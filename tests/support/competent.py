@@ -20,7 +20,7 @@ _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
 _GOES_ON = "the record ends with a tool call"
 
 
-# -- what it thinks ----------------------------------------------------------------------------------------------------
+# -- its heuristics ----------------------------------------------------------------------------------------------------
 
 
 def task_completion(record: Record) -> Json:
@@ -63,7 +63,7 @@ def tool_correctness(record: Record) -> Json:
     had = {each for name in called for each in stems(spaced(name)) | stems(record.tools.get(name, ""))}
     missing = sorted(name for name, words in named.items() if name not in called and (words & asked) - had)
     if _GOES_ON in record.of("FACTS COUNTED"):
-        missing = []  # may still come
+        missing = []  # a later turn may call them
     strange = sorted(name for name in called if not serves(name, record, asked))
     if not called and not record.tools:
         return {**NOTHING_NAMED, "reason": "Neither calls nor tools were captured.", "score": None}
@@ -79,7 +79,7 @@ def argument_correctness(record: Record) -> Json:
     verdicts = []
     for number in (int(each["call"]) for each in record.given.get("tool_calls", ())):
         results = [step.result for step in steps.values() if step.number < number]
-        told = steps[number].arguments if number in steps else ""  # one that repeats another was looked at there
+        told = steps[number].arguments if number in steps else ""  # a repeated call was checked at its first occurrence
         odd = sorted(strange(told, " ".join([record.context, record.task, *results])))
         said = f"Shown nowhere before: {', '.join(odd)[:200]}." if odd else "All values were shown before."
         wrong = "unknown" if NOT_CAPTURED in results else "no"

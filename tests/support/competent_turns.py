@@ -98,7 +98,7 @@ def _wrong_arguments(record: Record) -> Iterator[int]:
         known = f"{known} {step.result}"
 
 
-# -- ratings: what the best answer loses -------------------------------------------------------------------------------
+# -- ratings: deductions from the best rating --------------------------------------------------------------------------
 
 
 def relevance(seen: Seen, record: Record) -> float | None:
@@ -132,7 +132,7 @@ def verbosity(seen: Seen, record: Record) -> float | None:
     return 5 - length - twice - seen.broken_off
 
 
-# -- labels, with the calls that they are about ------------------------------------------------------------------------
+# -- labels and their calls --------------------------------------------------------------------------------------------
 
 
 def agent_behavior_failure(seen: Seen, record: Record) -> dict[str, list[int]]:

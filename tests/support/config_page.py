@@ -104,7 +104,7 @@ def _words(schema: Mapping[str, Any]) -> str:
         return ", ".join(f"`{choice}`" for choice in choices)
     if "$ref" in schema:
         return "section"
-    if "type" not in schema:  # whatever an exporter of another package takes
+    if "type" not in schema:  # the options of an exporter from another package
         return "any value"
     if schema["type"] == "array":
         first = next(iter(schema.get("prefixItems", ())), {})

@@ -151,7 +151,7 @@ def _start(left: Path, recorded: Recorded) -> list[str]:
         problems += [f"the log says {alarm!r}" for alarm in _ALARMS if alarm in log]
         with open_database(collector.data / "pandaeval.db") as database:
             problems += problems_of(Told(sent=recorded.told.sent, sessions=recorded.told.sessions), database)
-            with contextlib.suppress(FileNotFoundError):  # where it has no results
+            with contextlib.suppress(FileNotFoundError):  # there may be no results file
                 problems += exported_problems(database, collector.results_file)
             expected = uninterrupted(Request(False, each) for each in requests_by_trace(database))
         return problems + differences(standing_results(collector), expected)

@@ -66,7 +66,7 @@ def leave(folder: Path) -> Left:
             _run(life, loop, life.begin(life.pipeline.traces(trace.request().SerializeToString())))
             told |= {(span.trace_id, span.span_id) for span in trace.spans}
             if number == _TRACES // 2:
-                loop.advance(11.0)  # those so far are decided
+                loop.advance(11.0)  # the traces sent so far are decided
                 _commit(life, loop)
         if state == "middle":
             life.store.checkpoint()
@@ -138,7 +138,7 @@ def _wrong(data: Path, left: Left, state: str, how: str) -> list[str]:
     return problems
 
 
-# -- harms -------------------------------------------------------------------------------------------------------
+# -- kinds of damage ---------------------------------------------------------------------------------------------
 
 
 def _bits(name: str, most: int) -> Harm:
@@ -222,7 +222,7 @@ HARMS: dict[str, Harm] = {
 }
 
 
-# -- the collector over it ---------------------------------------------------------------------------------------
+# -- a collector on the damaged data -----------------------------------------------------------------------------
 
 
 def _life(loop: SteppedLoop, data: Path) -> Life:
@@ -231,7 +231,7 @@ def _life(loop: SteppedLoop, data: Path) -> Life:
 
 
 def _live(data: Path) -> None:
-    """Start until rest, again if the log asks for a restart."""
+    """Run a collector until it has no work left. Run it again if it suspects damage."""
     for _ in range(2):
         loop = SteppedLoop()
         try:
@@ -300,9 +300,9 @@ def _results(data: Path) -> Results:
         columns = "checksum, id, unit, metric, revision, body, counted, seq"
         for checksum, *row in database.execute(f"SELECT {columns} FROM results ORDER BY seq"):
             if checksum is not None and checksum != checksum_of(ResultRow(*row)):
-                continue  # `pandaeval store verify` names it, and nothing sends it
+                continue  # `pandaeval store verify` reports the row, and exporters skip it
             body = row[4]
-            with contextlib.suppress(ValueError, KeyError, TypeError):  # a body that was damaged
+            with contextlib.suppress(ValueError, KeyError, TypeError):  # the body may be damaged
                 read = orjson.loads(body)
                 standing([read])
                 rows.append(read)

@@ -1,4 +1,4 @@
-"""A day in the life: two agents at work for an hour, while things go wrong on schedule."""
+"""A day in the life: two agents work for an hour, with failures on schedule."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run(folder: Path, seed: int, minutes: float, pictures: Path | None, tell: Ca
 
 
 def _events(home: DayHouse, agents: Agents, plan: Plan) -> list[tuple[float, Callable[[], object]]]:
-    """Return what happens, by seconds since the start."""
+    """Return the events by seconds since the start."""
     down, up = plan.at(JUDGE)
     gone, back = plan.at(SINK)
     wave, over = plan.at(CRASHES)
@@ -84,7 +84,7 @@ def _live(
     camera: Camera,
     tell: Callable[[str], None],
 ) -> None:
-    """Let each event happen at its time, and look once a tick."""
+    """Run each event at its time, and check everything once a tick."""
     began, look_at = watch.began, plan.tick
     while (now := time.time() - began) < plan.minutes * 60:
         while events and events[0][0] <= now:
@@ -98,7 +98,7 @@ def _live(
 
 
 def _tried(event: Callable[[], object]) -> list[str]:
-    """Let an event happen; return what kept it from that."""
+    """Run an event; return its error, if any."""
     try:
         event()
     except Exception as error:
@@ -116,7 +116,7 @@ def _rest(home: DayHouse, agents: Agents, found: Day) -> None:
     until(lambda: agents.outbound.waiting() == 0, "all acknowledged", _REST_S)
     home.collector.until(lambda: home.collector.at_rest() and not home.collector.jobs(), "at rest", _REST_S)
     found.rest_s = round(time.monotonic() - began, 1)
-    time.sleep(10.0)  # results pass the queue of the OpenTelemetry Collector
+    time.sleep(10.0)  # results wait in the queue of the OpenTelemetry Collector
 
 
 def _sum_up(found: Day, home: DayHouse, agents: Agents, minutes: list[Minute]) -> None:

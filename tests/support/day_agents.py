@@ -213,7 +213,7 @@ class Agents:
         self.stop()
 
     def stop(self) -> None:
-        """Let both end their run, and flush."""
+        """Stop both agents after their current run, and flush."""
         self._stop.set()
         for thread in self._threads:
             thread.join()

@@ -1,4 +1,4 @@
-"""Compares dashboards, alerts, page and MCP with what the agents did and the plan."""
+"""Compares dashboards, alerts, page and MCP with the agents' runs and the plan."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GRAVE = ("false_success", "loop", "error")
 
 @dataclass(slots=True)
 class Minute:
-    """What was shown at a time. ``counts``: runs, acknowledged, results, verdicts."""
+    """The values shown at a time. ``counts``: runs, acknowledged, results, verdicts."""
 
     minute: float
     events: list[str]
@@ -40,7 +40,7 @@ class Minute:
 
 
 class Watch:
-    """Looks at everything once a minute. ``began``: the clock at the start. ``unplanned``: events that failed."""
+    """Checks everything once a minute. ``began``: the clock at the start. ``unplanned``: events that failed."""
 
     def __init__(self, home: DayHouse, agents: Agents, plan: Plan, began: float) -> None:
         self.home, self.agents, self.plan, self.began = home, agents, plan, began
@@ -49,7 +49,7 @@ class Watch:
         self.unplanned: list[str] = []
 
     def look(self) -> Minute:
-        """Compare once, and note what differs."""
+        """Compare once, and note the differences."""
         now = time.time() - self.began
         counts = {"runs": len(self.agents.done), "acknowledged": len(self._acknowledged())}
         made = Minute(round(now / 60, 2), self.plan.during(now), [], [], {}, counts)
@@ -162,7 +162,7 @@ def counted(home: DayHouse) -> Counter[str]:
 
 
 def at_the_end(home: DayHouse, agents: Agents, outage: tuple[float, float]) -> Iterator[str]:
-    """Yield what is wrong once all is at rest. ``outage``: times of the judge's."""
+    """Yield the problems after all work has ended. ``outage``: times of the judge's."""
     results = home.collector.standing()
     scored = {unit for (unit, name) in results if name.startswith("trace.")}
     lost = [each for each in agents.done if each.trace_id in agents.acknowledged() and each.trace_id not in scored]
@@ -231,7 +231,7 @@ def _sent(home: DayHouse) -> Iterator[str]:
 
 
 def after_stop(home: DayHouse) -> Iterator[str]:
-    """Yield what is wrong in the files of the stopped collector."""
+    """Yield the problems in the files of the stopped collector."""
     with snapshot(home.collector.data, home.collector.folder / "scratch") as database:
         yield from exported_problems(database, home.collector.results_file)
         yield from series_problems(database)

@@ -38,7 +38,7 @@ class Camera:
             self._page.__exit__(None, None, None)
 
     def look(self, watch: Watch, made: Minute) -> None:
-        """Take the pictures whose moment has come."""
+        """Take the pictures that are due."""
         http, plan = watch.home.collector.http, watch.plan
         moments = {
             "1-ordinary": len(watch.minutes) > 2,
@@ -51,7 +51,7 @@ class Camera:
                 self._take(name, made.problems, lambda page: page.visit(f"{http}/#/?window=1h"))
 
     def end(self, home: DayHouse, agents: Agents) -> list[str]:
-        """Take the pictures of the lie and of the end; return what failed."""
+        """Take the pictures of the lie and of the end; return the failures."""
         problems: list[str] = []
         http, lie = home.collector.http, agents.runs(LIE)[0].trace_id
         rows = home.api("/incidents", window="all", limit=100)["incidents"]
@@ -65,7 +65,7 @@ class Camera:
         return problems
 
     def chart(self, minutes: Sequence[Minute], plan: Plan) -> list[str]:
-        """Take a picture of the whole hour; return what failed."""
+        """Take a picture of the whole hour; return the failures."""
         problems: list[str] = []
         if self._page is not None:
             self._page.resize(_WIDTH + 60, 440)

@@ -1,4 +1,4 @@
-"""The schedule of the day: what happens at which minute, and what may and must be shown then."""
+"""The schedule of the day: events by minute, and the alerts and incidents that may or must then be shown."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Plan:
         }
 
     def alerts(self) -> dict[str, Shown]:
-        """Return the alerts that may fire. A wait (``for``) that an outage does not outlast makes one optional."""
+        """Return the alerts that may fire. An alert is optional if its outage is shorter than its wait (``for``)."""
         judge, up = self.at(JUDGE)
         sink, back = self.at(SINK)
         wave, over = self.at(CRASHES)
@@ -84,7 +84,7 @@ class Plan:
         }
 
     def incidents(self, now: float) -> dict[str, tuple[int, int]]:
-        """Return fewest and most runs by label of the incidents that rules find."""
+        """Return the least and greatest number of runs by incident label, for incidents found by rules."""
         wave, over = self.at(CRASHES)
         settled = now - SETTLED_S
         crashes = N_CRASHES if settled > over else 0

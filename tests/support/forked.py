@@ -80,7 +80,7 @@ class Forked:
         if self.returncode is None and _readable(self._said, timeout):
             with self._lock:
                 if self.returncode is None:
-                    # Where the helper is gone, so is it.
+                    # Without an answer the helper has ended, and the process with it.
                     self.returncode = int(os.read(self._said, 100) or -signal.SIGKILL)
         return self.returncode
 
@@ -119,7 +119,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str], timeout: float) ->
 def popen(module: str, environ: Mapping[str, str], silent: bool) -> subprocess.Popen[bytes] | Forked:
     """Replaces the function that starts ``python -m module``."""
     elsewhere = {*filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))} - {*sys.path}
-    if module not in _HELPER_OF or elsewhere:  # where there may be other modules
+    if module not in _HELPER_OF or elsewhere:  # other paths may have other modules
         return _POPEN(module, environ, silent)
     (read_by_it, into), (out, written_by_it) = os.pipe(), os.pipe()
     with open(os.devnull, "wb") as nothing:

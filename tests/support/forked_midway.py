@@ -73,7 +73,7 @@ def line_by_line(run: Callable[[], Any], watched: list[Any]) -> Iterator[str]:
     thread = threading.Thread(target=traced)
     thread.start()
     stands.acquire()
-    while places:  # at its end there is none
+    while places:  # empty when the thread has ended
         yield places.pop()
         goes.release()
         stands.acquire()

@@ -36,7 +36,7 @@ _COLLECTOR = (
 _FOUND_IN = ("pandaeval_collector.scoring.metrics", "pandaeval_collector.analysis.embedding", "pandaeval_otel.dialects")
 _JUDGE = (
     *("pandaeval_collector.judge.provider", "litellm", "litellm.proxy._types"),
-    *("fastapi", "openai.resources", "openai.lib.streaming.chat"),  # what litellm imports at its first call
+    *("fastapi", "openai.resources", "openai.lib.streaming.chat"),  # litellm imports these at its first call
 )
 _REQUEST_BYTES = 1 << 20
 
@@ -96,7 +96,7 @@ class Helper:
             self._tell(connection, os.waitstatus_to_exitcode(status))
 
     def _tell(self, connection: socket.socket, number: int) -> None:
-        with contextlib.suppress(ConnectionError):  # who asked may be gone: a collector that was killed
+        with contextlib.suppress(ConnectionError):  # the caller may have been killed
             connection.send(str(number).encode())
 
     def _start_other(self, listener: Any) -> None:
@@ -156,7 +156,7 @@ def _become(request: dict[str, Any], folder: Path) -> None:
     forked.goes_with_its_parent()
     os.environ.clear()
     os.environ.update(request["environ"])
-    failpoints.arm(os.environ)  # read when it is imported
+    failpoints.arm(os.environ)  # fail points are usually read at import
     sys.argv = [request["main"], *request["arguments"]]
     if request["main"] == forked.COMMAND:
         if not request["own_children"]:

@@ -166,13 +166,13 @@ def _settle(made: House) -> None:
     """Wait until all work is delivered and scraped."""
     collector = made.collector
     collector.until(lambda: _revised(made), "revised")
-    # The end of a session makes the last jobs of the judge.
+    # The end of a session creates the last judge jobs.
     collector.until(lambda: collector.at_rest() and not collector.jobs(), "at rest and done with judging", 180)
     ids = {result["id"] for result in collector.results()}
     until(lambda: {plain(log["attributes"])["pandaeval.result.id"] for log in made.logs.items("logs")} == ids, "logged")
     for way, prometheus in made.prometheus.items():
         until(lambda: _counted(prometheus) == _shown(collector) > len(ids), f"counted {way}")  # noqa: B023
-    time.sleep(3.0)  # and some looks more, for the last rates
+    time.sleep(3.0)  # some more scrapes, for the last rates
 
 
 def _revised(made: House) -> bool:

@@ -227,7 +227,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._say(say, body, _message if self.path.endswith("/messages") else _completion)
         except OSError:
-            self.close_connection = True  # whoever asked has gone: that is what some faults are about
+            self.close_connection = True  # the client has gone, which some faults cause
         finally:
             owner.left()
 
@@ -242,7 +242,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if say.reset:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            os.close(self.connection.detach())  # to close it is not enough: the files made of it keep it open
+            os.close(self.connection.detach())  # close() is not enough: file objects keep the socket open
             self.close_connection = True
             return
         if not say.drip_s:

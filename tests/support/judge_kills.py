@@ -112,7 +112,7 @@ class FailingProvider:
             return self._failing(number, body)
         text = said(
             body["messages"], rubric_of(body), GOOD
-        )  # before it counts: nobody gets an answer that cannot be made
+        )  # before the charge: a reply that cannot be made is not counted
         self._charge(body)
         self.answered.setdefault(json.dumps(body["messages"], sort_keys=True), []).append(time.monotonic())
         return Say(text, hang_s=self._chance.uniform(0.1, 0.6))
@@ -120,7 +120,7 @@ class FailingProvider:
     def _failing(self, number: int, body: dict[str, Any]) -> Say:
         name = self._chance.choice(_FAULTS)
         match name:
-            case _ if name in _SPOILT:  # an answer, paid for like any other
+            case _ if name in _SPOILT:  # an invalid answer costs as much as a valid answer
                 self._charge(body)
                 shape = rubric_of(body)
                 text = said(body["messages"], shape, GOOD)
@@ -220,7 +220,7 @@ def _unfinished(collector: CollectorProcess, traces: int) -> int:
     return int(waiting + traces - decided)
 
 
-# -- the books ---------------------------------------------------------------------------------------------------
+# -- accounting --------------------------------------------------------------------------------------------------
 
 
 def _books(collector: CollectorProcess, found: Found) -> None:

@@ -124,7 +124,7 @@ class Broker:
         from confluent_kafka.admin import AdminClient, NewTopic
 
         new = NewTopic(topic, partitions, 1, config=settings)
-        admin = AdminClient(self._client)  # while it is held, it answers
+        admin = AdminClient(self._client)  # the variable keeps the client alive until the answer
         admin.create_topics([new])[topic].result(60)
 
     def produce(self, topic: str, values: Sequence[tuple[bytes | None, bytes]], partition: int | None = None) -> None:
@@ -139,7 +139,7 @@ class Broker:
                 topic, value, key, on_delivery=lambda error, _: failed.append(error) if error else None, **where
             )  # type: ignore[arg-type]
             producer.poll(0)
-        assert producer.flush(60) == 0, "the broker did not take everything"
+        assert producer.flush(60) == 0, "the broker did not accept all messages"
         assert not failed, failed
 
     def everything(self, topic: str, since: dict[int, int] | None = None) -> list[Message]:

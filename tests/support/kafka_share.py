@@ -56,7 +56,7 @@ class Share:
 
 
 def _held(collector: CollectorProcess) -> int:
-    with contextlib.suppress(OSError, http.client.HTTPException):  # it starts, or ends just now
+    with contextlib.suppress(OSError, http.client.HTTPException):  # the collector is starting or ending
         counts = collector.counts()
         return counts["log_partitions", "taken", ""] - counts["log_partitions", "released", ""]
     return 0

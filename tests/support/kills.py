@@ -25,7 +25,7 @@ from support.oracle import Oracle, problems_of
 from support.sink import Sink
 from support.stored import exported_problems, requests_by_trace, series_problems, stored_spans
 
-# How often a point may be passed before it kills. It has to be met within one short life.
+# How often a fail point may be passed before it kills. Each must be reached within a short life.
 FAIL_POINTS = {
     "after_decode": 60,
     "before_commit": 60,
@@ -105,7 +105,7 @@ def run(
     fresh: bool | None = None,
 ) -> Figures:
     """Kill a collector repeatedly, then check it at rest. ``folder``: empty. ``workers``: scoring processes."""
-    # On a slow machine a batch outlasts the ten minutes after which spans are packed away.
+    # On a slow machine, a batch takes longer than the ten minutes until spans are packed.
     settings = {"PANDAEVAL_LINE__WORKERS": str(workers), "PANDAEVAL_LATE__WINDOW": "6h"}
     figures = Figures()
     seen: dict[tuple[str, int], bytes] = {}

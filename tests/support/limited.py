@@ -29,7 +29,7 @@ def limited(pid: int, size: int, name: str) -> Iterator[str]:
     try:
         yield f"cgroup {limit.name}"
     finally:
-        for _ in range(100):  # a group goes when its last process has
+        for _ in range(100):  # a group can be removed only after its last process has ended
             with contextlib.suppress(OSError):
                 folder.rmdir()
                 break

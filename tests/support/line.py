@@ -34,8 +34,8 @@ from support.made_traces import MadeTrace
 Standing = dict[tuple[str, str], tuple[str, float | None]]
 _TICK_S = 0.005
 
-# Nothing is due before a test moves the clock on: what the pipeline rests in between would only be waited out. What has
-# a moment to end in has as long a one.
+# Work becomes due only when a test advances the clock, so short ticks save idle time. The number of last ticks grows,
+# so that their total time stays equal.
 its_module._LAST_TICKS = round(its_module._LAST_TICKS * its_module._TICK_S / _TICK_S)
 its_module._TICK_S = _TICK_S
 
@@ -126,7 +126,7 @@ class RunningLine:
         """Advance the clock and wait for due decisions."""
         self.now += seconds
         before = self.pipeline.rounds
-        # A minute: processes may have to be started again.
+        # A minute, because processes may have to be restarted.
         await until(lambda: self.pipeline.rounds > before + 1 and not self.is_tidying, 60, _TICK_S)
 
     @property

@@ -68,7 +68,7 @@ def walked(page: Page, collector: str, view: str = "window=all") -> list[Link]:
 
 
 def differences(page: Page, links: list[Link]) -> list[str]:
-    """Return each link whose number is not that of its rows."""
+    """Return each link whose number differs from the number of rows."""
     rows: dict[str, int] = {}
     wrong = []
     for link in links:
@@ -126,7 +126,7 @@ def _open(page: Page, address: str) -> None:
 
 def _rows(page: Page, address: str) -> int:
     path, query = _split(address)
-    if path == "":  # an overview shows sessions, and counts runs
+    if path == "":  # the overview lists sessions but counts runs
         address = address.replace("#/?", "#/traces?")
     _open(page, address)
     if "group" in query:

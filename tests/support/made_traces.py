@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 START_NS = 1_790_000_000 * 10**9
 _MS = 10**6
-# question, answers, the tool that finds out
+# question, answers, and the tool that finds the answer
 _TOPICS = (
     (
         "Where is my parcel {n}, left at the depot this morning?",
@@ -83,7 +83,7 @@ class Composer:
         script = _Script(chance, trace_id, START_NS + self._made * 7_000 * _MS, session)
         made = script.spans(spans or chance.randint(1, 12))
         service = chance.choice(_SERVICES)
-        if session is not None:  # two services with one session id would be two sessions
+        if session is not None:  # the same session ID in two services would be two sessions
             service = _SERVICES[int(session.rpartition("-")[2]) % len(_SERVICES)]
         return MadeTrace(trace_id, session, service, tuple(made))
 

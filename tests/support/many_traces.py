@@ -29,7 +29,7 @@ def fill(store: Store, traces: int, seed: int = 1, results: int = len(_METRICS))
             changes.listed.append(listed)
             changes.results += scored
         store.commit(changes).result()
-        store.commit(WriteSet(closed=set(changes.touched))).result()  # a collector that starts has nothing to score
+        store.commit(WriteSet(closed=set(changes.touched))).result()  # leaves no work for a starting collector
 
 
 def _trace(

@@ -72,7 +72,7 @@ class ModelServer:
 
 class _Http(ThreadingHTTPServer):
     daemon_threads = True
-    block_on_close = False  # a reply that is still being delayed must not hold up the end of a test
+    block_on_close = False  # a delayed reply must not block the end of a test
     owner: ModelServer
 
 

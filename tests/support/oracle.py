@@ -84,7 +84,7 @@ class Oracle:
                     self._deliver(door, trace, part, chance)
                 if chance.random() < 0.05:
                     self._deliver(other, trace, trace.spans, chance)
-        except BaseException as error:  # carried to the thread that stops us
+        except BaseException as error:  # raised again by stop()
             self._failures.put(error)
         finally:
             door.close()
@@ -141,7 +141,7 @@ def problems_of(told: Told, database: sqlite3.Connection) -> list[str]:
     units = {
         row[0].partition(":")[0] for row in database.execute("SELECT DISTINCT unit FROM results")
     }  # turns': trace:span
-    strangers = units - {trace_id.hex() for trace_id, _ in list(told.sent)} - told.sessions  # senders go on adding
+    strangers = units - {trace_id.hex() for trace_id, _ in list(told.sent)} - told.sessions  # senders still add entries
     if strangers:
         found.append(f"{len(strangers)} results are about nothing that was sent, such as {min(strangers)}")
     found.extend(f"refused for good: {why}" for why in told.refused[:3])

@@ -51,7 +51,7 @@ class Otelcol:
         outer, inner, leaf = _FIELDS[signal_name]
         path = self._folder / f"{signal_name}.json"
         text = path.read_text() if path.exists() else ""
-        for line in text[: text.rfind("\n") + 1].splitlines():  # the last one may be half written
+        for line in text[: text.rfind("\n") + 1].splitlines():  # the last line may be incomplete
             for resourced in json.loads(line)[outer]:
                 for scoped in resourced[inner]:
                     around = {
@@ -114,7 +114,7 @@ class ConfiguredOtelcol(Process):
         for old, new in self.ports.items():
             text = text.replace(f'"127.0.0.1:{old}"', f'"127.0.0.1:{new}"')
         for was, becomes in changes.items():
-            assert was in text, f"{name} does not say {was}"
+            assert was in text, f"{name} does not contain {was}"
             text = text.replace(was, becomes)
         (folder / name).write_text(text)
         command = [*within, str(BINARY), "--config", str(folder / name), "--config", f"yaml:{_QUIET}"]

@@ -112,7 +112,7 @@ class OtlpSink:
             await self._http.stop(0.1)
             self._grpc = self._http = None
 
-    # -- what it got ---------------------------------------------------------------------------------------------
+    # -- received requests ---------------------------------------------------------------------------------------
 
     def items(self, signal: str) -> list[bytes]:
         return [item for request in self.requests[signal] for item in items(request)]
@@ -154,7 +154,7 @@ class OtlpSink:
         """Return the sum of a counter's last values."""
         return sum(history[-1] for history in self.histories(name).values())
 
-    # -- how it answers ------------------------------------------------------------------------------------------
+    # -- answers -------------------------------------------------------------------------------------------------
 
     async def take(self, signal: str, request: bytes) -> Answer:
         self.seen[signal].append(request)

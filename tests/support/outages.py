@@ -44,7 +44,7 @@ def run(folder: Path, seed: int, seconds: float, rate: float) -> Outage:
         "PANDAEVAL_JUDGE__API_BASE": f"http://127.0.0.1:{judge_port}/v1",
         "PANDAEVAL_JUDGE__API_KEY_ENV": "PROOF_KEY",
         "PANDAEVAL_JUDGE__DELAY": "0s",
-        "PANDAEVAL_LATE__WINDOW": "6h",  # spans are kept, to be held against what was sent
+        "PANDAEVAL_LATE__WINDOW": "6h",  # spans are kept, for comparison with the sent spans
         "PANDAEVAL_METRICS__ENABLED": "[coherence, loop_detection, confidence, agent_consistency]",
         "PROOF_KEY": "sk-proof",
     }
@@ -98,7 +98,7 @@ def _last_word(
         found.problems += sink_problems(sink, {row[0] for row in database.execute("SELECT id FROM results")})
         states = dict(database.execute("SELECT state, count(*) FROM jobs GROUP BY state"))
         found.results, found.verdicts = len(standing), states.get("done", 0)
-        if others := states.keys() - {"done", "cancelled"}:  # cancelled: more spans of its trace came
+        if others := states.keys() - {"done", "cancelled"}:  # cancelled: its trace received more spans
             found.problems.append(f"jobs that are {sorted(others)}")
         requests = list(requests_by_trace(database))
     found.problems += differences(standing, by_a_file(requests, settings))

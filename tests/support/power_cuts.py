@@ -115,7 +115,7 @@ class Disk:
         return self._now.get(path) or _File()
 
     def _create(self, step: Step) -> None:
-        if step.offset:  # it was there, and was emptied
+        if step.offset:  # an existing file was truncated
             self._file(step.path).unsynced.append(Step(step.at, "T", step.path, 0, b""))
         else:
             self._name(step.path, _File())

@@ -27,7 +27,7 @@ from pandaeval_otel._proto.trace_service_pb2 import (
 )
 from pandaeval_otel.processor.buffer import Buffer
 
-try:  # before 1.35 or so the SDK had a class of its own
+try:  # before about 1.35 the SDK had its own class
     from opentelemetry.sdk._logs import LogRecord  # type: ignore[attr-defined]
 except ImportError:
     from opentelemetry._logs import LogRecord

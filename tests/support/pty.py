@@ -34,7 +34,7 @@ def _terminal(patch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     """Replace standard output and error with a terminal of 400 columns."""
     ours, theirs = pty.openpty()
     attributes = termios.tcgetattr(theirs)
-    attributes[1] &= ~termios.OPOST  # what is written is what is read
+    attributes[1] &= ~termios.OPOST  # output passes unchanged
     termios.tcsetattr(theirs, termios.TCSANOW, attributes)
     patch.setenv("TERM", "xterm-256color")
     patch.setenv("COLUMNS", "400")
@@ -44,7 +44,7 @@ def _terminal(patch: pytest.MonkeyPatch) -> Iterator[Terminal]:
         try:
             while data := os.read(ours, 65536):
                 terminal.shown += data
-        except OSError:  # nobody holds the other end any more
+        except OSError:  # the other end is closed
             return
 
     reader = threading.Thread(target=read)

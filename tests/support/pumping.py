@@ -97,11 +97,11 @@ def slow_texts(pattern: Pattern) -> Iterator[Slow]:
             if seconds > max(MOST_SECONDS, 3 * plain):
                 tries = 3 if seconds < 0.5 else 1
                 ratio = _ratio(ask, start, middle, end, size, tries)
-                for _ in range(2 * (tries > 1)):  # a machine that others use may be slower for one of the two texts
+                for _ in range(2 * (tries > 1)):  # a busy machine may be slower for one of the two texts
                     if ratio > MOST_RATIO:
                         ratio = min(ratio, _ratio(ask, start, middle, end, size, tries))
                 if ratio > MOST_RATIO and seconds < 10 * MOST_SECONDS and size < SIZES[-1]:
-                    continue  # a repetition that is bounded takes linear time beyond its bound
+                    continue  # a bounded repetition takes linear time beyond its bound
                 if ratio > MOST_RATIO:
                     yield Slow(pattern, start, middle, end, size, seconds, ratio)
                 break

@@ -129,7 +129,7 @@ def spans_lost(subject: Subject, rng: Random) -> CustomEdit:
 def _drop(raw: RawTrace, lost: set[str]) -> None:
     """Remove spans with their descendants and log records; parents count as touched."""
     gone = {*lost}
-    for span in raw.spans():  # a child may start before its parent, by a few clock ticks: those stay, parentless
+    for span in raw.spans():  # a child that starts a few clock ticks before its parent stays, without a parent
         if span.span_id.hex() in gone:
             raw.touched.add(span.parent_span_id.hex())
         elif span.parent_span_id.hex() in gone:

@@ -73,7 +73,7 @@ def silent() -> ExportTraceServiceRequest:
 
 
 def post(http: str, request: ExportTraceServiceRequest) -> None:
-    """Send it to the collector at ``http``."""
+    """Send a request to the collector at ``http``."""
     headers = {"content-type": "application/x-protobuf"}
     httpx.post(f"{http}/v1/traces", content=request.SerializeToString(), headers=headers, timeout=60).raise_for_status()
 

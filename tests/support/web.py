@@ -44,13 +44,13 @@ def play() -> bytes:
 
 telemetry = Recording()
 traces: list[str] = []
-atexit.register(write_books)  # before the provider is made, so after it has shut itself down
+atexit.register(write_books)  # registered before the provider, so it runs after the provider's shutdown
 provider = TracerProvider()
 provider.add_span_processor(PandaEvalSpanProcessor(telemetry=telemetry))
 tracer = provider.get_tracer("web")
 os.register_at_fork(after_in_child=_forget)
 play()
-assert provider.force_flush()  # with --preload there are a thread and a connection now, before the workers are forked
+assert provider.force_flush()  # with --preload, a thread and a connection exist before the workers fork
 
 
 def wsgi(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -11,7 +11,7 @@ from support import kafka
 pytestmark = pytest.mark.e2e
 
 
-def test_what_was_acknowledged_is_read_again_after_a_kill(tmp_path: Path) -> None:
+def test_acknowledged_messages_survive_a_kill_of_the_broker(tmp_path: Path) -> None:
     pytest.importorskip("confluent_kafka")
     if kafka.missing():
         pytest.skip(f"needs {kafka.missing()}")

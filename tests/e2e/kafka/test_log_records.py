@@ -29,12 +29,12 @@ _ACROSS = "trace.loop_detection"
 """Metrics that read other traces of the session."""
 
 
-def test_content_in_log_records_reaches_the_spans(broker: Broker, tmp_path: Path) -> None:
+def test_log_records_over_kafka_give_the_scores_of_otlp(broker: Broker, tmp_path: Path) -> None:
     broker.create("with_logs", 6)
     broker.create("with_logs.scores")
     recorded = [each for path in sorted(_RECORDED.glob("*.jsonl")) for each in Input(str(path)).requests()]
     expected = {key: score for key, (_, score) in uninterrupted(recorded).items() if _is_own(key)}
-    assert {score for (_, metric), score in expected.items() if metric == "trace.coherence"} - {None}, "content matters"
+    assert {score for (_, metric), score in expected.items() if metric == "trace.coherence"} - {None}, "a score exists"
     topic = {'"otlp_spans"': '"with_logs"'}
     with (
         ConfiguredOtelcol("kafka.yaml", tmp_path / "otelcol", {"KAFKA_BROKERS": broker.address}, topic) as otelcol,
@@ -53,7 +53,7 @@ def test_content_in_log_records_reaches_the_spans(broker: Broker, tmp_path: Path
         for each in both:
             each.until(each.at_rest, "at rest", 120)
             assert each.gauge("accounting_residual") == 0
-            assert each.counts()["logs", "stored", ""] > 0, "both had records to read"
+            assert each.counts()["logs", "stored", ""] > 0, "both collectors must have stored log records"
         assert _scores(*both) == expected
 
 

@@ -19,7 +19,7 @@ from support.senders import GrpcDoor
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 
-def test_the_collectors_messages_are_read(broker: Broker, tmp_path: Path) -> None:
+def test_messages_of_the_opentelemetry_collector_are_read_and_scored(broker: Broker, tmp_path: Path) -> None:
     """Each message is one trace, keyed by hex ID."""
     if not BINARY.exists():
         pytest.skip(f"needs {BINARY}: python tests/support/programs.py otelcol")

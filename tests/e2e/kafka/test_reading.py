@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 _POINTS = ("before_commit:4", "after_commit:6", "before_decide:1", "after_decision_commit:2")
 
 
-def test_a_reader_that_dies_gives_the_results_of_otlp(broker: Broker, tmp_path: Path) -> None:
+def test_a_reader_that_is_killed_and_restarted_gives_the_results_of_otlp(broker: Broker, tmp_path: Path) -> None:
     broker.create("one", 3)
     broker.create("one.scores")
     composer = Composer(31)
@@ -32,7 +32,7 @@ def test_a_reader_that_dies_gives_the_results_of_otlp(broker: Broker, tmp_path: 
         share = len(sent) // len(_POINTS)
         for number, point in enumerate(_POINTS):
             end = None if point == _POINTS[-1] else (number + 1) * share
-            broker.produce("one", sent[number * share : end])  # first: on a slow machine half a trace would be decided
+            broker.produce("one", sent[number * share : end])  # before the launch, so that traces arrive whole
             reader.launch(PANDAEVAL_FAIL_POINT=point)
             until(lambda: not reader.running(), f"the death at {point}", 120)
             assert reader.exit_code() == -9, reader.log()
@@ -45,11 +45,11 @@ def test_a_reader_that_dies_gives_the_results_of_otlp(broker: Broker, tmp_path: 
     broker_ends = {0: 0, 1: 0, 2: 0}
     for message in broker.everything("one"):
         broker_ends[message.partition() or 0] += 1
-    assert broker.committed("readers-of-one", "one") == broker_ends, "all is done, and that is what Kafka was told"
+    assert broker.committed("readers-of-one", "one") == broker_ends, "all offsets must be committed"
 
 
-def test_what_came_while_it_stood_still_is_read_before_anything_is_decided(broker: Broker, tmp_path: Path) -> None:
-    """Stopped between two messages of a trace."""
+def test_a_paused_reader_reads_waiting_messages_before_it_completes_traces(broker: Broker, tmp_path: Path) -> None:
+    """The reader is paused between two messages of each trace."""
     broker.create("still", 3)
     broker.create("still.scores")
     composer = Composer(35)
@@ -69,10 +69,10 @@ def test_what_came_while_it_stood_still_is_read_before_anything_is_decided(broke
         _until_all_is_done(reader, broker, "still", [*warm, *traces])
         assert "broke off" not in reader.log()
     twice = {each["metric"] for each in scores(broker, "still.scores") if each["revision"] > 1}
-    assert twice <= {"loop_detection"}, "which other traces of the session may change"
+    assert twice <= {"loop_detection"}, "only results that depend on other traces may change"
 
 
-def test_a_backlog_that_memory_does_not_hold_is_worked_off(broker: Broker, tmp_path: Path) -> None:
+def test_a_backlog_larger_than_memory_is_processed(broker: Broker, tmp_path: Path) -> None:
     broker.create("backlog", 3)
     broker.create("backlog.scores")
     composer = Composer(36)
@@ -87,7 +87,7 @@ def test_a_backlog_that_memory_does_not_hold_is_worked_off(broker: Broker, tmp_p
     assert {each["trace_id"] for each in scores(broker, "backlog.scores")} == {each.trace_id.hex() for each in traces}
 
 
-def test_a_message_that_cannot_be_read_is_counted_and_logged(broker: Broker, tmp_path: Path) -> None:
+def test_a_malformed_message_is_counted_and_logged(broker: Broker, tmp_path: Path) -> None:
     broker.create("poison")
     broker.create("poison.scores")
     traces = [Composer(33).trace()]
@@ -99,7 +99,7 @@ def test_a_message_that_cannot_be_read_is_counted_and_logged(broker: Broker, tmp
         assert "message poison/0/0 cannot be read" in reader.log()
 
 
-def test_a_reader_whose_place_was_taken_joins_anew(broker: Broker, tmp_path: Path) -> None:
+def test_a_reader_rejoins_the_group_after_another_one_took_its_place(broker: Broker, tmp_path: Path) -> None:
     from confluent_kafka import Consumer
 
     broker.create("fenced")

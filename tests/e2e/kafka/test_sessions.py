@@ -21,7 +21,7 @@ from support.senders import GrpcDoor
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 
-def test_three_that_share_sessions_say_what_one_says(broker: Broker, tmp_path: Path) -> None:
+def test_three_collectors_with_shared_sessions_give_the_results_of_one(broker: Broker, tmp_path: Path) -> None:
     traces = _traces(88, 41)
     groups = _begin(broker, "quiet", traces)
     with contextlib.ExitStack() as stack:
@@ -32,7 +32,7 @@ def test_three_that_share_sessions_say_what_one_says(broker: Broker, tmp_path: P
     assert said == _by_one(tmp_path / "one", traces)
 
 
-def test_sessions_move_with_their_partitions(broker: Broker, tmp_path: Path) -> None:
+def test_sessions_are_scored_as_by_one_collector_if_partitions_move(broker: Broker, tmp_path: Path) -> None:
     traces = _traces(180, 43)
     parts = _begin(broker, "moved", traces)
     with contextlib.ExitStack() as stack:
@@ -79,7 +79,7 @@ def _three(
 
 
 def _worker(folder: Path, broker: Broker, id_: str, name: str) -> CollectorProcess:
-    # Longer than anything keeps spans from coming: else a session is closed, moves, and goes on in parts.
+    # Longer than any delay of spans. Otherwise a session is closed before it moves, and continues in parts.
     settings = sharing_sessions(name) | {"PANDAEVAL_SESSION__IDLE": "30s"}
     return worker(folder, broker, id_, name, f"{name}.scores", settings)
 

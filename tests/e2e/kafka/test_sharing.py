@@ -24,12 +24,12 @@ _ACROSS = ("trace.loop_detection",)
 """Metrics that read other traces of the session."""
 
 
-def test_collectors_come_and_go_and_every_trace_is_scored_once(broker: Broker, tmp_path: Path) -> None:
+def test_every_trace_is_scored_once_while_collectors_join_die_and_pause(broker: Broker, tmp_path: Path) -> None:
     broker.create("shared", 12)
     broker.create("shared.scores", 3)
     composer = Composer(35)
     traces = [composer.trace() for _ in range(180)]
-    # The parts of a trace come soon after one another, as from one agent: no wait between them is a reason to close.
+    # The parts of a trace follow each other quickly, as from one agent. No pause between them completes the trace.
     first, second, third, fourth, fifth = (list(messages(traces[at : at + 36], parts=2)) for at in range(0, 180, 36))
     sent = len([*first, *second, *third, *fourth, *fifth])
     with contextlib.ExitStack() as stack:
@@ -61,7 +61,7 @@ def test_collectors_come_and_go_and_every_trace_is_scored_once(broker: Broker, t
             assert each.gauge("accounting_residual") == 0
             assert each.gauge("traces_open") == 0
         found = scores(broker, "shared.scores")
-    assert {each["level"] for each in found} == {"trace", "turn"}, "nobody has whole sessions"
+    assert {each["level"] for each in found} == {"trace", "turn"}, "no collector has all traces of a session"
     own = by_id(each for each in found if f"trace.{each['metric']}" not in _ACROSS)
     contents = defaultdict(set)
     for id_, (unit, metric, *_) in own.items():

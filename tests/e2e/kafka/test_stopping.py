@@ -1,4 +1,4 @@
-"""A collector stops whatever the brokers do."""
+"""A collector stops even if the broker does not respond."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.made_traces import Composer
 pytestmark = pytest.mark.e2e
 
 
-def test_a_broker_that_stands_still_does_not_hold_up_the_end(broker: Broker, tmp_path: Path) -> None:
+def test_a_collector_stops_while_the_broker_is_paused(broker: Broker, tmp_path: Path) -> None:
     for topic in ("asleep", "asleep.members", "asleep.scores"):
         broker.create(topic, 4)
     composer = Composer(31)

@@ -91,7 +91,7 @@ def _round(
     over.set()
     for thread in threads:
         thread.join()
-    time.sleep(3.0)  # what is left of the round is decided
+    time.sleep(3.0)  # the collector decides the remaining traces of the round
     return sent.p50_ms, sent.p99_ms
 
 

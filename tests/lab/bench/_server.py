@@ -133,7 +133,7 @@ def _below(pid: int) -> list[int]:
 def _ran_and_waited_s(task: Path) -> float:
     try:
         ran, waited, _ = map(int, (task / "schedstat").read_text().split())
-    except OSError:  # it has just ended
+    except OSError:  # the process has just ended
         return 0.0
     return (ran + waited) / 1e9
 

@@ -66,7 +66,7 @@ def case_of(trace: Trace, known: dict[str, Any]) -> Case:
 
 def expected(call: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     acceptable = call["acceptable_arguments"]
-    if isinstance(acceptable, list):  # a slip of the ground truth: a call within a call
+    if isinstance(acceptable, list):  # an error in the ground truth: a call inside a call
         acceptable = {}
     return {
         "tool_name": call["name"],
@@ -108,7 +108,7 @@ def truth(grader: str, about: dict[str, Any]) -> bool | None:
     single = about["category"] in ("simple", "multiple_function")
     mixed = about["category"] == "parallel_multiple_function" and any(
         each.endswith("wrong_func_name") for each in about.get("sub_error_types") or ()
-    )  # among several tools, each call is the wrong one for all others: the checker does not tell names from values
+    )  # with several tools, the checker reports a wrong value as a wrong name
     match grader:
         case "trial_correct" | "tool_correctness":
             return correct

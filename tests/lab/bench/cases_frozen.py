@@ -86,7 +86,7 @@ def filled_in(text: str, known: dict[str, Any], checks_actions: bool) -> str:
     names = [call["name"] for call in calls]
     if checks_actions and names and not any(nature(name) is Nature.CHANGING for name in names):
         handed = [name for name in names if nature(name) is Nature.HAND_OVER]
-        if handed:  # what the task comes down to is that the user is handed over
+        if handed:  # the task ends with a transfer of the user
             case["required_order"] = handed
             case.pop("expected_tools")
     if known.get("expected_outputs"):

@@ -194,7 +194,7 @@ def main() -> None:
     parser.add_argument("--ledger", type=Path, default=LEDGER)
     parser.add_argument("--page", action="store_true", help="write the newest run into the page, and leave")
     asked = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the system under test is stopped on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the exit stops the system under test
     if not asked.page:
         chosen = [peer for peer in peers() if asked.only.lower() in peer.name.lower()]
         run(chosen, asked.rounds, asked.seconds, asked.install, asked.ledger)

@@ -45,7 +45,7 @@ async def run(folder: Path, traces: int, seconds: float, late_window: float) -> 
     blocks = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     done = len(blocks) * BLOCK
     store = Store(folder / "data", "normal", max_bytes=1 << 40)
-    # The encoded copies leave as soon as they are sent; here nobody sends, so they are trimmed below.
+    # A collector deletes encoded copies after sending. This benchmark does not send, so it deletes them below.
     line = Line(store.reads, Evaluator(load("embedded")), Emitter(("logs", "traces")))
     pipeline = Pipeline(store, LineHere(line), Timing(close=_NEVER, late_window=late_window))
     stream = Stream(10, SIZES["1 KB"], first=done)
@@ -62,7 +62,7 @@ async def run(folder: Path, traces: int, seconds: float, late_window: float) -> 
             for signal in ("logs", "traces"):
                 store.outbox.forget_sent(signal, 1 << 62, limit=1 << 40).result()
             await pipeline._upkeep.run()
-            # Sessions that are over; the next blocks bring others.
+            # These sessions have ended. The next blocks have new sessions.
             await pipeline._sessions.close_all(Trigger.IDLE)
             resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
             block = {"traces": done, "us": cpu * 1e6 / BLOCK / SPANS_PER_TRACE, "rss": resident}

@@ -79,7 +79,7 @@ async def cost(spans: int, per_trace: int, per_session: int, stored: int = 0) ->
         store = Store(Path(folder), "normal", max_bytes=1 << 40)
         line = Line(store.reads, Evaluator(load("embedded")), Emitter(("logs", "traces")))
         pipeline = Pipeline(store, LineHere(line), Timing(close=_NEVER, late_window=1e9))
-        await _sent(pipeline, (_SPANS_A_TRACE, max(stored, 20), 10), 10_000_000)  # what is loaded at first use, too
+        await _sent(pipeline, (_SPANS_A_TRACE, max(stored, 20), 10), 10_000_000)  # warms up imports and caches
         number = max(1, spans // per_trace)
         requests = [part for each in traces(per_trace, number, per_session) for part in _sent_as(each)]
         before = time.process_time()

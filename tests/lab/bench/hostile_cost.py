@@ -43,7 +43,7 @@ def cost(evaluator: Evaluator, name: str, size: int) -> list[object]:
 
 def report(sizes: list[int], names: list[str]) -> str:
     evaluator = Evaluator(load("embedded"))
-    cost(evaluator, "distinct", 3)  # loads what is loaded at first use
+    cost(evaluator, "distinct", 3)  # warms up imports and caches
     rows = [cost(evaluator, name, size) for name in names or HOSTILE for size in sizes]
     head = ["trace", "spans", "µs a span", "ms a trace", "dearest metric", "its µs a span"]
     return table("Metrics without a model on hostile traces", head, rows)

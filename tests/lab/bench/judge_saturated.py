@@ -57,7 +57,7 @@ def measure(settings: Mapping[str, str], spans: int, provider: JudgeServer | Non
         acknowledged = server.cpu_s() - cpu
         _until(lambda: server.decided() * SPANS_PER_TRACE >= _BACKLOG + spans)
         if provider is not None:
-            assert _waiting(server), "the judge had nothing to do towards the end"
+            assert _waiting(server), "no question waited for the judge at the end"
         wall = time.monotonic() - began
         return Round(sent.rate, spans / acknowledged, spans / wall, spans / (server.cpu_s() - cpu))
 

@@ -163,7 +163,7 @@ def _produce(broker: Broker, topic: str, messages: Sequence[Message]) -> None:
     )
     for key, value in messages:
         producer.produce(topic, value, key)
-    assert producer.flush(120) == 0, "the broker did not take everything"
+    assert producer.flush(120) == 0, "the broker did not accept all messages"
 
 
 def _wait_shared(servers: Sequence[Server]) -> None:

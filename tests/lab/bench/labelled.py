@@ -68,7 +68,7 @@ class Row:
 def rows(units: Sequence[Scored], metrics: Sequence[str]) -> list[Row]:
     """Return rows of scored metrics and baselines. ``metrics``: name parts; none: all."""
     names = sorted({name for unit in units for name in unit.scores})
-    names = [name for name in names if name != "trace.blame"]  # it says nothing of how good a run is
+    names = [name for name in names if name != "trace.blame"]  # blame does not rate a run
     wanted = [name for name in names if not metrics or any(part in name for part in metrics)]
     third = dict(zip(map(id, units), thirds([unit.spans for unit in units]), strict=True))
     found = [

@@ -77,7 +77,7 @@ async def _run(folder: Path, span_bytes: int, spans: int, durability: Durability
     store = Store(folder, durability)
     evaluator = Evaluator(load("embedded"))
     evaluator.embedder.embed(["the model is read once"])
-    spare_the_garbage_collector()  # as the collector does, and its line processes do
+    spare_the_garbage_collector()  # as the collector and its scoring workers do
     LIMIT.listen()
     line = Line(store.reads, evaluator, Emitter(("logs", "traces")))
     pipeline = Pipeline(store, LineHere(line), Timing(close=_NEVER))

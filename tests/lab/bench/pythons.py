@@ -1,4 +1,4 @@
-"""Compares the line under several Python interpreters, in turn.
+"""Compares the speed of the pipeline under several Python interpreters, in turn.
 
 Each environment needs the collector's dependencies. Prints CPU microseconds per 1 KB span: best, median and ratio.
 

@@ -34,7 +34,7 @@ def needs(rate: float, f: Mapping[str, float]) -> dict[str, float]:
     workers = max(2, math.ceil(rate * span_us / 1e6 / f["busy"]))
     spans = rate * f["span_bytes"] / f["compression"]
     judged = traces * f["judged_share"]
-    # Where a judge is asked, a trace's spans go along with it.
+    # A judged trace is sent on with its spans.
     with_spans = judged * f["spans_per_trace"] * f["span_bytes"]
     members = (traces * f["member_bytes"] + with_spans) / f["compression"]
     scores = traces * f["scores_bytes"] / f["compression"]

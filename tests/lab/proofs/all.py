@@ -30,7 +30,7 @@ _PAGE = ROOT / "docs/internals/ledgers.md"
 
 def main() -> int:
     options = _options()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it would be ignored, by children too
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job and its children ignore SIGINT
     if options.table:
         _PAGE.write_text(with_table(_PAGE.read_text()))
         return 0
@@ -63,7 +63,7 @@ def _run(campaign: Campaign, quick: bool, minutes: float | None) -> int:
             try:
                 return process.wait(None if minutes is None else minutes * 60)
             except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGINT)  # it ends what it started; what it has no line for is lost
+                process.send_signal(signal.SIGINT)  # the proof stops its processes; work without a ledger line is lost
                 return 0
 
 

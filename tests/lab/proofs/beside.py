@@ -93,7 +93,7 @@ def _watched(
     pid, ids = collector.process.pid, [id_.hex() for id_ in requests]
     address = collector.http.removeprefix("http://")
     wrong: list[str] = []
-    _read(address, "overview", "pass_rates", {})  # which starts the process that answers
+    _read(address, "overview", "pass_rates", {})  # starts the reader process
     with NormalTraffic(collector, options.seed, PAUSE_S) as traffic:
         time.sleep(options.seconds)
         alone, began = traffic.take(), time.monotonic()
@@ -105,7 +105,7 @@ def _watched(
                 while not (answer := ways[number % 2].send(request)).acknowledged and not answer.refused:
                     time.sleep(0.1)
                 wrong += [f"a hostile trace was refused: {answer.refused}"] * bool(answer.refused)
-        with contextlib.suppress(AssertionError):  # then they are without results, or the front has ended
+        with contextlib.suppress(AssertionError):  # after a timeout or a crash, the outcomes lack results
             collector.until(lambda: not _outcomes(collector, ids)["without"], "done", DONE_S)
         results_s = time.monotonic() - began
         began = time.monotonic()

@@ -163,7 +163,7 @@ def script(block: Block, tests: bool, left_out: list[tuple[str, str, str]]) -> s
         if reason:
             left_out.append((block.page, command.splitlines()[0], reason))
             continue
-        # Until it is on the package index, the clone is what is installed.
+        # The packages are not on the package index yet, so the clone is installed.
         command = re.sub(_OURS, r'".\1"', command) if "pip install" in command else command
         plain = command.partition("  #")[0].rstrip()
         if _ASKS.search(command) and "--store" not in command and not asking:

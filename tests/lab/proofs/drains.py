@@ -68,7 +68,7 @@ def _batch(seed: int, drains: int) -> dict[str, Any]:
         ImpatientOracle(collector.grpc, collector.http, seed, pause=0.02) as oracle,
     ):
         collector.start()
-        oracle.longest_s = oracle.failures = 0  # from here on
+        oracle.longest_s = oracle.failures = 0  # count only from here
         for _ in range(drains):
             time.sleep(chance.uniform(0.5, 3.0))
             began = time.monotonic()

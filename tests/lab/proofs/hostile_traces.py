@@ -44,7 +44,7 @@ def main() -> int:
         try:
             if not _scored(evaluator, data):
                 problems.append(f"trace {number} ({kind}) has no result")
-        except Exception as error:  # whatever it is, it would have set the trace aside
+        except Exception as error:  # any exception would quarantine the trace
             problems.append(f"trace {number} ({kind}) raises {type(error).__name__}: {error}"[:500])
         took = time.process_time() - began
         seconds.append(took)

@@ -120,7 +120,7 @@ class Cycles:
         composer = Composer(self._seed * 100_003 + number)
         traces = [composer.trace() for _ in range(_TRACES)]
         event, at = chance.choice(_EVENTS), chance.randrange(_BATCHES)
-        self._wait_ready()  # one that starts takes SIGTERM as any program does, and none of its partitions is missed
+        self._wait_ready()  # a starting collector dies on SIGTERM, and owns no partitions
         share.wait_whole(_DEADLINE_S)
         missing_s = share.missing_s()
         for batch in range(_BATCHES):
@@ -180,7 +180,7 @@ class Cycles:
             victim.stand_still(10)
         elif event == "add_and_remove":
             self._members.append(self._another())
-            self._members[-1].launch()  # others wait for spans meanwhile, and sessions must not be over for it
+            self._members[-1].launch()  # without a wait: a pause between spans would end sessions
             self._members.remove(victim)
             victim.stop()
         else:

@@ -53,7 +53,7 @@ def main() -> int:
         shutil.rmtree(folder)
     print("\r\033[K" if sys.stderr.isatty() else "", end="", file=sys.stderr)
     print(json.dumps(total.to_dict()))
-    # Where only processes of the line die, the collector writes no result again.
+    # If only scoring workers die, the collector writes no result twice.
     if not (total.resent and total.redelivered and (total.rewritten or options.kind == "workers")):
         print("WRONG: nothing was ever sent twice, so the way after a crash was not tried", file=sys.stderr)
         return 1

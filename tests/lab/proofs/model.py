@@ -37,7 +37,7 @@ def main() -> int:
     for line in done:
         total.update(line["figures"])
     part = len(done)
-    logging.disable(logging.CRITICAL)  # its sinks and its judge fail thousands of times
+    logging.disable(logging.CRITICAL)  # sinks and judge log thousands of failures
     while total["steps"] < options.steps:
         began = time.monotonic()
         problems: list[str] = []

@@ -54,7 +54,7 @@ def _recording(seed: int, batch: int, durability: str, cuts: int) -> dict[str, A
     began = time.monotonic()
     (folder / "recorded").mkdir()
     recorded = record(folder / "recorded", compiled(folder), seed * 1000 + batch, durability)
-    start_each = START_EACH if durability == "full" else 0  # what may be lost, a start names
+    start_each = START_EACH if durability == "full" else 0  # with normal durability, a start reports lost spans
     found = cut(recorded, cuts, seed * 1000 + batch, folder / "cuts", start_each)
     if durability == "full" and found.lossy:
         found.problems.append(f"{found.lossy} cuts lost what had been acknowledged")

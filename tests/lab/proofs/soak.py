@@ -89,7 +89,7 @@ def _settings(provider: JudgeServer) -> dict[str, str]:
     return judged_by(provider, 0.05) | {f"PANDAEVAL_{name}": value for name, value in times.items()}
 
 
-# -- who uses it -----------------------------------------------------------------------------------------------------
+# -- senders and readers ---------------------------------------------------------------------------------------------
 
 
 def _users(
@@ -149,13 +149,13 @@ class _Reader:
             if page in self._known:
                 named = {"traces": "trace_id", "sessions": "session_id"}[page]
                 self._known[page] = [item[named] for item in json.loads(body)["items"] if item[named]]
-        except urllib.error.HTTPError as error:  # what was named a moment ago may be forgotten by now
+        except urllib.error.HTTPError as error:  # a listed item may have been deleted
             self._told[f"HTTP {error.code}"] += 1
         except OSError as error:
             self._told[f"no answer: {error!r}"] += 1
 
 
-# -- what is seen ----------------------------------------------------------------------------------------------------
+# -- measurements ----------------------------------------------------------------------------------------------------
 
 
 def _watched(

@@ -96,7 +96,7 @@ def compared(stage: Stage, framework: Framework, details: bool = False) -> Outco
     unpinned, versions = newest(framework), "newest"
     scenario = next(name for name in SCENARIOS if name not in framework.skip)
     try:
-        (unpinned.folder / "requirements.json").unlink(missing_ok=True)  # newest changes without its text
+        (unpinned.folder / "requirements.json").unlink(missing_ok=True)  # newest releases change, this text does not
         unpinned.folder.parent.mkdir(parents=True, exist_ok=True)
         unpinned.install()
         versions = changes(framework, unpinned.versions())

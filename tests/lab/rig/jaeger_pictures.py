@@ -32,7 +32,7 @@ def main() -> None:
             page.picture(out / "jaeger-search.png")
             failed = house.trace_of("tool_loop")
             jaeger.open(failed["trace_id"], house.inline_span(failed["trace_id"]))
-            page.run("window.since = Date.now()")  # the page scrolls by itself to what was found, too far
+            page.run("window.since = Date.now()")  # the page scrolls to the found span by itself, but too far
             page.wait("Date.now() - window.since > 1500")
             page.run("(window.scrollTo(0, 0), document.scrollingElement.scrollTop)")
             page.wait("document.querySelector('.detail-row') !== null")

@@ -25,7 +25,7 @@ def command(folder: Path, script: Path) -> list[str]:
 
 def versions(folder: Path) -> dict[str, str]:
     lock = json.loads((folder / "package-lock.json").read_text())
-    # A package that another brought along in a release of its own lies deeper: the outermost is what a script gets.
+    # Nested copies belong to other packages. The script imports the outermost copy.
     inwards = sorted(lock["packages"].items(), key=lambda item: -item[0].count("node_modules/"))
     installed = {path.rpartition("node_modules/")[2]: entry for path, entry in inwards if path}
     return {name: entry["version"] for name, entry in sorted(installed.items())}

@@ -19,7 +19,7 @@ from tests.lab.rig.scrub import scrub
 from tests.support.model_server import ModelServer
 from tests.support.script import Script
 
-LATENCY_S = 0.03  # a model that answers in no time makes spans that no person would believe
+LATENCY_S = 0.03  # an instant model would make unrealistically short spans
 TIMEOUT_S = 120
 
 

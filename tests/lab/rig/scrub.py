@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# An absolute path up to the folder that every machine has, or else up to the file's own name.
+# Match an absolute path up to a folder that every machine has, or else up to the file name.
 _START = r"(?<![\w.:/])(?:file://)?"
 _INSTALLED = re.compile(_START + r"(?:/[\w.@+-]+)+?/(?=(?:site-packages|node_modules|tests/lab/rig|lib/python3)[/.])")
 _HOME = re.compile(_START + r"/(?:root|home|Users|work|opt|usr|tmp|var|private|mnt|srv)(?:/[\w.@+-]+)*/")

@@ -112,7 +112,7 @@ class Memory:
 
     def __enter__(self) -> Memory:
         with contextlib.suppress(OSError):
-            Path(f"/proc/{self._pid}/clear_refs").write_text("5")  # the kernel's own peak starts anew
+            Path(f"/proc/{self._pid}/clear_refs").write_text("5")  # resets the peak that the kernel records
         self._thread.start()
         return self
 
@@ -134,7 +134,7 @@ class Memory:
 
 
 def _children(pid: int) -> list[int]:
-    with contextlib.suppress(OSError):  # a thread that ends just now
+    with contextlib.suppress(OSError):  # a thread that has just ended
         tasks = Path(f"/proc/{pid}/task").iterdir()
         return [int(child) for task in tasks for child in (task / "children").read_text().split()]
     return []

@@ -70,7 +70,7 @@ def _with_a_clock(folder: Path, scale: int) -> Mapping[str, str]:
     source.write_text(_LIBRARY)
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
     (folder / _OFFSET).write_bytes(bytes(8))
-    # Its own path of modules: so it is started anew, and not forked.
+    # With a PYTHONPATH of its own, the process is started anew instead of forked.
     return {
         "LD_PRELOAD": str(library),
         "CLOCK_OFFSET": str(folder / _OFFSET),

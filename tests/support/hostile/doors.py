@@ -29,7 +29,7 @@ def post(address: str, body: bytes, *, path: str = "/v1/traces", media: str = PR
     connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
     headers = {"content-type": media} | ({"content-encoding": encoding} if encoding else {})
     try:
-        # A server may answer and hang up before it has read everything: then the answer is what counts.
+        # A server may answer and hang up before it has read everything. Then only the answer counts.
         with contextlib.suppress(ConnectionError):
             connection.request("POST", path, body, headers)
         return f"HTTP {connection.getresponse().status}"

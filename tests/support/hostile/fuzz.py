@@ -75,7 +75,7 @@ class Fuzzer:
         chance = self._chance
         request = self._composer.trace().request()
         odd = chance.random() < 0.5
-        if odd:  # right on the wire, and wrong in what it says
+        if odd:  # a valid encoding with invalid content
             for _ in range(chance.randint(1, 4)):
                 self._make_odd(chance.choice(request.resource_spans[0].scope_spans[0].spans))
         kind = chance.random()
@@ -185,7 +185,7 @@ def post_all(address: str, shots: Sequence[Shot], together: int = 16) -> list[in
             connection = socket.create_connection((host, int(port)), 60)
         found = _exchange(connection, batch)
         statuses += found
-        if len(found) < len(batch):  # hung up on: once more, each alone
+        if len(found) < len(batch):  # the server hung up: send the remaining shots one by one
             connection.close()
             connection = None
             for shot in batch[len(found) :]:

@@ -101,7 +101,7 @@ def schedules_by_the_hundred(target: Target, scale: int) -> Iterator[str]:
     made = [partial(doors.post, target.http, body, path="/api/v1/schedules", media=doors.JSON)] * (300 * scale)
     read = [partial(doors.get, target.http, "/api/v1/schedules")] * (20 * scale)
     yield from at_once([*made, *read])
-    time.sleep(65.0)  # they are due meanwhile
+    time.sleep(65.0)  # until they are due
     yield doors.get(target.http, "/api/v1/runs?limit=200")
     yield from _each(target, "schedules", "DELETE", "")
 
@@ -111,7 +111,7 @@ def runs_by_the_hundred(target: Target, scale: int) -> Iterator[str]:
     """Start three hundred runs and thirty estimates; scale 10: ten times as many."""
     made = [_ask(target, _RUN)] * (300 * scale) + [_ask(target, {**_RUN, "dry_run": True})] * (30 * scale)
     yield from at_once(made)
-    time.sleep(20.0)  # the first of them is under way
+    time.sleep(20.0)  # until the first run has started
     yield from _each(target, "runs", "POST", "/cancel")
 
 

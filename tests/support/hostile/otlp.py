@@ -304,7 +304,7 @@ def empty_frames(target: Target, scale: int) -> Iterator[str]:
         yield from at_once([partial(post, target.http, body, encoding=encoding)] * scale)
 
 
-# -- pages of others -------------------------------------------------------------------------------------------------
+# -- foreign pages ---------------------------------------------------------------------------------------------------
 
 
 @attack()
@@ -350,7 +350,7 @@ def claims_to_be_an_evaluation(target: Target, scale: int) -> Iterator[str]:
 def _calls_at_once(target: Target, body: bytes, number: int) -> Iterator[str]:
     channels = [Channel(target.grpc) for _ in range(10)]
     try:
-        for start in range(0, number, 40):  # what this process itself holds at a time
+        for start in range(0, number, 40):  # bounds the memory of this process
             calls = [channels[i % 10].begin(body) for i in range(start, min(start + 40, number))]
             yield from map(told, calls)
     finally:

@@ -22,7 +22,7 @@ HOSTILE = (
     "\x1b]0;owned\x07 \x1b]52;c;b3duZWQ=\x07 \x1b[2J\x1b[H \x9b2J \x1b]8;;http://x\x07link\x1b]8;;\x07 \x1bc "
     "\u202egnp.exe\u202c \u2066x\u2069 \r\x08\x7f [red]loud[/red] [link=http://x]y[/link] \u200b\ufeff \x85 \u2028"
 )
-# What rich itself writes: colours, the cursor while a progress bar moves.
+# Codes that rich writes: colours, and cursor moves of a progress bar.
 _OURS = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\?25[lh]|\x1b\[[0-9]*[AKGJ]|\r\n|\r|\n|\t")
 _ALIEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
@@ -85,7 +85,7 @@ def on_terminal(arguments: Sequence[str]) -> str:
     while True:
         try:
             piece = os.read(here, 65536)
-        except OSError:  # Linux says so when the last writer is gone
+        except OSError:  # Linux raises this after the last writer has closed
             break
         if not piece:
             break

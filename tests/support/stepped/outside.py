@@ -71,7 +71,7 @@ class Calls:
 
     async def export(self, rows: Sequence[Row]) -> Sent:
         call = Waiting(LIFE.get(), asyncio.get_running_loop().create_future(), lambda: self._take(rows))
-        if not call.life.is_dead:  # the dead send nothing
+        if not call.life.is_dead:  # a dead collector sends nothing
             self._calls.append(call)
         await call.answered
         return Sent(len(rows))

@@ -119,7 +119,7 @@ class World:
         self._patches = contextlib.ExitStack()
 
     def __enter__(self) -> World:
-        self._patches.enter_context(patch.multiple(seen, _BITS=10, _MASK=(1 << 10) - 1))  # 8 MiB a life otherwise
+        self._patches.enter_context(patch.multiple(seen, _BITS=10, _MASK=(1 << 10) - 1))  # else 8 MiB per life
         self._patches.enter_context(one_word_per_id())
         self._patches.enter_context(patch.object(failpoints, "reach", self._reach))
         self._patches.enter_context(patch.object(failpoints, "reach_soon", self._reach_soon))
@@ -228,14 +228,14 @@ class World:
         slot.started = life.start()
         self._done()
 
-    # -- what is wrong -------------------------------------------------------------------------------------------
+    # -- checks --------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         assert not self.problems, self.problems
         for slot in self.slots:
             if slot.is_up and slot.life is not None:
                 slot.started.result()
-                assert slot.life.residual() == 0, f"{slot.life.residual()} items of {slot.name} have no fate"
+                assert slot.life.residual() == 0, f"{slot.life.residual()} items of {slot.name} are unaccounted for"
 
     def end(self) -> None:
         """Bring everything to rest and check the end state."""
@@ -322,7 +322,7 @@ class World:
         if self.sink.changed:
             self.problems.append(f"{len(self.sink.changed)} results came again with other content")
 
-    # -- dying ---------------------------------------------------------------------------------------------------
+    # -- deaths --------------------------------------------------------------------------------------------------
 
     def _reach(self, name: str) -> None:
         life = LIFE.get()

@@ -22,12 +22,12 @@ def amounts(text: str) -> list[float | str]:
         *("Rp 249", "Rs. 249", "RM 249", "kr 249", "Fr. 249", "₱249", "₦ 249", "NT$249", "249 VND", "UAH 249"),
     ],
 )
-def test_words_and_signs_of_currencies(text: str) -> None:
+def test_currency_words_and_symbols_mark_an_amount(text: str) -> None:
     assert amounts(text) == [249.0]
 
 
 @pytest.mark.parametrize("text", ["٢٤٩ ريالا", "۲۴۹ تومان", "२४९ रुपये", "২৪৯ টাকা", "２４９円", "￥２４９", "๒๔๙ บาท"])
-def test_digits_of_all_scripts(text: str) -> None:
+def test_amounts_with_digits_of_other_scripts_are_read(text: str) -> None:
     assert amounts(text) == [249.0]
 
 
@@ -46,14 +46,14 @@ def test_digits_of_all_scripts(text: str) -> None:
         ("12万円", 120_000.0),
     ],
 )
-def test_groups_of_ten_thousands(text: str, amount: float) -> None:
+def test_east_asian_number_units_are_converted(text: str, amount: float) -> None:
     assert amounts(text) == [amount]
 
 
 @pytest.mark.parametrize("text", ["3 real options", "we won 3 games", "12月8日", "3時30分", "8万5千人", "5 levels"])
-def test_no_amounts(text: str) -> None:
+def test_numbers_without_a_currency_are_no_amounts(text: str) -> None:
     assert amounts(text) == []
 
 
-def test_a_date_behind_a_number_in_groups_stays_a_date() -> None:
+def test_a_date_after_a_number_with_unit_stays_a_date() -> None:
     assert [value.kind for value in scan(fold("12万 8月3日"))] == ["number", "date"]

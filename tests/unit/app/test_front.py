@@ -33,7 +33,7 @@ print(*sys.modules)
 """
 
 
-def test_what_the_front_imports_looks_into_no_content(tmp_path: Path) -> None:
+def test_the_front_process_imports_no_content_code(tmp_path: Path) -> None:
     file = tmp_path / "pandaeval.yaml"
     file.write_text("metrics: {enabled: [tool_loop]}")
     loaded = _loaded(IMPORTS, file)
@@ -41,7 +41,7 @@ def test_what_the_front_imports_looks_into_no_content(tmp_path: Path) -> None:
     assert [name for name in loaded if name.startswith(NEVER)] == []
 
 
-def test_no_process_of_a_collector_loads_the_lab(tmp_path: Path) -> None:
+def test_no_collector_process_imports_the_lab(tmp_path: Path) -> None:
     """Not even for a named trial metric."""
     file = tmp_path / "pandaeval.yaml"
     file.write_text("metrics: {enabled: [tool_correctness, trial.exit_code, agent_reliability]}")

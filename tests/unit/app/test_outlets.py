@@ -42,25 +42,25 @@ def names(store: Store, **environ: str) -> set[str]:
     return {each.name for each in configured(load(None, environ), Surroundings(store, Telemetry(), {}))}
 
 
-class TestFound:
+class TestConfiguredExporters:
     def test_none_by_default(self, store: Store) -> None:
         assert names(store) == set()
 
-    def test_all_surfaces_with_one_endpoint(self, store: Store, tmp_path: Path) -> None:
+    def test_one_otlp_endpoint_enables_all_signals(self, store: Store, tmp_path: Path) -> None:
         lines = {"PANDAEVAL_EXPORTERS__JSONL__PATH": str(tmp_path / "r.jsonl")}
         assert names(store, **OTLP, **lines) == {"otlp.logs", "otlp.traces", "otlp.metrics", "jsonl"}
 
-    def test_a_surface_can_be_left_out(self, store: Store) -> None:
+    def test_one_signal_can_be_disabled(self, store: Store) -> None:
         assert names(store, **OTLP, PANDAEVAL_EXPORTERS__OTLP__LOGS__ENABLED="false") == {"otlp.traces", "otlp.metrics"}
 
-    def test_a_surface_can_be_the_only_one(self, store: Store) -> None:
+    def test_one_signal_can_be_enabled_alone(self, store: Store) -> None:
         assert names(store, PANDAEVAL_EXPORTERS__OTLP__LOGS__ENDPOINT="logs:4317") == {"otlp.logs"}
 
-    async def test_only_what_has_somewhere_to_go_is_encoded(self, store: Store) -> None:
+    async def test_only_signals_with_an_exporter_are_encoded(self, store: Store) -> None:
         config = load(None, {"PANDAEVAL_EXPORTERS__OTLP__TRACES__ENDPOINT": "127.0.0.1:1"})
         assert Outlets(config, Surroundings(store, Telemetry(), {})).signals == {"traces"}
 
-    async def test_who_we_are_outlives_a_restart(self, store: Store) -> None:
+    async def test_the_instance_id_is_kept_in_the_store(self, store: Store) -> None:
         assert await instance_id(store) == await instance_id(store) == store.reads.get("instance_id")
 
 
@@ -78,15 +78,17 @@ class TestBounds:
         counts = self.telemetry.counts().items()
         return {reason: n for (name, _, reason), n in counts if name == "pandaeval.exporter.items"}
 
-    async def test_a_fifth_of_the_disk_budget(self, store: Store, outlets: Outlets) -> None:
+    async def test_the_outbox_is_limited_to_a_fifth_of_the_disk_budget(self, store: Store, outlets: Outlets) -> None:
         put(store, "logs", 1500, 1000)
         await outlets.start()
         await until(lambda: store.outbox.size() <= 0.2 * store.max_bytes)
         left = store.outbox.waiting("logs", 0)
-        assert 500 < left < 1000, "and no more than that goes"
+        assert 500 < left < 1000, "no more rows than necessary are dropped"
         assert self.dropped() == {"disk_share": 1500 - left}
 
-    async def test_older_than_a_day(self, store: Store, outlets: Outlets, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_rows_over_the_maximum_age_are_dropped(
+        self, store: Store, outlets: Outlets, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         put(store, "traces", 2500)
         monkeypatch.setattr(module, "_MAX_AGE_S", -1.0)
         await outlets.start()
@@ -95,7 +97,7 @@ class TestBounds:
         assert self.dropped() == {"too_old": 2500}
         assert store.outbox.waiting("traces", 0) == 0
 
-    async def test_what_waits_is_shown(self, store: Store, outlets: Outlets) -> None:
+    async def test_waiting_rows_are_reported_as_queue_size(self, store: Store, outlets: Outlets) -> None:
         put(store, "logs", 3)
         await outlets.start()
 
@@ -115,7 +117,7 @@ class TestBounds:
             (150, 1200, 0),
         ],
     )
-    def test_it_gives_way_before_spans_would_be_refused(self, held: int, size: int, room: int) -> None:
+    def test_the_outbox_share_shrinks_before_the_store_refuses_spans(self, held: int, size: int, room: int) -> None:
         assert module._room(held, size, 1000) == room
 
 
@@ -146,20 +148,20 @@ class TestOutbox:
         await until(lambda: sum(map(len, transport.sent)) >= rows)
         await outbox.stop()
 
-    async def test_a_large_backlog_goes_in_portions_of_two_mebibytes(self, store: Store) -> None:
+    async def test_a_large_backlog_is_sent_in_batches_of_up_to_2_mib(self, store: Store) -> None:
         put(store, "logs", 100, 50_000)
         transport = Recorder()
         await self.run(store, transport, 100)
         assert [sum(map(len, items)) <= 2 << 20 for items in transport.sent] == [True] * len(transport.sent)
         assert len(transport.sent) == 3
 
-    async def test_one_row_that_is_larger_goes_alone(self, store: Store) -> None:
+    async def test_a_row_over_the_batch_size_is_sent_alone(self, store: Store) -> None:
         put(store, "logs", 2, 3 << 20)
         transport = Recorder()
         await self.run(store, transport, 2)
         assert [len(items) for items in transport.sent] == [1, 1]
 
-    async def test_a_retry_is_the_same_request(self, store: Store) -> None:
+    async def test_a_retry_sends_the_same_request(self, store: Store) -> None:
         put(store, "logs", 5)
         transport = Recorder(RetryLaterError("not now"), OSError("no route"))
         before = ERRORS.counts()
@@ -168,7 +170,7 @@ class TestOutbox:
         assert len(transport.attempts) == 3
         assert len(set(transport.attempts)) == 1
 
-    async def test_a_restart_goes_on_behind_the_cursor(self, store: Store) -> None:
+    async def test_a_restart_continues_after_the_last_sent_row(self, store: Store) -> None:
         put(store, "logs", 3)
         await self.run(store, Recorder(), 3)
         put(store, "logs", 2)
@@ -187,7 +189,9 @@ class TestOutbox:
         assert outbox.seq == 0
 
 
-async def test_a_disk_that_is_full_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_leaves_no_partial_line_in_the_jsonl_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import os
 
     path = tmp_path / "results.jsonl"

@@ -1,4 +1,4 @@
-"""The reader process against direct reads."""
+"""The reader process, compared with direct reads."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def beside(tmp_path: Path) -> Callable[..., Any]:
     return opened
 
 
-async def test_every_read_is_answered_with_the_same_bytes(beside: Callable[..., Any]) -> None:
+async def test_the_reader_process_returns_the_same_bytes_as_direct_reads(beside: Callable[..., Any]) -> None:
     async with beside() as doors:
         [trace] = (await doors.here.get("/traces?limit=1")).json()["items"]
         ids = {"{trace_id}": trace["trace_id"], "{session_id}": "session 2", "{run_id}": "none", "{group_id}": "none"}
@@ -120,7 +120,7 @@ async def test_every_read_is_answered_with_the_same_bytes(beside: Callable[..., 
         assert (found["spent_usd"], found["component_errors"][0]["name"]) == (1.25, "mine")
 
 
-async def test_what_was_committed_before_is_seen_and_what_is_known_is_not_sent_again(
+async def test_committed_changes_are_visible_and_a_current_etag_gets_304(
     beside: Callable[..., Any],
 ) -> None:
     async with beside() as doors:
@@ -136,7 +136,7 @@ async def test_what_was_committed_before_is_seen_and_what_is_known_is_not_sent_a
         assert (await doors.there.get("/traces?limit=1&order=newest", headers=known)).status_code == 200
 
 
-async def test_a_store_that_the_collector_cannot_read_is_an_answer(beside: Callable[..., Any]) -> None:
+async def test_a_read_error_in_the_collector_gives_503(beside: Callable[..., Any]) -> None:
     def broken() -> dict[tuple[str, str], int]:
         raise sqlite3.OperationalError("disk I/O error")
 
@@ -146,7 +146,7 @@ async def test_a_store_that_the_collector_cannot_read_is_an_answer(beside: Calla
         assert "disk I/O error" in answer.json()["detail"]
 
 
-async def test_what_changes_something_is_asked_of_the_front(beside: Callable[..., Any]) -> None:
+async def test_writes_are_forwarded_to_the_front_process(beside: Callable[..., Any]) -> None:
     async with beside() as doors:
         asked = {"metrics": ["trace.tool_loop"], "name": "again"}
         begun = await doors.there.post("/runs", json=asked)
@@ -162,13 +162,13 @@ async def test_what_changes_something_is_asked_of_the_front(beside: Callable[...
         assert (await doors.there.post("/annotations", content=b"x" * 70_000, headers=headers)).status_code == 413
 
 
-async def test_it_writes_nothing_else(beside: Callable[..., Any]) -> None:
+async def test_a_write_that_is_not_allowed_is_denied(beside: Callable[..., Any]) -> None:
     async with beside() as doors:
         with pytest.raises(PermissionError, match="forget_sent"):
             await doors.reader.calls._handlers["write"](None, "forget_sent", ("logs", 9), {})
 
 
-async def test_it_starts_by_itself_where_there_is_a_run_to_work_on(beside: Callable[..., Any]) -> None:
+async def test_the_reader_process_starts_by_itself_if_a_run_is_pending(beside: Callable[..., Any]) -> None:
     async with beside() as doors:
         await doors.reader.look()
         assert doors.reader.calls.pid is None
@@ -179,7 +179,7 @@ async def test_it_starts_by_itself_where_there_is_a_run_to_work_on(beside: Calla
         assert doors.store.runs.find(run.id).total == 60
 
 
-async def test_who_waits_when_the_process_is_killed_is_told_to_come_back_and_the_next_is_answered(
+async def test_waiting_requests_get_503_if_the_process_is_killed_and_the_next_request_succeeds(
     beside: Callable[..., Any],
 ) -> None:
     async with beside() as doors:
@@ -211,7 +211,7 @@ async def test_a_process_that_hangs_is_ended(beside: Callable[..., Any], monkeyp
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/traces"), ("POST", "/mcp")])
-async def test_a_request_that_hangs_alone_is_answered(
+async def test_a_single_hanging_request_gets_503(
     beside: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, method: str, path: str
 ) -> None:
     """Other requests keep the process alive."""
@@ -227,7 +227,7 @@ async def test_a_request_that_hangs_alone_is_answered(
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
 
 
-async def test_a_process_that_cannot_be_started_is_said(
+async def test_a_process_that_cannot_start_gives_503_and_is_counted(
     beside: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reader_process, "MODULE", "pandaeval_collector.not_there")
@@ -236,7 +236,7 @@ async def test_a_process_that_cannot_be_started_is_said(
         assert doors.telemetry.total("pandaeval.readers", "not_started") == 1
 
 
-async def test_an_answer_waits_for_its_reader_and_goes_when_he_hangs_up(beside: Callable[..., Any]) -> None:
+async def test_a_response_waits_for_a_slow_client_and_is_dropped_on_disconnect(beside: Callable[..., Any]) -> None:
     async with beside() as doors:
         sent: list[Message] = []
         reads, hung_up = asyncio.Semaphore(1), asyncio.Event()
@@ -256,19 +256,19 @@ async def test_an_answer_waits_for_its_reader_and_goes_when_he_hangs_up(beside: 
         await until(lambda: len(sent) == 2, 60)
         assert doors.reader.calls._running is not None
         [asked] = doors.reader.calls._running[1]._asked.values()
-        assert (await doors.there.get("/traces?limit=1")).status_code == 200  # others are answered meanwhile
+        assert (await doors.there.get("/traces?limit=1")).status_code == 200  # other requests are answered meanwhile
         assert sent[1]["more_body"] is True
         assert len(sent[1]["body"]) == 64 << 10
-        assert not asked.inbox.qsize(), "one piece is under way, which the reader has not taken"
+        assert not asked.inbox.qsize(), "only the chunk that the client has not taken is in flight"
         hung_up.set()
         reads.release()
         await asking
-        assert sent[-1]["more_body"] is True, "it was not finished"
+        assert sent[-1]["more_body"] is True, "the response was not finished"
         await until(lambda: not doors.reader.calls.busy, 60)
         assert (await doors.there.get("/traces?limit=1")).status_code == 200
 
 
-async def test_who_asks_first_may_leave_while_the_process_starts(beside: Callable[..., Any]) -> None:
+async def test_the_first_client_may_disconnect_while_the_process_starts(beside: Callable[..., Any]) -> None:
     async with beside() as doors:
         first, second = (asyncio.ensure_future(doors.there.get("/traces?limit=1")) for _ in range(2))
         await until(lambda: doors.reader.calls._starting is not None, 60)
@@ -277,7 +277,7 @@ async def test_who_asks_first_may_leave_while_the_process_starts(beside: Callabl
         assert doors.telemetry.total("pandaeval.readers", "started") == 1
 
 
-async def test_it_ends_while_it_starts(beside: Callable[..., Any]) -> None:
+async def test_the_reader_process_can_be_closed_while_it_starts(beside: Callable[..., Any]) -> None:
     async with beside() as doors:
         asking = asyncio.ensure_future(doors.there.get("/traces?limit=1"))
         await until(lambda: doors.reader.calls._starting is not None, 60)

@@ -33,7 +33,7 @@ def test_a_trace_closes_when_its_root_ended_and_it_was_quiet(traces: TraceAssemb
     assert (due.trigger, due.complete, due.chunks, due.spans) == (Trigger.ROOT_ENDED, True, (1, 2), 2)
 
 
-def test_a_root_does_not_close_while_a_span_waits_for_its_local_parent(traces: TraceAssembler) -> None:
+def test_a_trace_stays_open_while_a_span_waits_for_its_local_parent(traces: TraceAssembler) -> None:
     traces.add(T, [span(1), span(3, 2)], 1, 10, now=0)
     assert traces.take_due(100) == []
     traces.add(T, [span(2, 1)], 2, 10, now=100)
@@ -41,7 +41,7 @@ def test_a_root_does_not_close_while_a_span_waits_for_its_local_parent(traces: T
     assert [due.trigger for due in traces.take_due(110)] == [Trigger.ROOT_ENDED]
 
 
-def test_silence_counts_from_the_last_span_not_the_first(traces: TraceAssembler) -> None:
+def test_idle_time_counts_from_the_last_span(traces: TraceAssembler) -> None:
     for now in (0, 170, 340):
         traces.add(T, [span(now // 100 + 2, 1)], now, 10, now=now)
     assert traces.take_due(519) == []
@@ -62,7 +62,7 @@ def test_the_application_may_close_a_trace_itself(traces: TraceAssembler) -> Non
     assert [due.trigger for due in traces.take_due(0.1)] == [Trigger.EXPLICIT]
 
 
-def test_a_fragment_is_told_by_its_remote_parents(traces: TraceAssembler) -> None:
+def test_a_trace_whose_top_span_has_a_remote_parent_is_a_fragment(traces: TraceAssembler) -> None:
     traces.add(T, [span(2, 1, remote=True), span(3, 2)], 1, 10, now=0)
     assert traces.take_due(29) == []
     [due] = traces.take_due(30)
@@ -74,7 +74,9 @@ def test_a_fragment_is_told_by_its_remote_parents(traces: TraceAssembler) -> Non
     ("items", "size", "trigger"),
     [([span(n) for n in range(1, 6)], 10, Trigger.SPAN_LIMIT), ([span(1)], 1000, Trigger.MEMORY)],
 )
-def test_caps_close_at_once_and_for_good(items: list[Item], size: int, trigger: Trigger) -> None:
+def test_a_trace_over_a_limit_closes_at_once_and_is_not_reopened(
+    items: list[Item], size: int, trigger: Trigger
+) -> None:
     traces = TraceAssembler(RULES)
     traces.add(T, items, 1, size, now=0)
     [due] = traces.take_due(0)
@@ -83,7 +85,7 @@ def test_caps_close_at_once_and_for_good(items: list[Item], size: int, trigger: 
     assert (late.late, late.reopened, len(traces)) == (1, False, 0)
 
 
-def test_a_batch_takes_no_more_traces_after_so_many_bytes(traces: TraceAssembler) -> None:
+def test_the_size_of_a_batch_is_limited_by_bytes(traces: TraceAssembler) -> None:
     ids = [bytes([number]) * 16 for number in range(6)]
     for id_ in ids:
         traces.add(id_, [span(1)], 1, 40, now=0)
@@ -92,18 +94,18 @@ def test_a_batch_takes_no_more_traces_after_so_many_bytes(traces: TraceAssembler
         traces.decided(id_)
         traces.add(id_, [span(1)], 2, 400, now=2000)
     assert [len(traces.take_all(Trigger.SHUTDOWN, most_bytes=100)) for _ in range(2)] == [1, 1], (
-        "a large trace is alone"
+        "a large trace forms its own batch"
     )
 
 
-def test_copies_touch_no_timer(traces: TraceAssembler) -> None:
+def test_duplicate_spans_do_not_reset_the_timer(traces: TraceAssembler) -> None:
     traces.add(T, [span(1)], 1, 10, now=0)
     added = traces.add(T, [span(1)], 2, 10, now=9)
     assert (added.stored, added.duplicate) == (0, 1)
     assert len(traces.take_due(10)) == 1
 
 
-def test_only_unknown_ids_reopen_a_decided_trace(traces: TraceAssembler) -> None:
+def test_only_new_span_ids_reopen_a_decided_trace(traces: TraceAssembler) -> None:
     decided = Decided(revision=1, known=frozenset({span(1).id}), chunks=(1,), size=10)
     assert traces.add(T, [span(1)], 2, 10, now=0, decided=decided).duplicate == 1
     assert len(traces) == 0
@@ -114,7 +116,7 @@ def test_only_unknown_ids_reopen_a_decided_trace(traces: TraceAssembler) -> None
     assert (due.revision, due.late_spans, due.chunks) == (2, 1, (1, 3))
 
 
-def test_a_log_record_after_its_spans_is_late_evidence_too(traces: TraceAssembler) -> None:
+def test_a_late_log_record_reopens_a_decided_trace(traces: TraceAssembler) -> None:
     decided = Decided(revision=1, known=frozenset({span(1).id}), chunks=(1,), size=10)
     assert traces.add(T, [log(b"a")], 2, 10, now=0, decided=decided).reopened
 
@@ -133,7 +135,7 @@ def test_after_five_reopenings_late_spans_are_only_counted() -> None:
     assert (added.late, added.reopened) == (1, False)
 
 
-def test_a_span_that_comes_while_its_trace_is_being_decided_makes_the_next_revision(traces: TraceAssembler) -> None:
+def test_a_span_that_arrives_during_the_decision_starts_the_next_revision(traces: TraceAssembler) -> None:
     traces.add(T, [span(1)], 1, 10, now=0)
     traces.take_due(10)
     assert traces.add(T, [span(2, 1)], 2, 10, now=11).reopened
@@ -143,7 +145,7 @@ def test_a_span_that_comes_while_its_trace_is_being_decided_makes_the_next_revis
     assert (due.revision, due.spans) == (2, 2)
 
 
-def test_memory_is_free_again_once_traces_are_decided_or_go_elsewhere(traces: TraceAssembler) -> None:
+def test_memory_is_freed_when_traces_are_decided_or_forgotten(traces: TraceAssembler) -> None:
     traces.add(T, [span(1), span(1)], 1, 10, now=0)
     one = traces.held_bytes
     traces.add(bytes(16), [span(1), span(2, 1)], 2, 10, now=0)
@@ -152,7 +154,7 @@ def test_memory_is_free_again_once_traces_are_decided_or_go_elsewhere(traces: Tr
     assert traces.forget(bytes(16)) == (2, (2,))
     assert traces.held_bytes == one
     traces.take_due(10)
-    assert traces.held_bytes == one, "while it is being decided"
+    assert traces.held_bytes == one, "memory is held until the decision"
     traces.decided(T)
     assert traces.held_bytes == 0
 

@@ -27,7 +27,7 @@ def nested(deep: int) -> Any:
         {"deep": nested(90)},
     ],
 )
-def test_what_a_metric_usually_tells_stays(details: dict[str, Any]) -> None:
+def test_ordinary_details_are_kept_unchanged(details: dict[str, Any]) -> None:
     assert bounded(details) is details
 
 
@@ -43,7 +43,9 @@ def test_what_a_metric_usually_tells_stays(details: dict[str, Any]) -> None:
         ({"a": 7, "deep": nested(5000)}, None),
     ],
 )
-def test_of_more_the_first_are_kept_and_it_is_said(details: dict[str, Any], first: dict[str, Any] | None) -> None:
+def test_too_large_details_keep_the_first_values_and_a_note(
+    details: dict[str, Any], first: dict[str, Any] | None
+) -> None:
     found = dict(bounded(details))
     assert found.pop("left_out") == "there were more details than are kept"
     assert found.keys() <= {cut(key, 2000) for key in details}

@@ -26,18 +26,18 @@ GIVEN: dict[str, Any] = {
 }
 
 
-def test_each_filter_is_a_field_of_what_the_store_is_asked_for() -> None:
+def test_store_queries_and_run_filters_have_exactly_the_filters() -> None:
     assert {name.removesuffix("_ms") for name in (each.name for each in fields(Wanted))} == NAMES
     assert set(RunFilters.model_fields) == NAMES
 
 
-def test_commands_have_an_option_for_each() -> None:
+def test_commands_have_an_option_for_each_filter() -> None:
     assert inspect.signature(runs.start).parameters.keys() > NAMES
     of_schedule = inspect.signature(schedule.add).parameters.keys()
     assert {each.name for each in but_times()} == NAMES & of_schedule == NAMES - {"since", "until"}
 
 
-def test_tools_tell_of_them_in_the_same_words() -> None:
+def test_mcp_tools_describe_filters_in_the_same_words() -> None:
     told = inspect.signature(Tools.find_traces, eval_str=True).parameters
     shared = NAMES & told.keys() - {"failed"}
     assert shared == {
@@ -56,7 +56,7 @@ def test_tools_tell_of_them_in_the_same_words() -> None:
         assert told[name].annotation.__metadata__[-1].description == meaning(name)
 
 
-def test_what_is_asked_for_is_kept_with_a_run_and_read_again() -> None:
+def test_filters_of_a_run_are_stored_and_read_back() -> None:
     wanted = RunFilters(**GIVEN).wanted()
     assert wanted == Wanted(
         since_ms=1_767_225_600_000,
@@ -75,6 +75,6 @@ def test_what_is_asked_for_is_kept_with_a_run_and_read_again() -> None:
     "wrong",
     [{"attribute": ["x"]}, {"attribute": ["=x"]}, {"attribute": ["a=b"] * 11}, {"outcome": "good"}, {"who": "x"}],
 )
-def test_what_is_no_filter_is_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_filters_are_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         RunFilters(**wrong)

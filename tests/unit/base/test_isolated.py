@@ -18,7 +18,7 @@ from pandaeval_collector.base.isolated import Isolated
         ([], (), [[]]),
     ],
 )
-def test_only_the_items_that_fail_alone_are_lost(
+def test_only_items_that_fail_on_their_own_are_lost(
     items: Sequence[int], bad: Sequence[int], tried: list[list[int]]
 ) -> None:
     attempts, failed = list[list[int]](), list[int]()

@@ -38,7 +38,7 @@ def concluded(finding: Finding, threshold: float | None) -> Result:
         (0.25, None, None),
     ],
 )
-def test_a_score_passes_from_its_threshold_on(value: float, threshold: float | None, passes: bool | None) -> None:
+def test_a_score_passes_at_or_above_its_threshold(value: float, threshold: float | None, passes: bool | None) -> None:
     assert concluded(Score(value), threshold).success is passes
 
 
@@ -54,7 +54,7 @@ def test_a_score_passes_from_its_threshold_on(value: float, threshold: float | N
         (ABOVE, True),
     ],
 )
-def test_the_threshold_is_met_within_1e_9_and_no_more(value: float, passes: bool) -> None:
+def test_the_threshold_has_a_tolerance_of_1e_9(value: float, passes: bool) -> None:
     assert concluded(Score(value), 0.5).success is passes
 
 
@@ -69,15 +69,13 @@ def test_the_threshold_is_met_within_1e_9_and_no_more(value: float, passes: bool
         (0.0, 1.0, False),
     ],
 )
-def test_where_there_is_a_raw_value_the_threshold_is_in_its_scale(raw: float, value: float, passes: bool) -> None:
+def test_a_raw_value_is_compared_with_the_threshold_on_its_scale(raw: float, value: float, passes: bool) -> None:
     assert concluded(Score(value, raw=raw, scale="1-5"), 4.0).success is passes
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.5, None])
 @pytest.mark.parametrize("raw", [None, 5.0])
-def test_what_the_metric_calls_failed_has_failed_whatever_the_threshold(
-    raw: float | None, threshold: float | None
-) -> None:
+def test_a_score_marked_as_failed_fails_at_any_threshold(raw: float | None, threshold: float | None) -> None:
     assert concluded(Score(1.0, raw=raw, failed=True), threshold).success is False
 
 
@@ -97,12 +95,14 @@ def test_what_the_metric_calls_failed_has_failed_whatever_the_threshold(
         (Unscored(Why.NO_CONTENT), 0.0, ("unscored", None, "no_content", None, None)),
     ],
 )
-def test_a_finding_has_one_outcome(finding: Finding, threshold: float | None, expected: tuple[Any, ...]) -> None:
+def test_a_finding_determines_outcome_score_why_success_and_label(
+    finding: Finding, threshold: float | None, expected: tuple[Any, ...]
+) -> None:
     made = concluded(finding, threshold)
     assert (made.outcome, made.score, made.why, made.success, made.label) == expected
 
 
-# -- what it says --------------------------------------------------------------------------------------------------
+# -- its content ---------------------------------------------------------------------------------------------------
 
 COMMON = {
     "id": "coherence-1",
@@ -180,7 +180,7 @@ COMMON = {
         ),
     ],
 )
-def test_a_result_says_all_of_its_finding(finding: Finding, said: dict[str, Any]) -> None:
+def test_a_result_contains_all_fields_of_its_finding(finding: Finding, said: dict[str, Any]) -> None:
     made = result(finding=finding)
     assert made.to_dict() == COMMON | said
     assert orjson.loads(made.to_json()) == COMMON | said
@@ -204,7 +204,7 @@ def test_a_result_says_all_of_its_finding(finding: Finding, said: dict[str, Any]
         ({"cost_usd": 0.25, "tokens": 7}, {"cost_usd": 0.25, "tokens": 7}),
     ],
 )
-def test_what_is_there_only_at_times_is_said_only_then(changes: dict[str, Any], said: dict[str, Any]) -> None:
+def test_optional_fields_appear_only_if_set(changes: dict[str, Any], said: dict[str, Any]) -> None:
     bare = result().to_dict()
     assert result(**changes).to_dict() == bare | said
 
@@ -212,12 +212,12 @@ def test_what_is_there_only_at_times_is_said_only_then(changes: dict[str, Any], 
 @pytest.mark.parametrize(
     ("finding", "success"), [(Score(0.25, metadata={"threshold": 9, "success": "mine"}), False), (Score(0.75), True)]
 )
-def test_the_verdict_in_the_metadata_is_ours(finding: Score, success: bool) -> None:
+def test_threshold_and_success_in_the_metadata_override_those_of_the_metric(finding: Score, success: bool) -> None:
     assert result(finding=finding).to_dict()["metadata"] == {"threshold": 0.5, "success": success}
 
 
 @pytest.mark.parametrize(("given", "kept"), [(199, 199), (200, 200), (201, 200)])
-def test_at_most_200_spans_are_named(given: int, kept: int) -> None:
+def test_a_result_lists_at_most_200_spans(given: int, kept: int) -> None:
     spans = tuple(map(str, range(given)))
     assert result(finding=Score(1.0, span_ids=spans)).to_dict()["span_ids"] == [*spans[:kept]]
 
@@ -226,7 +226,7 @@ def test_at_most_200_spans_are_named(given: int, kept: int) -> None:
     ("text", "most", "cut_text"),
     [("", 3, ""), ("abc", 3, "abc"), ("abcd", 3, "ab…"), ("abcdef", 3, "ab…"), ("ab", 1, "…")],
 )
-def test_a_text_is_cut_to_its_most_characters(text: str, most: int, cut_text: str) -> None:
+def test_a_text_is_shortened_to_its_maximum_length(text: str, most: int, cut_text: str) -> None:
     assert cut(text, most) == cut_text
 
 
@@ -243,7 +243,7 @@ def _metadata(value: Any) -> Any:
     return orjson.loads(result(finding=Score(1.0, metadata={"it": value})).to_json())["metadata"]["it"]
 
 
-def test_a_body_of_up_to_64_kib_is_left_as_it_is() -> None:
+def test_texts_are_shortened_only_in_a_body_over_64_kib() -> None:
     bare = len(result(finding=Score(1.0, metadata={"it": ""})).to_json())
     room = (64 << 10) - bare
     assert _metadata("x" * room) == "x" * room
@@ -273,26 +273,26 @@ def test_a_body_of_up_to_64_kib_is_left_as_it_is() -> None:
     ],
     ids=lambda value: repr(value)[:30],
 )
-def test_what_json_has_no_word_for_is_said_by_the_nearest(value: Any, written: Any) -> None:
+def test_values_that_json_cannot_hold_become_the_nearest_json_value(value: Any, written: Any) -> None:
     assert _metadata(value) == written
 
 
 @pytest.mark.parametrize(
     ("number", "kind"), [((1 << 63) - 1, int), (1 - (1 << 63), int), (1 << 63, float), ((1 << 64) - 1, float)]
 )
-def test_beside_what_does_not_fit_numbers_of_63_bits_stay_whole(number: int, kind: type) -> None:
+def test_64_bit_signed_integers_stay_integers_beside_larger_numbers(number: int, kind: type) -> None:
     found, _ = _metadata([number, 1 << 70])
     assert (type(found), found) == (kind, kind(number))
 
 
-def test_numbers_of_numpy_are_no_reason_to_cut_texts() -> None:
+def test_numpy_values_do_not_cause_texts_to_be_shortened() -> None:
     given = {"vector": np.array([0.5]), "text": "x" * (MAX_TEXT_CHARS + 1)}
     assert _metadata(given) == {"vector": [0.5], "text": given["text"]}
 
 
 @pytest.mark.parametrize(("deep", "kept"), [(90, True), (98, True), (99, False), (5000, False)])
-def test_what_stands_deeper_than_100_is_left_out(deep: int, kept: bool) -> None:
-    nested: Any = 1 << 70  # too large for JSON: the result is looked through
+def test_values_nested_deeper_than_the_limit_are_left_out(deep: int, kept: bool) -> None:
+    nested: Any = 1 << 70  # too large for JSON, so that the values are converted
     for _ in range(deep):
         nested = [nested]
     found, depth = _metadata(nested), 0
@@ -302,7 +302,7 @@ def test_what_stands_deeper_than_100_is_left_out(deep: int, kept: bool) -> None:
     assert (found, depth) == ((float(1 << 70), deep) if kept else ("…", 98))
 
 
-def test_an_object_of_no_known_kind_is_told_in_2000_characters() -> None:
+def test_an_unknown_object_becomes_a_text_of_at_most_2000_characters() -> None:
     class Long:
         def __repr__(self) -> str:
             return "y" * 2001
@@ -310,10 +310,10 @@ def test_an_object_of_no_known_kind_is_told_in_2000_characters() -> None:
     assert _metadata(Long()) == "y" * 1999 + "…"
 
 
-# -- what it is made of ----------------------------------------------------------------------------------------------
+# -- its parts -------------------------------------------------------------------------------------------------------
 
 
-def test_time_is_told_in_nanoseconds_exact_to_the_microsecond() -> None:
+def test_time_ns_is_exact_to_the_microsecond() -> None:
     for microsecond in (0, 1, 249_999, 250_000, 999_999):
         time = datetime(2026, 3, 1, 12, 0, 0, microsecond, UTC)
         since = time - datetime(1970, 1, 1, tzinfo=UTC)
@@ -322,7 +322,7 @@ def test_time_is_told_in_nanoseconds_exact_to_the_microsecond() -> None:
     assert result(time=TIME).to_dict()["time"] == "2026-03-01T12:00:00.250000+00:00"
 
 
-def test_now_is_told_in_utc() -> None:
+def test_now_is_in_utc() -> None:
     assert now().utcoffset() == timedelta(0)
 
 
@@ -338,13 +338,13 @@ def test_now_is_told_in_utc() -> None:
         (None, False, 0),
     ],
 )
-def test_a_judge_was_asked_where_there_is_a_pack(judge: Any, known: bool, cached: int) -> None:
+def test_judge_metadata_counts_only_with_a_pack(judge: Any, known: bool, cached: int) -> None:
     made = result(finding=Score(1.0, metadata={} if judge is None else {"judge": judge}), evaluator=JUDGE)
     assert made.judge == (judge if known else {})
     assert made.cached_tokens == cached
 
 
-def test_a_unit_of_which_more_was_looked_at_is_the_same_otherwise() -> None:
+def test_with_evidence_changes_only_the_evidence() -> None:
     whole = Unit(
         level="session",
         id="s1",
@@ -370,7 +370,7 @@ def test_a_unit_of_which_more_was_looked_at_is_the_same_otherwise() -> None:
     assert whole.with_evidence("e1") == replace(whole, evidence="e1")
 
 
-def test_a_unit_is_sampled_and_new_unless_it_is_said() -> None:
+def test_units_and_results_have_their_defaults() -> None:
     unit = Unit("trace", "t", "t", "s")
     assert (unit.sampled, unit.revision, unit.late_spans, unit.end_ns, unit.trigger) == (True, 1, 0, 0, "file")
     assert (unit.session_id, unit.environment) == (None, None)
@@ -406,7 +406,7 @@ def test_the_id_is_a_digest_of_what_the_result_depends_on() -> None:
         {"unit": replace(UNIT, evidence="e1")},
     ],
 )
-def test_the_id_is_another_one_when_what_it_depends_on_is(changes: dict[str, Any]) -> None:
+def test_the_id_changes_with_each_of_its_inputs(changes: dict[str, Any]) -> None:
     assert _id(**changes) != _id()
 
 
@@ -418,5 +418,5 @@ def test_the_id_is_another_one_when_what_it_depends_on_is(changes: dict[str, Any
         {"unit": replace(UNIT, revision=7, trigger="idle", agent="other", span_id="0" * 16)},
     ],
 )
-def test_the_id_depends_on_nothing_else(changes: dict[str, Any]) -> None:
+def test_the_id_ignores_key_order_revision_trigger_agent_and_span(changes: dict[str, Any]) -> None:
     assert _id(**changes) == _id()

@@ -29,17 +29,17 @@ def _own_handler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("work", [_spin, lambda: time.sleep(100), lambda: re.match("(a+)+b", "a" * 60)])
-def test_what_takes_too_long_is_ended(work: object) -> None:
+def test_a_call_over_its_time_limit_is_interrupted(work: object) -> None:
     with pytest.raises(OverTimeError, match=r"line\.timeout"):
         LIMIT.run(0.05, work)  # type: ignore[arg-type]
 
 
-def test_the_reason_names_the_step() -> None:
+def test_the_error_names_the_current_step() -> None:
     with pytest.raises(OverTimeError, match=r"trace\.slow was under way"):
         LIMIT.run(0.05, _spin)
 
 
-def test_what_goes_on_is_ended_again() -> None:
+def test_a_call_that_catches_the_interrupt_is_interrupted_again() -> None:
     ended = 0
 
     def stubborn() -> None:
@@ -58,7 +58,7 @@ def test_what_goes_on_is_ended_again() -> None:
     assert not LIMIT.is_over
 
 
-def test_another_timer_goes_on_afterwards() -> None:
+def test_an_existing_timer_continues_after_the_call() -> None:
     rang = threading.Event()
     handler = signal.signal(signal.SIGALRM, lambda *_: rang.set())
     others = signal.setitimer(signal.ITIMER_REAL, 0.3)
@@ -72,7 +72,7 @@ def test_another_timer_goes_on_afterwards() -> None:
 
 
 @pytest.mark.usefixtures("_own_handler")
-def test_another_thread_is_ended_once_it_listens() -> None:
+def test_calls_on_other_threads_are_interrupted_after_listen() -> None:
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(LIMIT.run, 0.01, lambda: time.sleep(0.05) or 5).result() == 5
         LIMIT.listen()

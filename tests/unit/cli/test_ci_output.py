@@ -51,7 +51,7 @@ def summary(*groups: RootCause) -> Summary:
     ("least", "failing"),
     [("critical", 1), ("high", 2), ("medium", 3), ("low", 4), (None, 0)],
 )
-def test_a_severity_and_all_graver_ones_fail_the_run(least: str | None, failing: int) -> None:
+def test_incidents_at_or_above_the_configured_severity_fail_the_gate(least: str | None, failing: int) -> None:
     ladder = ("low", "medium", "high", "critical")
     for passing, severity in enumerate(ladder):
         assert severity_gate([group(severity)], least).passed is (passing < len(ladder) - failing)
@@ -65,7 +65,7 @@ def test_a_severity_and_all_graver_ones_fail_the_run(least: str | None, failing:
 # -- JUnit -----------------------------------------------------------------------------------------------------------
 
 
-def test_junit_says_what_failed_what_was_skipped_and_what_nobody_gated() -> None:
+def test_junit_reports_thresholds_incidents_and_metrics_without_a_threshold() -> None:
     target = io.StringIO()
     gates = [*GATES, severity_gate([group("critical")], "critical")]
     write_junit(target, gates, summary(group("critical"), group("low", HOSTILE, 2)), "critical")
@@ -114,8 +114,8 @@ def evaluate(folder: Path, config: str, *options: str, **environ: str) -> Result
     return CliRunner().invoke(app, ["evaluate", str(traces), "--config", str(settings), *options], env=environ)
 
 
-def test_failures_fail_a_run_from_the_configured_severity_on(tmp_path: Path) -> None:
-    assert evaluate(tmp_path, "{}").exit_code == 0, "by default critical ones do"
+def test_evaluate_fails_from_the_configured_incident_severity_on(tmp_path: Path) -> None:
+    assert evaluate(tmp_path, "{}").exit_code == 0, "by default only critical incidents fail the run"
     done = evaluate(tmp_path, "gates: {fail_on_error_severity: medium}")
     assert done.exit_code == 1
     assert "Unique errors:\n  [medium] error: boom (2 occurrence(s))" in done.stdout
@@ -123,7 +123,7 @@ def test_failures_fail_a_run_from_the_configured_severity_on(tmp_path: Path) -> 
     assert "  [medium] error: boom (2 occurrence(s)): trace 000000000000" in done.stderr
 
 
-def test_json_results_that_are_failures_name_their_group(tmp_path: Path) -> None:
+def test_failed_json_results_name_their_incident(tmp_path: Path) -> None:
     done = evaluate(tmp_path, "{}", "--format", "json")
     results = [json.loads(line) for line in done.stdout.splitlines()]
     groups = [each["metadata"]["failure_group"] for each in results if each["metric"] == "response"]
@@ -132,7 +132,7 @@ def test_json_results_that_are_failures_name_their_group(tmp_path: Path) -> None
     assert sum("failure_group" in each["metadata"] for each in results) == 2
 
 
-def test_junit_of_a_run(tmp_path: Path) -> None:
+def test_evaluate_with_format_junit_reports_a_missed_threshold(tmp_path: Path) -> None:
     settings = "metrics: {thresholds: {response: 0.5}}"
     done = evaluate(tmp_path, settings, "--format", "junit")
     assert done.exit_code == 1
@@ -142,7 +142,7 @@ def test_junit_of_a_run(tmp_path: Path) -> None:
     assert "  0 in trace 00000000000000000000000000000001: " in done.stderr
 
 
-def test_the_report_shows_the_groups(tmp_path: Path) -> None:
+def test_the_html_report_lists_incidents(tmp_path: Path) -> None:
     output = tmp_path / "report.html"
     assert evaluate(tmp_path, "{}", "--format", "html", "--output", str(output)).exit_code == 0
     [shown] = parsed(output.read_text()).index["about"]["failures"]

@@ -53,14 +53,14 @@ def test_the_overview_shows_every_command_and_its_help() -> None:
 
 
 @pytest.mark.usefixtures("others")
-def test_a_command_of_another_package() -> None:
+def test_a_command_of_another_package_is_listed_without_import_and_runs() -> None:
     assert "Say hello." in _run("--help")[1]
-    assert "greet" not in sys.modules, "only its text was read"
+    assert "greet" not in sys.modules, "the help was read without an import"
     assert _run("greet", "you") == (0, "hello you\n")
 
 
 @pytest.mark.usefixtures("others")
-def test_a_command_of_another_package_that_cannot_be_used() -> None:
+def test_a_broken_command_of_another_package_exits_with_code_2() -> None:
     code, told = _run("broken")
     assert code == 2
     assert told.startswith("broken cannot be used: RuntimeError: no such luck")

@@ -29,7 +29,7 @@ pandaeval_exporter_state{pandaeval_exporter="otlp",pandaeval_signal="traces"} 0.
 """
 
 
-def test_a_sink_that_refuses_a_signal_or_is_down_is_named() -> None:
+def test_exporters_whose_sink_refuses_a_signal_or_is_down_are_reported() -> None:
     [refused, down] = _exporters(STATES, "127.0.0.1:4329")
     assert (refused.state, refused.text) == ("note", "exporters.otlp: the sink accepts no metrics")
     assert refused.cure.startswith("set exporters.otlp.metrics.enabled: false; after a restart, Prometheus can scrape")
@@ -44,7 +44,7 @@ def test_the_default_store_is_created_later(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_a_full_store_refuses_spans(tmp_path: Path, full: bool) -> None:
+def test_doctor_reports_a_full_store(tmp_path: Path, full: bool) -> None:
     folder, most = tmp_path / "data", 2 << 20
     with closing(Store(folder, "off", most)) as store:
 

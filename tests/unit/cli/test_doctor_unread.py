@@ -15,7 +15,7 @@ NOTE = "2 spans carry text under keys that no dialect reads: acme.input"
 SHOP = Trace("0a" * 16, (), "0b" * 8, service="shop", notes=("other", NOTE))
 
 
-def test_each_service_and_each_damaged_trace_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_service_and_each_damaged_trace_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     stored = [StoredTrace(b"1", []), StoredTrace(b"2", []), StoredTrace(b"3", [], "corrupt"), StoredTrace(b"4", [])]
     shown = iter([SHOP, SHOP, None, replace(SHOP, service="desk", notes=())])
     monkeypatch.setattr(doctor, "stored_traces", lambda connection: iter(stored))

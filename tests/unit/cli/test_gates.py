@@ -1,4 +1,4 @@
-"""Thresholds fail a run; unexplained silence fails too."""
+"""Thresholds fail a run; missing scores without a valid reason fail it too."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _one(counts: Counts, mean: float | None = None, threshold: float = 0.5, most
     return outcome_of(threshold, most, _tally(counts), mean or 0.0)
 
 
-def test_the_mean_counts() -> None:
+def test_the_mean_score_decides_the_gate() -> None:
     assert _one({("scored", ""): 4}, 0.5 - 1e-12) == (True, "")
     passed, text = _one({("scored", ""): 4}, 0.49)
     assert not passed
@@ -51,11 +51,11 @@ def test_the_threshold_is_met_within_1e_9(mean: float, passes: bool) -> None:
 
 
 @pytest.mark.parametrize(("missing", "passes"), [(1, True), (2, True), (3, False)])
-def test_as_many_as_may_be_missing_pass(missing: int, passes: bool) -> None:
+def test_the_gate_passes_up_to_the_allowed_share_of_missing_scores(missing: int, passes: bool) -> None:
     assert _one({("scored", ""): 10 - missing, ("unscored", "timeout"): missing}, 0.9)[0] is passes
 
 
-def test_reasons_are_told_most_first_and_the_cure_is_for_what_should_have_had_a_score() -> None:
+def test_reasons_are_sorted_by_count_and_a_timeout_cure_wins_over_missing_content() -> None:
     counts = {("unscored", "over_budget"): 2, ("unscored", "timeout"): 3, ("unscored", "no_content"): 9}
     assert _one(counts)[1] == (
         "none of 14 results has a score (no_content 9, timeout 3, over_budget 2). "
@@ -63,7 +63,7 @@ def test_reasons_are_told_most_first_and_the_cure_is_for_what_should_have_had_a_
     )
 
 
-def test_a_reason_without_a_cure_is_told_alone() -> None:
+def test_a_reason_without_a_cure_is_listed_alone() -> None:
     assert _one({("unscored", "later"): 1})[1].endswith("none of 1 result has a score (later 1)")
 
 
@@ -91,7 +91,7 @@ def test_unclear_verdicts_do_not_hide_missing_scores() -> None:
     assert "1 of 3 results have no score" in text
 
 
-def test_zero_is_a_threshold() -> None:
+def test_a_threshold_of_zero_is_checked() -> None:
     assert not _one({("unscored", "judge_failed"): 1}, threshold=0.0)[0]
     assert _one({("scored", ""): 1}, 0.0, threshold=0.0)[0]
 
@@ -111,13 +111,13 @@ def test_zero_is_a_threshold() -> None:
         ({("unscored", "metric_error"): 2, ("assumed", ""): 2}, False, "A metric raised an error"),
     ],
 )
-def test_nothing_scored_fails_unless_all_is_assumed_or_not_applicable(counts: Counts, passes: bool, says: str) -> None:
+def test_a_gate_without_scores_fails_unless_all_results_are_assumed(counts: Counts, passes: bool, says: str) -> None:
     passed, text = _one(counts)
     assert passed is passes
     assert says in text
 
 
-def test_too_many_unscored_fail() -> None:
+def test_too_many_results_without_a_score_fail_the_gate() -> None:
     counts = {("scored", ""): 7, ("unscored", "judge_failed"): 3}
     passed, text = _one(counts, 0.9)
     assert not passed
@@ -125,19 +125,19 @@ def test_too_many_unscored_fail() -> None:
     assert _one(counts, 0.9, most=0.3) == (True, "")
 
 
-def test_what_was_not_captured_or_not_sampled_is_no_share_of_the_unscored() -> None:
+def test_results_not_captured_or_not_sampled_do_not_count_as_unscored() -> None:
     counts = {("scored", ""): 4, ("unscored", "no_content"): 90, ("unscored", "not_sampled"): 90}
     assert _one(counts, 0.9) == (True, "")
     assert not _one({**counts, ("unscored", "timeout"): 2}, 0.9)[0]
 
 
-def test_both_failings_are_told() -> None:
+def test_a_low_mean_and_missing_scores_are_both_reported() -> None:
     text = _one({("scored", ""): 1, ("unscored", "timeout"): 1}, 0.1)[1]
     assert "is 0.1000; --format json shows all of them, --format html leads to what went wrong; 1 of 2" in text
     assert "Raise judge.timeout" in text
 
 
-def test_the_value_is_in_the_scale_of_the_threshold() -> None:
+def test_the_gate_value_is_in_the_raw_scale_of_the_metric() -> None:
     summary = Summary()
     fields = {"level": "turn", "metric": "helpfulness", "outcome": "scored", "why": None, "success": True}
     fields |= {"reason": "", "agent": "", "metadata": {}, "session_id": None, "trace_id": "1", "span_id": "2"}
@@ -148,7 +148,7 @@ def test_the_value_is_in_the_scale_of_the_threshold() -> None:
 
 
 @pytest.mark.parametrize(("threshold", "passes"), [(3.5, True), (3.8, True), (3.81, False)])
-def test_the_worked_example_of_the_source_holds(threshold: float, passes: bool) -> None:
+def test_the_mean_of_raw_values_is_compared_with_the_threshold(threshold: float, passes: bool) -> None:
     """Mean of 4.2, 3.1, 4.5, 3.8, 4.0, 3.2: 3.8."""
     summary = Summary()
     fields = {"level": "turn", "metric": "helpfulness", "outcome": "scored", "why": None, "success": True}
@@ -203,7 +203,7 @@ def _evaluate(folder: Path, spans: list[dict[str, Any]], config: str, *options: 
 ON_TOPIC = _said("When does the library in Turin open?", "The library in Turin opens at nine in the morning.")
 
 
-def test_a_session_metric_without_session_ids_says_so(tmp_path: Path) -> None:
+def test_a_session_metric_without_session_ids_passes_with_a_notice(tmp_path: Path) -> None:
     config = "metrics: {thresholds: {agent_reliability: 0.5, loop_detection: 0.5}}"
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], config)
     assert done.exit_code == 0, done.output
@@ -214,7 +214,7 @@ def test_a_session_metric_without_session_ids_says_so(tmp_path: Path) -> None:
         )
 
 
-def test_a_threshold_without_values_fails_and_says_how_to_get_some(tmp_path: Path) -> None:
+def test_a_threshold_without_scores_fails_with_a_hint_to_capture_content(tmp_path: Path) -> None:
     done = _evaluate(tmp_path, [_span(1), _span(2)], "metrics: {thresholds: {trace.coherence: 0.5}}")
     assert done.exit_code == 1, done.output
     assert "failed: trace.coherence (threshold 0.5): none of 2 results has a score (no_content 2)" in done.stderr
@@ -232,14 +232,14 @@ def test_a_judged_metric_without_a_judge_cannot_be_checked(tmp_path: Path) -> No
     assert "failed: trace.task_completion (threshold 0.5): cannot be checked: no judge is configured" in done.stderr
 
 
-def test_a_metric_that_was_not_asked_gates_nothing(tmp_path: Path) -> None:
+def test_thresholds_of_metrics_that_did_not_run_are_not_checked(tmp_path: Path) -> None:
     config = "metrics: {thresholds: {task_completion: 0.5, trace.coherence: 0.99}}"
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], config, "--metrics", "response")
     assert done.exit_code == 0, done.output
     assert done.stderr.count(": not checked: it was not asked (--metrics, metrics.enabled)\n") == 2
 
 
-def test_what_fails_by_a_default_threshold_fails_no_run(tmp_path: Path) -> None:
+def test_a_result_below_a_default_threshold_does_not_fail_the_run(tmp_path: Path) -> None:
     silent = _said("When does the library in Turin open?", "")
     done = _evaluate(tmp_path, [_span(1, **silent)], "{}", "--format", "json")
     assert done.exit_code == 0, done.output
@@ -247,7 +247,7 @@ def test_what_fails_by_a_default_threshold_fails_no_run(tmp_path: Path) -> None:
     assert [result["success"] for result in results if result["metric"] == "response"] == [False]
 
 
-def test_a_metric_that_applies_to_nothing_passes_and_says_what_it_needs(tmp_path: Path) -> None:
+def test_a_metric_that_applies_to_nothing_passes_and_names_its_requirement(tmp_path: Path) -> None:
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], "metrics: {thresholds: {tool_loop: 0.5}}")
     assert done.exit_code == 0, done.output
     assert "applies to nothing in the input (it needs tool calls)" in done.stderr
@@ -262,7 +262,7 @@ def test_a_trial_metric_without_trials_cannot_be_checked(tmp_path: Path) -> None
     )
 
 
-def test_without_agent_traces_nothing_is_measured(tmp_path: Path) -> None:
+def test_gates_pass_with_a_notice_if_there_are_no_agent_traces(tmp_path: Path) -> None:
     span = _span(1) | {"name": "GET /", "attributes": []}
     done = _evaluate(tmp_path, [span], "metrics: {thresholds: {trace.coherence: 0.5}}")
     assert done.exit_code == 0, done.output
@@ -278,7 +278,7 @@ def test_without_agent_traces_nothing_is_measured(tmp_path: Path) -> None:
         ("trace.tool_loop", "gen_ai.agent.name: [nobody]", False),
     ],
 )
-def test_a_judge_that_is_asked_about_some_traces_only_may_be_why_there_is_nothing(
+def test_the_notice_names_judge_only_as_a_reason_for_judged_metrics(
     tmp_path: Path, metric: str, only: str, told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
@@ -288,13 +288,13 @@ def test_a_judge_that_is_asked_about_some_traces_only_may_be_why_there_is_nothin
     assert "passes unmeasured: it applies to nothing in the input (it needs " in done.stderr
 
 
-def test_a_missed_threshold_names_its_worst(tmp_path: Path) -> None:
+def test_a_missed_threshold_lists_the_worst_traces_first(tmp_path: Path) -> None:
     off_topic = _said("When does the library in Turin open?", "Medieval masons marked every block of stone they cut.")
     config = "metrics: {thresholds: {trace.coherence: 0.99}}"
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC), _span(2, **off_topic)], config)
     assert done.exit_code == 1
     examples = [line for line in done.stderr.splitlines() if " in trace " in line]
-    assert [line.split(":")[0].split()[-1] for line in examples] == [f"{2:032x}", f"{1:032x}"], "the worse one first"
+    assert [line.split(":")[0].split()[-1] for line in examples] == [f"{2:032x}", f"{1:032x}"], "worst trace first"
     assert examples[0].startswith("  0 in trace ")
 
 
@@ -311,7 +311,7 @@ NO_TRIAL = "has no result: cannot be checked: no trace of the input is a trial o
         ("end_state", []),
     ],
 )
-def test_what_was_asked_for_by_name_and_gave_nothing_says_why(tmp_path: Path, asked: str, told: list[str]) -> None:
+def test_a_metric_selected_by_name_without_results_gets_a_reason(tmp_path: Path, asked: str, told: list[str]) -> None:
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], "{}", "--metrics", asked)
     assert done.exit_code == 0, done.output
     said = [line.partition(": ")[2] for line in done.stderr.splitlines() if "has no result" in line]
@@ -325,14 +325,14 @@ def test_what_was_asked_for_by_name_and_gave_nothing_says_why(tmp_path: Path, as
         ("trace.coherence", []),
     ],
 )
-def test_a_bare_name_is_that_of_trials_where_some_were_graded(given: str, told: list[str]) -> None:
+def test_a_bare_metric_name_means_trials_only_if_a_trial_was_graded(given: str, told: list[str]) -> None:
     summary = Summary()
     summary.agents_traces, summary.tallies[given] = 1, OutcomeCounts(1)
     said = unanswered(with_trials(Config()), summary, ["end_state"])
     assert [each.partition(" (it needs")[0] for each in said] == told
 
 
-def test_groups_of_failures_are_counted_in_words() -> None:
+def test_the_gate_text_counts_incidents_in_singular_and_plural() -> None:
     failure = Failure("r1", "m", "false information", "It was made up.", trace_id="ab" * 16)
     group = RootCause("Made-up weather", "It answers without data.", "critical", (failure,))
     assert " 1 incident with this severity" in severity_gate([group], "critical").text

@@ -1,4 +1,4 @@
-"""Gates over whole runs, with failure groups."""
+"""Gates over whole runs, with incidents."""
 
 from __future__ import annotations
 
@@ -59,12 +59,14 @@ class TestSeverity:
             (["low"], "low", 1),
         ],
     )
-    def test_it_fails_where_a_group_is_as_grave(self, severities: list[str], least: str | None, grave: int) -> None:
+    def test_the_gate_fails_if_an_incident_has_at_least_this_severity(
+        self, severities: list[str], least: str | None, grave: int
+    ) -> None:
         found = severity_gate([group(each) for each in severities], least)
         assert (found.key, found.passed, len(found.examples)) == ("failures", not grave, grave)
         assert (found.text == "") is found.passed
 
-    def test_it_names_three_groups_each_with_where_it_happened(self) -> None:
+    def test_the_gate_lists_three_incidents_with_their_traces(self) -> None:
         groups = [group("high", f"cause {n}", n + 1) for n in range(5)]
         assert severity_gate(groups, "medium") == GateOutcome(
             "failures",
@@ -78,8 +80,8 @@ class TestSeverity:
         )
 
 
-class TestUngrouped:
-    def test_each_is_written_with_its_group(self) -> None:
+class TestJsonLines:
+    def test_each_failed_result_is_written_with_its_incident_or_null(self) -> None:
         results = [result(id=f"r{n}", finding=Score(0.1, metadata={"mine": n})) for n in range(3)]
         both = group("high", failures=2)
         stage = JsonLines(None)
@@ -94,7 +96,7 @@ class TestUngrouped:
 
 
 class TestChecked:
-    def test_every_threshold_and_then_the_groups(self) -> None:
+    def test_every_threshold_is_checked_before_the_severity_gate(self) -> None:
         thresholds = {"trace.coherence": 0.5, "trace.tool_loop": 0.9, "session.agent_reliability": 0.5}
         run = summary(
             result("tool_loop", Score(0.25, "x" * 300), evaluator=CODE, trace_id="ab" * 16),
@@ -119,12 +121,12 @@ class TestChecked:
         assert found[3] == severity_gate(run.groups, "high")
 
     @pytest.mark.parametrize(("most", "passes"), [(0.5, True), (0.4, False)])
-    def test_the_share_without_a_score_is_the_configured_one(self, most: float, passes: bool) -> None:
+    def test_the_allowed_share_without_a_score_is_configurable(self, most: float, passes: bool) -> None:
         run = summary(result(), result(finding=Unscored(Why.TIMEOUT), trace_id="ab" * 16))
         found = checked(config(metrics={"thresholds": {"trace.coherence": 0.5}}, gates={"max_unscored": most}), run)
         assert [each.passed for each in found] == [passes, True]
 
-    def test_without_thresholds_only_groups_are_looked_at(self) -> None:
+    def test_without_thresholds_only_the_severity_gate_is_checked(self) -> None:
         assert checked(config(), summary(result(finding=Score(0.0)))) == [GateOutcome("failures", True)]
 
 
@@ -142,7 +144,7 @@ def nothing(needs: str, more: str = "") -> tuple[bool, str]:
     return True, f"passes unmeasured: it applies to nothing in the input (it needs {needs}){more}"
 
 
-class TestSilent:
+class TestMissingResults:
     """The first reason for a missing result."""
 
     @pytest.mark.parametrize(
@@ -160,12 +162,12 @@ class TestSilent:
             ("trace.tool_loop", {"judge": {"only": ONLY}}, summary(), nothing("tool calls")),
         ],
     )
-    def test_says_whether_it_passes_and_why(
+    def test_the_first_reason_decides_whether_the_gate_passes(
         self, key: str, sections: dict[str, Any], run: Summary, why: tuple[bool, str]
     ) -> None:
         assert _silent(config(**sections), run, key) == why
 
-    def test_a_trial_metric_among_trials_applies_to_nothing(self) -> None:
+    def test_a_trial_metric_without_results_passes_if_the_input_has_trials(self) -> None:
         run = summary(result("exit_code", level="trial"))
         passed, why = _silent(config(), run, "trial.trial_correct")
         assert passed
@@ -178,7 +180,7 @@ class TestSilent:
             ({"gen_ai.agent.name": ["nobody"]}, True),
         ],
     )
-    def test_a_judge_that_is_asked_about_some_traces_only_may_be_why(
+    def test_judge_only_is_named_as_a_possible_reason_if_it_is_set(
         self, monkeypatch: pytest.MonkeyPatch, only: dict[str, Any], told: bool
     ) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "none")
@@ -188,7 +190,7 @@ class TestSilent:
         assert why.startswith("passes unmeasured: it applies to nothing in the input (it needs ")
         assert why.endswith("); judge.only leaves traces out" if told else ")")
 
-    def test_a_question_without_a_threshold_may_not_have_been_asked(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_judge_detail_is_named_as_a_reason_only_without_a_threshold(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         judge = {"model": "openai/none"}
         key = "trace.argument_correctness"
@@ -202,21 +204,21 @@ class TestUnanswered:
     def told(self, *asked: str, given: Iterable[Result] = (), **sections: Any) -> list[str]:
         return [*unanswered(config(**sections), summary(*given, sessions=False), asked)]
 
-    def test_each_name_that_gave_nothing_has_a_sentence_in_order(self) -> None:
+    def test_each_metric_without_results_gets_a_sentence_in_order(self) -> None:
         assert self.told("loop_detection", "coherence", "trace.tool_loop", given=[result()]) == [
             f"trace.loop_detection has no result: {NO_SESSION.removeprefix('passes unmeasured: ')}",
             f"turn.coherence has no result: {NO_JUDGE[1]}",
             "trace.tool_loop has no result: it applies to nothing in the input (it needs tool calls)",
         ]
 
-    def test_what_cannot_be_checked_says_so(self) -> None:
+    def test_a_metric_that_cannot_be_checked_gets_its_reason(self) -> None:
         assert self.told("trace.task_completion") == [f"trace.task_completion has no result: {NO_JUDGE[1]}"]
 
-    def test_a_result_without_a_score_is_one(self) -> None:
+    def test_an_unscored_or_assumed_result_counts_as_a_result(self) -> None:
         assert self.told("trace.coherence", given=[result(finding=Unscored(Why.NO_CONTENT))]) == []
         assert self.told("trace.coherence", given=[result(finding=Assumed("nothing"))]) == []
 
-    def test_a_metric_of_trials_is_meant_by_its_full_name_or_where_there_are_trials(self) -> None:
+    def test_a_name_means_a_trial_metric_if_it_is_full_or_if_there_are_trials(self) -> None:
         assert self.told("trial_correct") == []
         assert self.told("trial.trial_correct", given=[result()]) == [
             f"trial.trial_correct has no result: {NO_TRIALS[1]}"
@@ -266,7 +268,9 @@ class TestSentences:
             ),
         ],
     )
-    def test_are_these(self, outcomes: dict[tuple[str, str], int], mean: float | None, passed: bool, text: str) -> None:
+    def test_each_gate_outcome_has_its_sentence(
+        self, outcomes: dict[tuple[str, str], int], mean: float | None, passed: bool, text: str
+    ) -> None:
         tally = OutcomeCounts()
         for (outcome, why), count in outcomes.items():
             tally.add(outcome, None, why, count)

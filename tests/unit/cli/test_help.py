@@ -19,7 +19,7 @@ def _paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
         yield from _paths(below, (*path, name))
 
 
-def test_no_word_of_any_help_is_cut() -> None:
+def test_no_help_page_is_cut_at_80_columns() -> None:
     built = _app._build()
     built.rich_markup_mode = "rich"
     found = list(_paths(get_command(whole())))
@@ -33,7 +33,7 @@ def test_no_word_of_any_help_is_cut() -> None:
 
 
 @pytest.mark.parametrize("mode", ["rich", None])
-def test_help_begins_with_the_commands_that_most_people_need(mode: Any) -> None:
+def test_help_lists_the_most_used_commands_first(mode: Any) -> None:
     built = _app._build()
     built.rich_markup_mode = mode
     page = CliRunner().invoke(built, ["--help"], env={"COLUMNS": "80", "NO_COLOR": "1"}).output

@@ -34,7 +34,7 @@ def _shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     return capsys.readouterr().out
 
 
-def test_no_text_of_others_reaches_the_terminal(
+def test_control_characters_of_untrusted_text_are_not_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = RESULT | {"metric": HOSTILE, "reason": HOSTILE * 20}

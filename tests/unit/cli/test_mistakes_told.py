@@ -91,12 +91,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_they_are_more_than_forty() -> None:
+def test_at_least_forty_usage_errors_are_covered() -> None:
     assert len(MISTAKES) >= 40
 
 
 @pytest.mark.parametrize("written", MISTAKES)
-def test_a_mistake_is_told_on_one_line_with_its_cure(
+def test_a_usage_error_prints_one_line_with_its_cure(
     written: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(place)

@@ -35,7 +35,7 @@ def test_every_judged_metric_shows_its_question(columns: str, monkeypatch: pytes
     assert SYSTEM.splitlines()[0] in shown
 
 
-def test_the_question_that_groups_failures_is_a_prompt_too() -> None:
+def test_the_prompts_that_group_failures_are_shown() -> None:
     alone = run("error_deduplication")
     assert "Which failures have the same root cause?" in alone
     assert "confidence, version" not in alone
@@ -44,7 +44,7 @@ def test_the_question_that_groups_failures_is_a_prompt_too() -> None:
 
 
 @pytest.mark.parametrize("level", ["trace", "turn"])
-def test_the_question_that_is_shared_is_shown(level: str) -> None:
+def test_the_shared_prompt_of_a_level_is_shown(level: str) -> None:
     own = [each.part for each in JUDGED if each.part is not None and each.level == level]
     parts = (*dict.fromkeys(needed for part in own for needed in part.needs), *own)
     ours = messages(Pack("(the record of the run)", "CODE", "", 0, ()), rubric_of(parts))
@@ -62,7 +62,7 @@ def test_a_prompt_is_filled_with_a_trace() -> None:
     assert "call 1:" in filled
 
 
-def test_all_that_is_sent_is_shown() -> None:
+def test_every_message_and_response_format_sent_to_the_judge_is_shown() -> None:
     shown = run()
     for metric in JUDGED:
         for rubric in metric.rubrics:
@@ -72,13 +72,13 @@ def test_all_that_is_sent_is_shown() -> None:
     assert repair("(what is wrong with the reply)")["content"] in shown
 
 
-def test_what_goes_with_a_question_is_shown_with_a_trace() -> None:
+def test_results_of_other_metrics_in_a_prompt_are_shown_as_placeholders() -> None:
     shown = run("plan_quality", "--trace", str(CAPTURE))
     question = shown.partition(": plan_quality, version")[2]
     assert 'plan: ["(the reason of the judge)"]' in question
 
 
-def test_what_has_no_prompt_says_so() -> None:
+def test_metrics_without_a_prompt_and_unknown_metrics_are_rejected() -> None:
     assert "calls no model" in run("trace.coherence", code=2)
     assert "unknown metric" in run("nonsense", code=2)
 
@@ -96,8 +96,8 @@ def test_adopted_rulings_are_part_of_the_question(tmp_path: Path) -> None:
     assert "Heed hedges." not in run("plan_quality", "--config", str(config))
 
 
-def test_a_session_s_question_is_filled_with_all_of_its_traces() -> None:
+def test_a_session_prompt_is_filled_with_all_its_traces() -> None:
     shown = run("session.correctness", "--trace", str(CAPTURE.with_name("good_session.otlp.jsonl")))
     assert ": conversation, version" in shown
     assert "calls: 5\nturns: 4" in shown
-    assert "[with" not in shown.partition("# Criteria")[2].partition("Answer with one")[0], "nothing but what applies"
+    assert "[with" not in shown.partition("# Criteria")[2].partition("Answer with one")[0], "only relevant criteria"

@@ -17,7 +17,7 @@ def read(path: Path, data: bytes) -> list[str]:
     return [each["metric"] for each in result_lines(path)]
 
 
-def test_marks_of_other_systems_and_blank_lines_are_nothing(tmp_path: Path) -> None:
+def test_byte_order_marks_crlf_and_blank_lines_are_ignored(tmp_path: Path) -> None:
     assert read(tmp_path / "r.jsonl", b"\xef\xbb\xbf" + f"{GOOD}\r\n\r\n \n{GOOD}".encode()) == ["m", "m"]
 
 
@@ -34,6 +34,6 @@ def test_marks_of_other_systems_and_blank_lines_are_nothing(tmp_path: Path) -> N
         GOOD.replace("1}", '1, "score": NaN}'),
     ],
 )
-def test_what_is_no_result_is_told_with_its_line(tmp_path: Path, line: str) -> None:
+def test_an_invalid_result_line_is_an_error_with_its_line_number(tmp_path: Path, line: str) -> None:
     with pytest.raises(UserError, match="line 2: no result"):
         read(tmp_path / "r.jsonl", f"{GOOD}\n{line}\n".encode())

@@ -22,13 +22,13 @@ def _given(filters: dict[str, Any]) -> dict[str, Any]:
     return filters
 
 
-def test_what_is_left_out_is_not_asked_for() -> None:
+def test_omitted_options_set_no_filter() -> None:
     body = RunBody(**PLAIN.body({}))
     assert body.metrics == ["tool_loop", "coherence"]
     assert body.filters.wanted().of_unit() == Wanted()
 
 
-def test_times_are_absolute_or_so_long_ago() -> None:
+def test_times_are_absolute_or_relative() -> None:
     asked = {"since": "7d", "until": "2026-03-01T12:00:00+01:00", "service": "shop", "failed": False}
     wanted = RunBody(**PLAIN.body(_given(**asked))).filters.wanted()
     assert wanted.since_ms is not None
@@ -39,18 +39,18 @@ def test_times_are_absolute_or_so_long_ago() -> None:
 
 
 @pytest.mark.parametrize("filters", [{"since": "yesterday"}, {"until": "soon"}])
-def test_what_is_not_understood_is_said(filters: dict[str, Any]) -> None:
+def test_invalid_times_are_rejected(filters: dict[str, Any]) -> None:
     with pytest.raises(UserError):
         _given(**filters)
 
 
-def test_without_a_collector_the_address_is_named() -> None:
+def test_the_error_names_the_address_if_no_collector_runs() -> None:
     outcome = CliRunner().invoke(app, ["runs", "list", "--url", "http://127.0.0.1:9"])
     assert outcome.exit_code == 2
     assert "http://127.0.0.1:9" in outcome.output
 
 
-def test_an_interrupt_ends_the_waiting_and_not_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_the_wait_but_not_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 

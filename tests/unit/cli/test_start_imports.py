@@ -1,4 +1,4 @@
-"""The start of a command: what it imports, and what it needs."""
+"""Imports and platform requirements at the start of a command."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_help_imports_nothing_heavy() -> None:
     assert len([name for name in found if name.startswith("pandaeval")]) <= 25
 
 
-def test_evaluate_imports_what_scores_and_nothing_that_asks_models_or_listens() -> None:
+def test_evaluate_imports_no_model_client_and_no_server() -> None:
     found = _imported("evaluate", str(_CAPTURE), "--format", "json")
     assert not {"litellm", "grpc", "starlette", "uvicorn", "pandaeval_collector.jobs.attempts"}.intersection(found)
     assert not [name for name in found if name.startswith(("pandaeval_collector.app", "pandaeval_lab.drill"))]
     assert len([name for name in found if name.startswith("pandaeval")]) <= 447
 
 
-def test_it_starts_where_the_signal_sighup_does_not_exist() -> None:
+def test_the_command_starts_on_platforms_without_sighup() -> None:
     program = "import signal; del signal.SIGHUP; from pandaeval_collector.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", program, "--version"], capture_output=True, text=True)
     assert (done.returncode, done.stdout[:10]) == (0, "pandaeval "), done.stderr

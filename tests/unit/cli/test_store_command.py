@@ -53,12 +53,12 @@ def verified(folder: Path) -> list[dict[str, Any]]:
 
 
 class TestStore:
-    def test_a_whole_one_has_nothing_to_be_named(self, folder: Path) -> None:
+    def test_verify_finds_no_damage_in_an_intact_store(self, folder: Path) -> None:
         assert verified(folder) == []
         assert run("store", "verify", "--store", str(folder)).stdout == "no damage found\n"
 
     @pytest.mark.parametrize("where", [*DAMAGE])
-    def test_damage_is_named_with_what_to_do(self, folder: Path, where: str) -> None:
+    def test_verify_reports_damage_with_a_cure(self, folder: Path, where: str) -> None:
         assert change(folder, DAMAGE[where]) == 1
         [found] = verified(folder)
         assert found["where"] == where
@@ -66,7 +66,7 @@ class TestStore:
         assert found["about"]
         assert "1 damage" in run("store", "verify", "--store", str(folder)).stdout
 
-    def test_exports_what_evaluate_reads(self, folder: Path, tmp_path: Path) -> None:
+    def test_export_writes_a_file_that_evaluate_can_read(self, folder: Path, tmp_path: Path) -> None:
         file = tmp_path / "out.pb"
         told = run("store", "export", "--store", str(folder), "--output", str(file))
         assert told.exit_code == 0, told.output
@@ -77,7 +77,7 @@ class TestStore:
         assert sorted(len(each.data) for each in read) == sorted(map(len, held))
         assert len(read) == 8
 
-    def test_exports_one_trace(self, folder: Path, tmp_path: Path) -> None:
+    def test_export_of_one_trace_contains_only_this_trace(self, folder: Path, tmp_path: Path) -> None:
         with open_database(folder / "pandaeval.db") as database:
             database.isolation_level = None
             trace = next(stored_traces(database))
@@ -90,7 +90,7 @@ class TestStore:
         assert missing.exit_code == 2
         assert "no spans of a trace ffff" in missing.output
 
-    def test_exports_no_part_of_a_damaged_trace(self, folder: Path, tmp_path: Path) -> None:
+    def test_export_leaves_out_damaged_traces(self, folder: Path, tmp_path: Path) -> None:
         change(folder, DAMAGE["chunks"])
         file = tmp_path / "out.pb"
         told = run("store", "export", "--store", str(folder), "--output", str(file))
@@ -98,7 +98,7 @@ class TestStore:
         assert "left out: trace " in told.output
         assert len([*Input(str(file)).requests()]) == 7
 
-    def test_one_of_another_version_is_told(self, folder: Path) -> None:
+    def test_a_store_of_another_schema_version_is_rejected(self, folder: Path) -> None:
         change(folder, "PRAGMA user_version = 3")
         told = run("store", "verify", "--store", str(folder))
         assert told.exit_code == 2
@@ -118,11 +118,11 @@ class TestDoctor:
         assert found.exit_code == bool(lines), found.output
         return lines
 
-    def test_a_well_one(self, folder: Path) -> None:
+    def test_an_intact_store_has_no_problem(self, folder: Path) -> None:
         assert not self.wrong(folder)
         assert run("doctor", "--store", str(folder)).stdout.endswith("no problem found\n")
 
-    def test_a_sink_and_a_judge_that_nobody_answers_for(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_unreachable_sink_and_judge_are_reported(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         one, two = free_ports(2)
         monkeypatch.setenv("PANDAEVAL_EXPORTERS__OTLP__ENDPOINT", f"127.0.0.1:{one}")
         monkeypatch.setenv("PANDAEVAL_JUDGE__MODEL", "openai/m")
@@ -131,24 +131,24 @@ class TestDoctor:
         assert f"exporters.otlp.endpoint (127.0.0.1:{one})" in sink
         assert f"judge.api_base (127.0.0.1:{two})" in judge
 
-    def test_a_clock_that_was_set_back(self, folder: Path) -> None:
+    def test_a_clock_that_was_set_back_is_reported(self, folder: Path) -> None:
         change(folder, "UPDATE meta SET value = json_set(value, '$.wall', 9e9) WHERE key = 'clock'")
         [wrong] = self.wrong(folder)
         assert wrong.startswith("clock:")
 
-    def test_a_configuration_that_is_wrong(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_invalid_configuration_is_reported(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PANDAEVAL_CLOSE__QUIET", "soon")
         [wrong] = self.wrong(folder)
         assert wrong.startswith("configuration:")
         assert "PANDAEVAL_CLOSE__QUIET" in wrong
 
-    def test_a_newer_store(self, folder: Path) -> None:
+    def test_a_newer_schema_version_is_reported(self, folder: Path) -> None:
         change(folder, "PRAGMA user_version = 99")
         assert any("schema version 99" in line for line in self.wrong(folder))
 
 
 @pytest.mark.parametrize("command", ["labels rates", "jobs retry", "traces list", "store verify"])
-def test_a_file_that_is_no_database_is_an_error_of_one_line(command: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_a_one_line_error(command: str, tmp_path: Path) -> None:
     (tmp_path / "pandaeval.db").write_bytes(b"no database" * 1000)
     done = CliRunner().invoke(app, [*command.split(), "--store", str(tmp_path)])
     assert (done.exit_code, done.output.count("\n")) == (2, 1), done.output

@@ -39,7 +39,7 @@ def _run(number: int, session: str | None, agent: str = "desk") -> Trace:
     return replace(trace(), trace_id=f"{number:032x}", session_id=session, agent=agent)
 
 
-def test_traces_without_a_session_have_rows_and_more_rows_are_counted() -> None:
+def test_traces_without_a_session_have_rows_and_rows_over_the_limit_are_counted() -> None:
     runs = [_run(number, None) for number in range(50)]
     told = tables(runs, [made(run, "coherence", number / 100 + 0.5) for number, run in enumerate(runs)])
     rows = [line.split() for line in told.splitlines() if line.startswith("trace ")]
@@ -47,11 +47,11 @@ def test_traces_without_a_session_have_rows_and_more_rows_are_counted() -> None:
     assert [row[4] for row in rows[:3]] == ["0.50", "0.51", "0.52"]
     assert "not judged: 0 of 50 runs have findings" in told
     assert "Sessions and single runs" in told
-    assert "traces" not in told, "the page counts runs"
+    assert "traces" not in told, "the output counts runs, not traces"
     assert "… and 10 more" in told
 
 
-def test_sessions_are_ranked_by_their_worst_signal_and_unscored_ones_come_last() -> None:
+def test_sessions_are_sorted_by_worst_score_with_unscored_sessions_last() -> None:
     runs = [_run(number, f"s{number}") for number in range(3)]
     scores: list[Any] = [0.9, Score(0.8, "because", {"calibrated": 0.6}), Unscored(Why.NO_CONTENT, "nothing")]
     told = tables(runs, [made(run, "coherence", score) for run, score in zip(runs, scores, strict=True)])
@@ -60,7 +60,7 @@ def test_sessions_are_ranked_by_their_worst_signal_and_unscored_ones_come_last()
     ]
 
 
-def test_control_characters_are_written_out() -> None:
+def test_control_characters_are_escaped() -> None:
     run = _run(0, "[bold]x[/bold]", "\x1b[31mred\u202e")
     told = tables([run], [made(run, "coherence", 0.5)])
     assert "\x1b" not in told
@@ -70,7 +70,7 @@ def test_control_characters_are_written_out() -> None:
 
 
 def _stored(number: int, error: str | None) -> str:
-    """Return a run of two contentless spans as a line, ended in ``error``."""
+    """Return a run of two spans without content as a JSON line. ``error``: its error."""
     trace_id = f"{number:032x}"
     operations = [("invoke_agent", "agent", "", "desk"), ("execute_tool", "tool", "agent", "search")]
     spans = []
@@ -96,7 +96,7 @@ def _stored(number: int, error: str | None) -> str:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
 
 
-def test_a_run_that_broke_stands_above_the_others_and_says_so(tmp_path: Path) -> None:
+def test_a_failed_run_is_listed_first_with_its_error(tmp_path: Path) -> None:
     recording = tmp_path / "traces.jsonl"
     recording.write_text("\n".join((_stored(1, None), _stored(2, "connection lost"), _stored(3, None))))
     done = CliRunner().invoke(app, ["evaluate", str(recording)])
@@ -107,7 +107,7 @@ def test_a_run_that_broke_stands_above_the_others_and_says_so(tmp_path: Path) ->
     assert not any("run failed" in line for line in sessions[4:])
 
 
-def test_at_80_columns_ids_are_whole_and_the_cause_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_80_columns_ids_are_not_cut_and_the_cause_has_its_own_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     run = _run(0, "a-session-with-a-name", "a" * 40)
     lines = tables([run], [made(run, "tool_loop", 0.1), made(run, "coherence", 0.9)]).splitlines()
@@ -136,7 +136,7 @@ SILENT = judged("unscored", "judge_failed")
         ([], ""),
     ],
 )
-def test_a_judge_that_never_answered_is_told_of(results: list[dict[str, Any]], told: str) -> None:
+def test_a_judge_that_never_answered_is_reported(results: list[dict[str, Any]], told: str) -> None:
     summary = Summary()
     for each in results:
         summary.add(each)

@@ -74,11 +74,11 @@ def _fits(trace: Trace, *written: str) -> bool:
         (("time=2026-03-01..2026-03-02,time=2026-03-10..",), True),
     ],
 )
-def test_which_traces_fit(written: tuple[str, ...], fits: bool) -> None:
+def test_conditions_select_matching_traces(written: tuple[str, ...], fits: bool) -> None:
     assert _fits(RUN, *written) is fits
 
 
-def test_names_may_hold_commas_and_equal_signs() -> None:
+def test_values_may_contain_commas_and_equal_signs() -> None:
     assert _fits(replace(RUN, agent="Desk, second floor"), "agent=Desk, second floor")
     assert _fits(replace(RUN, agent="a=b"), "agent=a=b,status=ok")
 
@@ -87,7 +87,7 @@ def test_a_run_that_failed_has_status_error() -> None:
     assert _fits(replace(RUN, error="boom"), "status=error")
 
 
-def test_labels_and_attributes_are_several() -> None:
+def test_a_trace_may_have_several_labels_and_attributes() -> None:
     several = _parsed("label=loop,attribute=service.version=1.4")
     names = names_in(_run(RUN), RUN)
     assert several.fits(names | {"label": ["pass", "loop"], "attribute": ["service.version=1.4", "a=b"]}, 0)
@@ -97,7 +97,7 @@ def test_labels_and_attributes_are_several() -> None:
     assert attribute_keys(None) == []
 
 
-def test_without_the_option_there_is_nothing_to_check() -> None:
+def test_without_conditions_there_is_no_filter() -> None:
     assert parse_where(()) is None
 
 
@@ -117,7 +117,7 @@ def test_without_the_option_there_is_nothing_to_check() -> None:
         ("time=2026-03-11..2026-03-10", "FROM must be before TO"),
     ],
 )
-def test_what_is_written_wrong_is_told_with_the_cure(written: str, says: str) -> None:
+def test_invalid_conditions_are_rejected_with_a_cure(written: str, says: str) -> None:
     with pytest.raises(UserError) as error:
         parse_where((written,))
     assert says in str(error.value)
@@ -132,7 +132,7 @@ def _unknown(selection: TraceFilter) -> str:
     return ""
 
 
-def test_where_nothing_fits_it_says_what_there_is() -> None:
+def test_the_notice_lists_known_names_if_nothing_matches() -> None:
     selection = TraceFilter(_parsed("agent=hepler"))
     assert not selection.keep(_run(RUN))
     assert selection.notice == ("--where agent=hepler: no trace in the input matches (agents: helper; services: shop)")
@@ -162,7 +162,7 @@ def _scored(
     return results, {trace_id for decision in told for trace_id in decision.left_out}
 
 
-def test_only_those_traces_are_scored_and_their_results_are_what_they_are_among_all() -> None:
+def test_only_matching_traces_are_scored_and_their_result_ids_are_unchanged() -> None:
     everything, _ = _results(None)
     services = {result.unit.service for result in everything}
     assert len(services) > 1
@@ -175,7 +175,7 @@ def test_only_those_traces_are_scored_and_their_results_are_what_they_are_among_
         }
 
 
-def test_a_session_is_scored_by_those_of_its_traces_that_fit() -> None:
+def test_a_session_is_scored_by_its_matching_traces_only() -> None:
     everything, _ = _results(None)
     of_session = {
         r.unit.id: r.finding.metadata["total_traces_in_session"] for r in everything if r.unit.level == "session"
@@ -191,10 +191,10 @@ def test_a_session_is_scored_by_those_of_its_traces_that_fit() -> None:
         found = {r.unit.id: r.finding.metadata["total_traces_in_session"] for r in some if r.unit.level == "session"}
         assert found == {id_: len(traces) for id_, traces in in_session.items()}
         parted += sum(count < of_session[id_] for id_, count in found.items())
-    assert parted, "no session had traces that fit and others that do not"
+    assert parted, "no session had both matching and excluded traces"
 
 
-def test_no_judge_is_asked_about_what_is_left_out() -> None:
+def test_no_judge_job_is_created_for_excluded_traces() -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m")))
     told: list[Conclusion] = []
     results, left_out = _scored(evaluator, _parsed("service=shop"), told)
@@ -204,7 +204,7 @@ def test_no_judge_is_asked_about_what_is_left_out() -> None:
     assert not left_out & (asked | {result.unit.trace_id for result in results})
 
 
-def test_what_is_left_out_counts_as_no_trace_without_an_agent() -> None:
+def test_excluded_traces_are_not_counted_as_traces_without_an_agent() -> None:
     told: list[Conclusion] = []
     _, left_out = _scored(Evaluator(WordEmbedder(), EvaluatorSettings()), _parsed("service=shop"), told)
     assert sum(decision.not_genai for decision in told) == 0
@@ -212,7 +212,7 @@ def test_what_is_left_out_counts_as_no_trace_without_an_agent() -> None:
     assert 0 < len(left_out) < 20
 
 
-def test_runs_are_chosen_by_what_code_finds_and_by_attributes() -> None:
+def test_traces_are_selected_by_attribute_and_by_label() -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(listed_attributes=("service.name",)))
     everything, _ = _scored(evaluator, None, [], 60)
     service = next(result.unit.service for result in everything)

@@ -1,4 +1,4 @@
-"""Any invalid input gives an error with a place."""
+"""Any invalid input gives an error that names its place."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TREES = st.recursive(_SCALARS, lambda inner: st.lists(inner, max_size=3) | st.d
 
 @settings(max_examples=examples(200), deadline=None)
 @given(_TREES, st.dictionaries(_NAMES, st.text(max_size=20), max_size=3))
-def test_whatever_is_written_loads_or_is_told_in_words(
+def test_any_yaml_value_loads_or_gives_problems_with_places(
     tmp_path_factory: pytest.TempPathFactory, tree: object, variables: dict[str, str]
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "config.yaml"
@@ -40,7 +40,7 @@ def test_whatever_is_written_loads_or_is_told_in_words(
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=60) | st.text("[]{}:,&*!|>-?#'\"\n a1", max_size=40).map(str.encode))
-def test_whatever_the_bytes_of_a_file_they_load_or_are_told_in_words(
+def test_any_file_bytes_load_or_give_problems_that_name_the_file(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "config.yaml"

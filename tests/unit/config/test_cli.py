@@ -71,7 +71,7 @@ def test_a_valid_file_passes(run: Run, tmp_path: Path) -> None:
     assert run("config", "check") == ("the configuration is valid\n", "")
 
 
-def test_a_bad_file_is_told_on_stderr_with_code_2(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_of_a_file_are_printed_on_stderr_with_exit_code_2(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parent / "bad_configs")
     for command in (["config", "check", "wrong_choices.yaml"], ["config", "show", "--config", "wrong_choices.yaml"]):
         out, err = run(*command, code=2)
@@ -89,7 +89,7 @@ def test_names_of_metrics_and_embedders_are_checked(run: Run, tmp_path: Path) ->
     ]
 
 
-def test_modules_that_cannot_be_used_are_told_with_their_places(run: Run, tmp_path: Path) -> None:
+def test_unusable_metric_modules_are_reported_with_their_places(run: Run, tmp_path: Path) -> None:
     path, broken = tmp_path / "config.yaml", tmp_path / "broken.py"
     broken.write_text("METRIC = 1\n")
     path.write_text(f"metrics:\n  modules: [no_such_thing, {broken}]\n  enabled: [trace.mine]\n")
@@ -99,7 +99,7 @@ def test_modules_that_cannot_be_used_are_told_with_their_places(run: Run, tmp_pa
     assert second == f"{path}:2:28 metrics.modules[1]: {broken}: it holds no METRIC = pandaeval_collector.Metric(…)"
 
 
-def test_what_is_missing_on_this_machine_is_a_note_unless_strict(run: Run, tmp_path: Path) -> None:
+def test_a_missing_environment_variable_is_a_note_unless_strict(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("judge: {api_key_env: PANDAEVAL_TEST_KEY}\n")
     told = f"{path}:1:22 judge.api_key_env: the environment variable PANDAEVAL_TEST_KEY is not set\n"
@@ -115,7 +115,7 @@ def test_what_is_missing_on_this_machine_is_a_note_unless_strict(run: Run, tmp_p
         ("embedding: {model: 'litellm:x'}", "litellm", ":1:20 embedding.model: litellm is not installed"),
     ],
 )
-def test_an_extra_that_the_start_would_miss(
+def test_a_missing_extra_is_a_note_unless_strict(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, package: str, told: str
 ) -> None:
     monkeypatch.setattr("pandaeval_collector.cli._config.find_spec", lambda name: None if name == package else object())
@@ -144,7 +144,7 @@ _KEYS = {
 }
 
 
-class TestKeysOfModels:
+class TestModelKeys:
     @pytest.fixture
     def path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if find_spec("litellm") is None:
@@ -172,7 +172,7 @@ class TestKeysOfModels:
             monkeypatch.setenv(name, "k")
         assert run("config", "check", "--strict", str(path))[1] == ""
 
-    def test_a_variable_of_its_own_is_for_models_of_the_same_provider(
+    def test_api_key_env_applies_to_models_of_the_same_provider(
         self, run: Run, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("OWN", "k")
@@ -180,15 +180,17 @@ class TestKeysOfModels:
         _, err = run("config", "check", "--strict", str(path), code=2)
         assert err == f"{path}:1:48 judge.fallbacks[1]: {_UNSET.format('XAI_API_KEY')}\n"
 
-    def test_recorded_replies_need_none(self, run: Run, path: Path) -> None:
+    def test_recorded_replies_need_no_key(self, run: Run, path: Path) -> None:
         path.write_text("judge: {model: openai/a, api_base: 'file:replies.json'}\n")
         assert run("config", "check", "--strict", str(path))[1] == ""
 
-    def test_the_collector_starts_without(self, path: Path) -> None:
+    def test_the_configuration_of_the_collector_resolves_without_keys(self, path: Path) -> None:
         assert resolve_config(path, on_this_machine=True, apart=True).config.judge.model == "gpt-4o-mini"
 
 
-def test_show_prints_what_is_in_force(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_prints_effective_values_with_their_sources(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("close: {quiet: 5s}\nexporters: {otlp: {endpoint: 'http://me:hunter2@backend:4317'}}\n")
     monkeypatch.setenv("PANDAEVAL_EMBEDDING__MODEL", "multilingual")
@@ -208,12 +210,12 @@ def test_schema_and_example_are_printed_whole(run: Run) -> None:
     assert run("config", "schema", "--example")[0] == (_ROOT / "collector/config.example.yaml").read_text("utf-8")
 
 
-def test_help_and_version(run: Run) -> None:
+def test_help_and_version_are_printed(run: Run) -> None:
     assert "config" in run("--help")[0]
     assert run("--version")[0].startswith("pandaeval")
 
 
-def test_a_command_that_does_not_exist(run: Run) -> None:
+def test_an_unknown_command_is_an_error(run: Run) -> None:
     assert "No such command" in run("confg", code=2)[1]
 
 
@@ -236,7 +238,7 @@ def test_a_missing_extra_is_named(package: str, arguments: list[str]) -> None:
     )
 
 
-def test_only_packages_of_ours_are_put_down_to_an_extra() -> None:
+def test_only_missing_packages_of_an_extra_get_an_install_hint() -> None:
     wrapped = ImportError("a file could not be imported")
     wrapped.__cause__ = ModuleNotFoundError("No module named 'litellm.router'", name="litellm.router")
     assert (hint(wrapped) or "").startswith("litellm is not installed; install it with: pip install")
@@ -246,8 +248,8 @@ def test_only_packages_of_ours_are_put_down_to_an_extra() -> None:
     assert hint(ImportError("cannot import name")) is None
 
 
-@pytest.mark.parametrize("arguments", ["config schema --example", "metrics"])  # written plainly, and by a console
-def test_a_reader_that_stops_early_is_no_error(arguments: str) -> None:
+@pytest.mark.parametrize("arguments", ["config schema --example", "metrics"])  # by print, by a console
+def test_a_closed_output_pipe_prints_no_error(arguments: str) -> None:
     command = f'"{sys.executable}" -c "$MAIN" {arguments}; echo "code $?" >&2'
     environ = {**os.environ, "MAIN": _MAIN, "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "collector")])}
     result = subprocess.run(
@@ -256,7 +258,7 @@ def test_a_reader_that_stops_early_is_no_error(arguments: str) -> None:
     assert result.stderr == "code 141\n"
 
 
-def test_tables_are_plain_without_a_terminal_and_cells_cannot_steer_one() -> None:
+def test_tables_without_a_terminal_are_plain_with_escaped_cells() -> None:
     out = StringIO()
     on = Console(file=out, width=500, markup=False)
     on.print(table(["name", "reason"], [["[red]a", "x" * 200], ["b\x1b[2J", 0.5]], on=on))
@@ -267,7 +269,7 @@ def test_tables_are_plain_without_a_terminal_and_cells_cannot_steer_one() -> Non
     ]
 
 
-def test_the_console_obeys_no_color_and_cuts_nothing_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_console_obeys_no_color_and_is_wide_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
     assert console().no_color
@@ -287,14 +289,16 @@ def test_text_is_made_safe_for_a_terminal() -> None:
         ("judge: {only: {agents: [a]}}", "has agents, which was removed. Write attributes directly in `judge.only`."),
     ],
 )
-def test_what_a_judge_is_asked_about_is_checked(run: Run, tmp_path: Path, text: str, message: str) -> None:
+def test_unknown_judge_metrics_and_removed_filters_are_an_error(
+    run: Run, tmp_path: Path, text: str, message: str
+) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(text + "\n")
     _, err = run("config", "check", str(path), code=2)
     assert message in err
 
 
-def test_a_share_of_some_traces_is_fine(run: Run, tmp_path: Path) -> None:
+def test_a_judge_sample_with_an_attribute_filter_is_valid(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("judge: {sample: 0.05, only: {tenant: [gold]}}\n")
     _, err = run("config", "check", str(path))

@@ -27,7 +27,7 @@ _METRICS = [
     ("trial", "plan_quality"),
 ]
 
-# The names and defaults that users rely on. `tls` and the like may gain keys; none here may change.
+# The names and defaults that users rely on. Sections may gain keys, but no key or default below may change.
 _PROMISED = """
 server: {grpc: "127.0.0.1:4327", http: "127.0.0.1:4328", health: "127.0.0.1:4329", insecure_bind: false, tls: null, token_env: null}
 close: {quiet: 10s, idle: 180s, max_age: 30m, max_spans: 10000, max_bytes: 32MiB}
@@ -64,7 +64,7 @@ def _is_part_of(part: object, whole: object) -> bool:
     return part == whole or (part == {} and isinstance(whole, dict))
 
 
-def test_names_and_defaults_are_as_promised(tmp_path: Path) -> None:
+def test_public_keys_keep_their_names_and_defaults(tmp_path: Path) -> None:
     assert load(_file(tmp_path, _PROMISED), {}) == Config() == load(None, {})
     promised = yaml.safe_load(_PROMISED)
     assert _is_part_of(promised, effective(Config()))
@@ -76,7 +76,7 @@ def test_durations_are_seconds_and_sizes_bytes() -> None:
     assert (config.close.max_bytes, config.store.max_bytes) == (32 * 2**20, 10 * 2**30)
 
 
-def test_later_sources_win(tmp_path: Path) -> None:
+def test_options_override_variables_and_variables_override_the_file(tmp_path: Path) -> None:
     path = _file(tmp_path, "close: {quiet: 1s, idle: 2s}\njudge: {model: from-file, concurrency: 3}\n")
     environ = {"PANDAEVAL_CLOSE__IDLE": "5s", "PANDAEVAL_JUDGE__MODEL": "from-environment"}
     config = load(path, environ, {"judge.model": "from-options", "judge.concurrency": None})
@@ -84,7 +84,7 @@ def test_later_sources_win(tmp_path: Path) -> None:
     assert (config.judge.model, config.judge.concurrency) == ("from-options", 3)
 
 
-def test_sections_that_are_empty_keep_their_defaults(tmp_path: Path) -> None:
+def test_empty_sections_keep_their_defaults(tmp_path: Path) -> None:
     text = "close:\n  # quiet: 5s\nsession:\n  weights:\nexporters:\n  otlp:\n"
     assert load(_file(tmp_path, text), {}) == Config()
     assert load(_file(tmp_path, ""), {}) == Config()
@@ -100,7 +100,7 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
     assert (otlp.metrics.endpoint, otlp.metrics.enabled) == ("backend:4317", False)
 
 
-def test_every_key_is_a_variable() -> None:
+def test_every_key_can_be_set_by_an_environment_variable() -> None:
     """The section server.tls is excluded."""
     leaves = [key for key in keys().values() if not key.section and key.path[:2] != ("server", "tls")]
     assert len(leaves) > 80
@@ -135,14 +135,16 @@ def test_every_key_is_a_variable() -> None:
         ("GATES__FAIL_ON_ERROR_SEVERITY", "null", "gates.fail_on_error_severity", None),
     ],
 )
-def test_a_variable_is_read_as_the_file_would_be(name: str, value: str, key: str, expected: object) -> None:
+def test_an_environment_variable_is_parsed_by_the_type_of_its_key(
+    name: str, value: str, key: str, expected: object
+) -> None:
     found: object = load(None, {f"PANDAEVAL_{name}": value})
     for part in key.split("."):
         found = getattr(found, part)
     assert found == expected
 
 
-def test_a_map_from_the_environment_replaces_the_files_and_single_entries_add_to_it(tmp_path: Path) -> None:
+def test_a_map_variable_replaces_the_map_of_the_file_and_an_entry_variable_adds_to_it(tmp_path: Path) -> None:
     path = _file(tmp_path, "session: {weights: {coherence: 3}}\n")
     whole = load(path, {"PANDAEVAL_SESSION__WEIGHTS": "{confidence: 2}"})
     assert whole.session.weights == {"confidence": 2.0}
@@ -150,13 +152,13 @@ def test_a_map_from_the_environment_replaces_the_files_and_single_entries_add_to
     assert both.session.weights == {"coherence": 3.0, "confidence": 2.0}
 
 
-def test_a_section_from_the_environment_adds_to_the_files(tmp_path: Path) -> None:
+def test_a_section_variable_adds_to_the_section_of_the_file(tmp_path: Path) -> None:
     path = _file(tmp_path, "close: {quiet: 1s, idle: 2s}\n")
     close = load(path, {"PANDAEVAL_CLOSE": "{idle: 3s}"}).close
     assert (close.quiet, close.idle) == (1.0, 3.0)
 
 
-def test_the_data_directory_has_a_variable_of_its_own_that_weighs_less(tmp_path: Path) -> None:
+def test_pandaeval_data_sets_the_store_path_unless_the_file_or_key_does(tmp_path: Path) -> None:
     data = {"PANDAEVAL_DATA": "/from/data"}
     path = _file(tmp_path, "store: {path: /from/file}\n")
     assert load(None, data).store.path == "/from/data"
@@ -165,9 +167,9 @@ def test_the_data_directory_has_a_variable_of_its_own_that_weighs_less(tmp_path:
     assert load(None, {"PANDAEVAL_DATA": " "}).store.path == "./pandaeval-data"
 
 
-def test_variables_of_others_are_left_alone() -> None:
+def test_environment_variables_of_other_programs_are_ignored() -> None:
     environ = {
-        "PANDAEVAL_PORT_4327_TCP": "tcp://10.0.0.1:4327",  # what Kubernetes sets for a service called pandaeval
+        "PANDAEVAL_PORT_4327_TCP": "tcp://10.0.0.1:4327",  # Kubernetes sets this for a service called pandaeval
         "PANDAEVAL_SERVICE_HOST": "10.0.0.1",
         "PANDAEVAL_ENDPOINT": "localhost:4327",
         "OTHER__CLOSE__QUIET": "x",
@@ -176,7 +178,7 @@ def test_variables_of_others_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(_BAD.glob("*.yaml")), ids=lambda path: path.stem)
-def test_a_bad_file_is_told_with_every_problem_and_its_place(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_problem_of_a_file_is_reported_with_its_place(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(_BAD)
     checks = [
         lambda config: check_metrics(config, _METRICS),
@@ -188,7 +190,7 @@ def test_a_bad_file_is_told_with_every_problem_and_its_place(path: Path, monkeyp
     assert "hunter2" not in str(caught.value)
 
 
-def test_bad_variables_are_told_with_their_names() -> None:
+def test_problems_of_environment_variables_name_the_variable() -> None:
     environ = {
         "PANDAEVAL_CLOSE__QUIET": "ten",
         "PANDAEVAL_CLOSE__QIET": "5s",
@@ -217,7 +219,7 @@ def test_bad_variables_are_told_with_their_names() -> None:
     assert _problems(None, {"PANDAEVAL_CLOSE__QUIET": "ten"})[0].startswith("environment PANDAEVAL_CLOSE__QUIET: ")
 
 
-def test_problems_of_all_sources_come_together_files_first(tmp_path: Path) -> None:
+def test_problems_of_all_sources_are_reported_together_with_the_file_first(tmp_path: Path) -> None:
     path = _file(tmp_path, "late:\n  policy: never\nclose:\n  quiet: ten\n")
     with pytest.raises(ConfigError) as caught:
         load(path, {"PANDAEVAL_CLOSE__IDLE": "long"}, {"judge.sample": 7, "judge.modle": "x"})
@@ -230,7 +232,7 @@ def test_problems_of_all_sources_come_together_files_first(tmp_path: Path) -> No
     ]
 
 
-def test_a_conflict_is_blamed_on_what_was_set(tmp_path: Path) -> None:
+def test_a_conflict_is_reported_at_the_value_that_was_set(tmp_path: Path) -> None:
     path = _file(tmp_path, "close: {idle: 5s}\n")
     assert _problems(path, {}) == [f"{path}:1:15 close.idle: close.quiet (10s) is longer than close.idle (5s)"]
     assert _problems(None, {"PANDAEVAL_CLOSE__QUIET": "1h"}) == [
@@ -238,7 +240,7 @@ def test_a_conflict_is_blamed_on_what_was_set(tmp_path: Path) -> None:
     ]
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_missing_file_or_a_directory_is_an_error(tmp_path: Path) -> None:
     missing = tmp_path / "missing.yaml"
     assert _problems(missing, {}) == [
         f"{missing}: no such file; `pandaeval config schema --example` prints one to begin with"
@@ -246,7 +248,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert _problems(tmp_path, {}) == [f"{tmp_path}: is a directory, not a file"]
 
 
-def test_a_file_nested_beyond_reason_is_refused(tmp_path: Path) -> None:
+def test_a_too_deeply_nested_file_is_an_error(tmp_path: Path) -> None:
     path = _file(tmp_path, "close: " + "[" * 20_000)
     assert _problems(path, {}) == [f"{path}:1:37: is not valid YAML: it is nested more than 30 levels deep"]
 
@@ -287,7 +289,7 @@ ALIASES = "it has more than 5000 values and keys up to here, with those of alias
     ],
     ids=lambda value: value[:12] if isinstance(value, str) else None,
 )
-def test_text_that_stands_for_more_or_for_something_else_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+def test_unsafe_or_ambiguous_yaml_is_refused_with_little_memory(tmp_path: Path, text: str, problem: str) -> None:
     path = _file(tmp_path, text)
     tracemalloc.start()
     try:
@@ -300,14 +302,14 @@ def test_text_that_stands_for_more_or_for_something_else_is_refused(tmp_path: Pa
     assert len(problems[0]) <= 2000
 
 
-def test_a_file_without_an_end_is_not_read_to_it(tmp_path: Path) -> None:
+def test_a_device_or_a_too_large_file_is_an_error(tmp_path: Path) -> None:
     said = "is a pipe or a device and no file; write what it gives into a file first"
     assert _problems(Path("/dev/zero"), {}) == [f"/dev/zero: cannot be read: {said}"]
     large = _file(tmp_path, "#" * (256 << 10) + "\n")
     assert _problems(large, {}) == [f"{large}: has more than 256 KiB; is it the right file?"]
 
 
-def test_anchors_and_merges_that_help_are_read(tmp_path: Path) -> None:
+def test_a_value_can_be_reused_with_an_anchor(tmp_path: Path) -> None:
     path = _file(tmp_path, "close: &c {quiet: 5s}\nlate: {window: &w 1h}\nsession: {idle: *w}\n")
     assert load(path, {}).session.idle == 3600.0
 
@@ -323,11 +325,11 @@ def test_anchors_and_merges_that_help_are_read(tmp_path: Path) -> None:
         "{grpc: '127.0.0.1:0', http: '127.0.0.1:0', health: '127.0.0.1:0'}",
     ],
 )
-def test_doors_that_may_be_open(tmp_path: Path, server: str) -> None:
+def test_permitted_listener_addresses_are_accepted(tmp_path: Path, server: str) -> None:
     assert load(_file(tmp_path, f"server: {server}\n"), {}).server.http
 
 
-def test_results_are_scraped_only_where_they_are_not_pushed() -> None:
+def test_results_are_scraped_by_default_only_if_they_are_not_pushed() -> None:
     assert load(None, {}).exporters.scrape_results
     pushed = {"PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": "backend:4317"}
     assert not load(None, pushed).exporters.scrape_results
@@ -338,6 +340,6 @@ def test_results_are_scraped_only_where_they_are_not_pushed() -> None:
     assert off.scrape_results
 
 
-def test_a_config_never_changes() -> None:
+def test_a_config_is_immutable() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Config().close.quiet = 1.0

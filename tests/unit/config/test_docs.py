@@ -25,7 +25,7 @@ def test_the_committed_file_is_up_to_date(path: str, made: object) -> None:
     assert (_ROOT / path).read_text(encoding="utf-8") == made()
 
 
-def test_the_example_is_the_defaults(tmp_path: Path) -> None:
+def test_the_example_file_equals_the_defaults(tmp_path: Path) -> None:
     path = _ROOT / "collector/config.example.yaml"
     assert load(path, {}) == Config()
     commented = re.compile(r"^( *)# (?=(tls:|  (cert|key|client_ca): ))", re.MULTILINE)
@@ -47,7 +47,7 @@ def test_every_key_is_explained_in_example_and_page() -> None:
             assert re.search(rf"- \*\*{key.path[-1]}\*\*(?: \(.*\))?: {meaning}\n", page)
 
 
-def test_the_schema_knows_what_people_write() -> None:
+def test_the_schema_has_defaults_and_patterns_for_durations_and_sizes() -> None:
     schema = docs.json_schema()
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["additionalProperties"] is False
@@ -60,7 +60,7 @@ def test_the_schema_knows_what_people_write() -> None:
         assert not re.search(close[kind]["pattern"], text)
 
 
-def test_the_page_reads_as_the_keys_do() -> None:
+def test_the_reference_page_shows_types_and_defaults_of_keys() -> None:
     page = reference_page()
     assert "- **`quiet`** (duration; default `10s`): " in page
     assert "- **`policy`** (`rescore`, `count`; default `rescore`): " in page

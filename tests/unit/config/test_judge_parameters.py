@@ -23,7 +23,7 @@ def _file(folder: Path, text: str) -> Path:
     return path
 
 
-def test_parameters_reach_the_process_of_the_judge(tmp_path: Path) -> None:
+def test_configured_parameters_are_in_the_judge_settings(tmp_path: Path) -> None:
     made = judge(load(_file(tmp_path, CONFIG), {}))
     assert made is not None
     assert made.context_tokens == 5000
@@ -35,13 +35,13 @@ def test_parameters_reach_the_process_of_the_judge(tmp_path: Path) -> None:
     }
 
 
-def test_what_changes_answers_changes_the_ids_of_results(tmp_path: Path) -> None:
+def test_answer_parameters_hold_only_parameters_that_change_answers(tmp_path: Path) -> None:
     settings = scoring(load(_file(tmp_path, CONFIG), {})).judge
     plain = scoring(load(_file(tmp_path, "judge: {model: m, parameters: {max_tokens: 9}}"), {})).judge
     assert settings is not None
     assert plain is not None
     assert settings.answer_parameters == '{"reasoning_effort": "low", "top_p": 0.5}'
-    assert plain.answer_parameters == "", "ids are as they were"
+    assert plain.answer_parameters == "", "result IDs do not change"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_changes_answers_changes_the_ids_of_results(tmp_path: Path) -> None
         ("parameters: {response_format: schema}", "json_schema"),
     ],
 )
-def test_what_cannot_be_set_is_said(tmp_path: Path, given: str, says: str) -> None:
+def test_invalid_judge_parameters_are_an_error(tmp_path: Path, given: str, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(_file(tmp_path, f"judge: {{model: m, {given}}}"), {})
     assert says in str(caught.value.problems[0])

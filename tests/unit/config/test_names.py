@@ -41,7 +41,7 @@ def test_all_metrics_are_enabled_unless_some_are_named() -> None:
         ({"helpfulness": 3.5, "confidence": 0}, {"turn.helpfulness": 3.5, "trace.confidence": 0.0}),
     ],
 )
-def test_thresholds_by_key(thresholds: dict[str, float], expected: dict[str, float]) -> None:
+def test_thresholds_are_resolved_to_metric_keys(thresholds: dict[str, float], expected: dict[str, float]) -> None:
     config = _metrics(thresholds=thresholds)
     assert check_metrics(config, _METRICS) == []
     assert _NAMES.thresholds(config) == expected
@@ -67,11 +67,11 @@ def test_thresholds_by_key(thresholds: dict[str, float], expected: dict[str, flo
         ),
     ],
 )
-def test_thresholds_that_mean_nothing_or_too_much(thresholds: dict[str, float], message: str) -> None:
+def test_invalid_thresholds_are_an_error(thresholds: dict[str, float], message: str) -> None:
     assert _messages(_metrics(thresholds=thresholds)) == [f"metrics.thresholds.{message}"]
 
 
-def test_names_that_are_no_metrics() -> None:
+def test_unknown_metric_names_are_an_error_with_a_suggestion() -> None:
     config = load(None, {}, {"metrics.enabled": ["trace.coherense"], "judge.models": {"helpfullness": "x"}})
     assert _messages(config) == [
         "metrics.enabled[0]: trace.coherense: unknown metric; did you mean trace.coherence?",
@@ -79,14 +79,14 @@ def test_names_that_are_no_metrics() -> None:
     ]
 
 
-def test_the_model_of_a_key_outweighs_that_of_a_name() -> None:
+def test_the_model_of_a_metric_key_overrides_the_model_of_its_name() -> None:
     for order in (1, -1):
         models = dict([("trace.coherence", "a"), ("coherence", "b")][::order])
         config = load(None, {}, {"judge.models": models})
         assert _NAMES.by_key(config.judge.models) == {"trace.coherence": "a", "turn.coherence": "b"}
 
 
-def test_embedders_are_named_by_their_scheme() -> None:
+def test_an_embedder_with_an_unknown_scheme_is_an_error_with_advice() -> None:
     schemes = ["embedded", "litellm"]
     for model in ("embedded", "litellm:openai/text-embedding-3-small"):
         assert check_embedder(load(None, {}, {"embedding.model": model}), schemes) == []

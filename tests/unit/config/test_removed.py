@@ -1,4 +1,4 @@
-"""A key, command or option of version 0.1.0 that is gone is refused with its replacement."""
+"""Removed keys, commands and options of version 0.1.0 are refused with their replacements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _names(command: Any, path: tuple[str, ...] = ()) -> set[str]:
 
 
 def _below_removed(name: str) -> bool:
-    """Return whether it is an option or command of a removed command, which is refused first."""
+    """Return whether the name belongs to a removed command, which is refused first."""
     words = name.split()
     return any(" ".join(words[:length]) in removed("commands") for length in range(1, len(words)))
 
@@ -75,7 +75,7 @@ def test_a_removed_command_or_option_is_refused_with_its_replacement(name: str) 
     assert told.output.endswith(f"{name.split()[-1]} was removed. {sentence}\n")
 
 
-def test_each_entry_was_in_the_earlier_version_and_is_no_more() -> None:
+def test_each_entry_existed_in_version_0_1_0_and_is_gone_now() -> None:
     sections = {".".join(key.split(".")[:length]) for key in _KEYS for length in range(1, 5)}
     assert removed("keys").keys() <= sections - _NOW
     known = {*_COMMANDS, *(name.split()[-1] for name in _COMMANDS), *(name.split()[0] for name in _COMMANDS)}
@@ -83,7 +83,7 @@ def test_each_entry_was_in_the_earlier_version_and_is_no_more() -> None:
 
 
 @pytest.mark.parametrize("kind", ["keys", "commands"])
-def test_replacements_exist(kind: Any) -> None:
+def test_names_in_replacement_sentences_exist(kind: Any) -> None:
     for sentence in removed(kind).values():
         assert sentence.endswith(".")
         assert sentence[0].isupper() or sentence.startswith("`")
@@ -97,7 +97,7 @@ def test_replacements_exist(kind: Any) -> None:
                 assert named in _NOW, named
 
 
-def test_parameters_of_single_models_are_refused(tmp_path: Path) -> None:
+def test_judge_parameters_of_a_single_model_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("judge: {parameters: {openai/gpt-4o: {max_tokens: 100}}}")
     with pytest.raises(
@@ -106,6 +106,6 @@ def test_parameters_of_single_models_are_refused(tmp_path: Path) -> None:
         load(path, {})
 
 
-def test_entries_of_the_table_are_in_the_order_of_their_sections() -> None:
+def test_entries_of_the_same_section_are_adjacent() -> None:
     sections = [name.split(".")[0] for name in removed("keys")]
     assert all(sections.index(one) <= sections.index(other) for one, other in pairwise(sections))

@@ -24,7 +24,7 @@ def _file(folder: Path, text: str) -> Path:
     return path
 
 
-def test_what_is_shown_can_be_loaded_again_and_says_where_it_came_from(tmp_path: Path) -> None:
+def test_shown_configuration_names_its_sources_and_can_be_loaded_again(tmp_path: Path) -> None:
     path = _file(tmp_path, "close:\n  quiet: 3s\nmetrics:\n  thresholds: {trace.coherence: 0.4}\n")
     resolved = resolve(path, {"PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o"}, {"judge.concurrency": 2})
     shown = to_yaml(resolved.config, resolved.origins)
@@ -38,7 +38,7 @@ def test_what_is_shown_can_be_loaded_again_and_says_where_it_came_from(tmp_path:
     assert load(again, {}) == resolved.config
 
 
-def test_what_is_secret_is_not_shown(tmp_path: Path) -> None:
+def test_secrets_are_not_shown(tmp_path: Path) -> None:
     text = (
         "server: {token_env: PANDAEVAL_TOKEN}\n"
         "judge: {api_key_env: JUDGE_KEY, api_base: 'https://me:p@ss/w@judge.example/v1?key=abc'}\n"
@@ -55,7 +55,7 @@ def test_what_is_secret_is_not_shown(tmp_path: Path) -> None:
     assert resolved.config.exporters.otlp.endpoint == "http://user:hunter2@backend:4317"
 
 
-def test_a_secret_is_read_where_it_is_needed_and_never_left_out() -> None:
+def test_a_secret_is_read_from_its_variable_and_must_be_set() -> None:
     assert secret(None, {}) is None
     assert secret("TOKEN", {"TOKEN": " abc\n"}) == "abc"
     for environ in ({}, {"TOKEN": " "}):
@@ -63,7 +63,7 @@ def test_a_secret_is_read_where_it_is_needed_and_never_left_out() -> None:
             secret("TOKEN", environ)
 
 
-def test_what_the_machine_lacks(tmp_path: Path) -> None:
+def test_missing_variables_files_and_folders_are_reported_with_their_places(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     text = f"server: {{token_env: A, tls: {{cert: {tmp_path}/no.crt, key: no.key}}}}\njudge: {{api_key_env: B}}\n"
     resolved = resolve(_file(tmp_path, text), {"B": "set"}, {"store.path": str(tmp_path / "taken")})

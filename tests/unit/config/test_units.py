@@ -36,7 +36,7 @@ def test_a_duration_becomes_seconds(text: object, seconds: float) -> None:
         *("90", 90, 0, 0.5, -1, None, True, [], float("nan"), float("inf")),
     ],
 )
-def test_what_is_no_duration_is_refused(wrong: object) -> None:
+def test_invalid_durations_are_an_error(wrong: object) -> None:
     with pytest.raises(ValueError, match=r"is not a duration; write 10s, 15m or 24h"):
         parse_duration(wrong)
 
@@ -44,7 +44,7 @@ def test_what_is_no_duration_is_refused(wrong: object) -> None:
 @pytest.mark.parametrize(
     "usual", ["0s", "250ms", "10s", "60s", "90s", "180s", "10m", "30m", "1h", "24h", "36h", "2d", "7d"]
 )
-def test_durations_are_shown_as_they_are_usually_said(usual: str) -> None:
+def test_common_durations_are_formatted_unchanged(usual: str) -> None:
     assert format_duration(parse_duration(usual)) == usual
 
 
@@ -73,13 +73,13 @@ def test_a_size_becomes_bytes(text: object, size: int) -> None:
 @pytest.mark.parametrize(
     "wrong", ["big", "", "12XB", "32 M", "-1MB", "123", 123, -1, None, True, {}, "9999999TiB", 1.5, float("inf")]
 )
-def test_what_is_no_size_is_refused(wrong: object) -> None:
+def test_invalid_sizes_are_an_error(wrong: object) -> None:
     with pytest.raises(ValueError, match=r"is not a size; write 32MiB or 1MB"):
         parse_size(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["0.3KiB", "1.5B"])
-def test_a_part_of_a_byte_is_refused(wrong: object) -> None:
+def test_a_fraction_of_a_byte_is_an_error(wrong: object) -> None:
     with pytest.raises(ValueError, match="is not a whole number of bytes"):
         parse_size(wrong)
 

@@ -42,18 +42,18 @@ def _all() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", _FILES, ids=lambda path: str(path.parent.name))
-def test_it_is_a_compose_file(path: Path) -> None:
+def test_compose_files_match_the_schema(path: Path) -> None:
     check("check_jsonschema", "--builtin-schema", "vendor.compose-spec", path)
 
 
 @pytest.mark.parametrize("files", [(COMPOSE,), _FILES], ids=["alone", "with tempo"])
-def test_compose_itself_reads_it(files: tuple[Path, ...]) -> None:
+def test_docker_compose_accepts_the_files(files: tuple[Path, ...]) -> None:
     options = [part for path in files for part in ("-f", path)]
     run(program("docker-compose"), *options, "config", "--quiet")
 
 
 @pytest.mark.parametrize("name", sorted(_all()))
-def test_what_is_mounted_exists(name: str) -> None:
+def test_mounted_files_exist(name: str) -> None:
     found = dict(mounts(_all()[name], COMPOSE.parent))
     assert [str(path) for path in found if not path.exists()] == []
 
@@ -66,7 +66,7 @@ def test_files_that_commands_name_are_mounted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(_all()))
-def test_hardened(name: str) -> None:
+def test_services_are_hardened(name: str) -> None:
     service = _all()[name]
     assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
     assert service["security_opt"] == ["no-new-privileges:true"]
@@ -84,7 +84,7 @@ def test_the_image_has_the_version_of_the_project() -> None:
     assert _SERVICES["pandaeval"]["image"] == f"pandaeval-collector:{version}"
 
 
-def test_health_is_waited_for_only_where_it_is_told() -> None:
+def test_services_wait_for_health_only_if_there_is_a_health_check() -> None:
     with_check = {name for name, service in _SERVICES.items() if "healthcheck" in service} | {"pandaeval"}
     for name, service in _SERVICES.items():
         for other, how in service.get("depends_on", {}).items():
@@ -93,19 +93,19 @@ def test_health_is_waited_for_only_where_it_is_told() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(name for name, service in _all().items() if "ports" in service))
-def test_published_ports_are_listened_on(name: str) -> None:
+def test_services_listen_on_their_published_ports(name: str) -> None:
     for published in _all()[name]["ports"]:
         assert int(published.rpartition(":")[2]) in _ports_of(name)
 
 
-def test_every_endpoint_leads_to_a_service_that_listens_there() -> None:
+def test_every_endpoint_has_a_service_that_listens_on_its_port() -> None:
     agent = _SERVICES["agent"]["environment"]
     exporters = _OTELCOL["exporters"] | read(DEPLOY / "compose" / "tempo" / "otelcol.yaml")["exporters"]
     endpoints = [agent["PANDAEVAL_ENDPOINT"], agent["OTEL_EXPORTER_OTLP_ENDPOINT"]]
     endpoints += [_CONFIG["exporters"]["otlp"]["endpoint"]]
     endpoints += [exporter["endpoint"] for exporter in exporters.values() if "endpoint" in exporter]
     for service, port in map(_endpoint, endpoints):
-        assert port in _ports_of(service), f"nothing of {service} listens on {port}"
+        assert port in _ports_of(service), f"{service} does not listen on {port}"
 
 
 def test_prometheus_takes_otlp_and_keeps_exemplars() -> None:
@@ -117,7 +117,7 @@ def test_the_collectors_configuration_is_valid() -> None:
     config = load(DEPLOY / "compose" / "pandaeval.yaml", {})
     assert config.exporters.otlp.endpoint == "otelcol:4317"
     grace = int(_SERVICES["pandaeval"]["stop_grace_period"].removesuffix("s"))
-    assert grace >= 45, "a stop closes doors, sends results and hands over: see docs/operate/deploy.md"
+    assert grace >= 45, "a stop closes listeners, sends results and hands over: see docs/operate/deploy.md"
 
 
 def test_the_environment_of_a_judge_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:

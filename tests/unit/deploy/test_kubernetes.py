@@ -75,11 +75,11 @@ def _configured(documents: list[dict[str, Any]], folder: Path) -> Config:
     return load(path, {})
 
 
-def test_helm_lint() -> None:
+def test_the_chart_passes_helm_lint() -> None:
     run(program("helm"), "lint", "--strict", CHART)
 
 
-def test_helms_own_library_finds_nothing_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_chart_passes_the_lint_of_the_helm_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Works without the Helm program."""
     helm = pytest.importorskip("helm_sdkpy", reason="pip install --no-deps --ignore-requires-python helm-sdkpy")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -92,7 +92,7 @@ def test_helms_own_library_finds_nothing_wrong(monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.parametrize("options", _SETS.values(), ids=_SETS)
-def test_the_chart_renders_what_kubernetes_takes(options: tuple[str, ...], tmp_path: Path) -> None:
+def test_rendered_charts_are_valid_for_kubernetes(options: tuple[str, ...], tmp_path: Path) -> None:
     manifest = tmp_path / "manifest.yaml"
     manifest.write_text(template(*options))
     check("kubernetes_validate", "--strict", "--quiet", "--no-warn", manifest)
@@ -100,8 +100,8 @@ def test_the_chart_renders_what_kubernetes_takes(options: tuple[str, ...], tmp_p
     assert config.server.insecure_bind == ("insecureBind=false" not in str(options))
 
 
-def test_collectors_that_share_a_topic_come_and_go_by_what_waits() -> None:
-    """KEDA decides their number, not Helm."""
+def test_collectors_on_kafka_are_scaled_by_lag() -> None:
+    """KEDA sets the number of replicas, not Helm."""
     documents = _documents(template(*_KAFKA))
     workers = _by_kind(documents, "StatefulSet")
     assert "replicas" not in workers["spec"]
@@ -121,18 +121,18 @@ def test_collectors_that_share_a_topic_come_and_go_by_what_waits() -> None:
 
 @pytest.mark.parametrize("path", _ALL, ids=lambda path: str(path.stem))
 @pytest.mark.parametrize("version", ["1.29", "1.37"])
-def test_manifests_are_what_kubernetes_takes(path: Path, version: str) -> None:
+def test_manifests_are_valid_for_kubernetes(path: Path, version: str) -> None:
     check("kubernetes_validate", "--strict", "--quiet", "-k", version, path)
 
 
-def test_a_field_that_kubernetes_does_not_know_is_found(tmp_path: Path) -> None:
+def test_the_validation_finds_an_unknown_field(tmp_path: Path) -> None:
     wrong = tmp_path / "manifest.yaml"
     wrong.write_text(GATEWAY.read_text().replace("automountServiceAccountToken", "autoMountServiceAccountToken"))
     with pytest.raises(AssertionError, match="autoMountServiceAccountToken"):
         check("kubernetes_validate", "--strict", "--quiet", wrong)
 
 
-def test_the_manifest_is_the_chart() -> None:
+def test_the_gateway_manifest_equals_the_rendered_chart() -> None:
     """Fix: `python tests/support/chart.py`."""
     assert GATEWAY.read_text() == gateway()
 
@@ -142,7 +142,7 @@ def test_the_charts_page_is_up_to_date() -> None:
     assert README.read_text() == readme()
 
 
-def test_an_upgrade_changes_no_field_that_kubernetes_refuses_to_change() -> None:
+def test_an_upgrade_changes_no_immutable_field() -> None:
     """The values are those of version 0.1.0."""
     stateful = _by_kind(_documents(GATEWAY.read_text()), "StatefulSet")
     spec, (claim,) = stateful["spec"], stateful["spec"]["volumeClaimTemplates"]
@@ -156,7 +156,7 @@ def test_an_upgrade_changes_no_field_that_kubernetes_refuses_to_change() -> None
     }
 
 
-def test_the_upgrade_notes_of_the_chart_name_what_the_chart_creates() -> None:
+def test_the_upgrade_notes_name_resources_and_values_of_the_chart() -> None:
     notes = readme().partition("## Upgrade")[2].partition("## Values")[0]
     stateful = _by_kind(_documents(GATEWAY.read_text()), "StatefulSet")
     name, (claim,) = stateful["metadata"]["name"], stateful["spec"]["volumeClaimTemplates"]
@@ -171,7 +171,7 @@ def test_the_upgrade_notes_of_the_chart_name_what_the_chart_creates() -> None:
 
 
 @pytest.mark.parametrize(("options", "is_shown"), [((), False), (("--is-upgrade",), True)], ids=["install", "upgrade"])
-def test_the_notes_of_an_upgrade_name_causes_of_a_failed_start(
+def test_helm_notes_mention_removed_keys_only_on_an_upgrade(
     options: tuple[str, ...], is_shown: bool, tmp_path: Path
 ) -> None:
     """Helm prints notes only with a cluster, so a copy of the chart has them as a template."""
@@ -192,7 +192,7 @@ def test_each_documented_upgrade_takes_new_defaults_of_the_chart() -> None:
     assert [command for command in commands if "--reset-then-reuse-values" not in command] == []
 
 
-def test_the_schema_of_values_fits_them() -> None:
+def test_the_default_values_match_their_schema() -> None:
     check("check_jsonschema", "--schemafile", CHART / "values.schema.json", CHART / "values.yaml")
 
 
@@ -209,13 +209,13 @@ def test_the_schema_of_values_fits_them() -> None:
         ("autoscaling.enabled=true", "config.kafka.topic"),
     ],
 )
-def test_values_that_cannot_work_are_refused(options: str, says: str) -> None:
+def test_invalid_values_are_refused(options: str, says: str) -> None:
     with pytest.raises(AssertionError, match=says):
         template("--set", options)
 
 
 @pytest.mark.parametrize("path", _MANIFESTS, ids=lambda path: str(path.stem))
-def test_pods_are_locked_down(path: Path) -> None:
+def test_pods_are_hardened(path: Path) -> None:
     for pod in _pods(_documents(path.read_text())):
         assert not pod["automountServiceAccountToken"]
         assert pod["securityContext"]["runAsNonRoot"]
@@ -228,7 +228,7 @@ def test_pods_are_locked_down(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", _MANIFESTS, ids=lambda path: str(path.stem))
-def test_what_the_collector_writes_is_mounted(path: Path, tmp_path: Path) -> None:
+def test_the_store_temporary_folder_and_configuration_are_mounted(path: Path, tmp_path: Path) -> None:
     documents = _documents(path.read_text())
     config = _configured(documents, tmp_path)
     for pod in _pods(documents):
@@ -241,7 +241,7 @@ def test_what_the_collector_writes_is_mounted(path: Path, tmp_path: Path) -> Non
 def test_probes_reach_the_health_listener(path: Path, tmp_path: Path) -> None:
     documents = _documents(path.read_text())
     host, _, port = _configured(documents, tmp_path).server.health.rpartition(":")
-    assert host == "0.0.0.0"  # a kubelet comes from outside of the pod
+    assert host == "0.0.0.0"  # the kubelet connects from outside the pod
     for pod in _pods(documents):
         container = _collector(pod)
         ports = {each["name"]: each["containerPort"] for each in container["ports"]}
@@ -251,19 +251,19 @@ def test_probes_reach_the_health_listener(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", _MANIFESTS, ids=lambda path: str(path.stem))
-def test_a_stop_has_the_time_that_it_takes(path: Path) -> None:
+def test_the_grace_period_is_long_enough_for_a_stop(path: Path) -> None:
     for pod in _pods(_documents(path.read_text())):
         pause = _collector(pod).get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", ["sleep", "0"])
         assert pod["terminationGracePeriodSeconds"] - int(pause[1]) >= _NEEDED
 
 
-def test_the_sidecars_otlp_stays_in_its_pod(tmp_path: Path) -> None:
+def test_the_sidecar_listens_for_otlp_only_in_its_pod(tmp_path: Path) -> None:
     config = _configured(_documents((DEPLOY / "kubernetes" / "sidecar.yaml").read_text()), tmp_path)
     assert (config.server.grpc, config.server.http) == (Config().server.grpc, Config().server.http)
-    assert config.store.on_shutdown == "decide", "its disk goes away with the pod"
+    assert config.store.on_shutdown == "decide", "the disk is deleted with the pod"
 
 
-def test_the_volume_is_larger_than_what_the_store_may_take() -> None:
+def test_the_volume_is_larger_than_the_limit_of_the_store() -> None:
     size = re.fullmatch(r"(\d+)Gi", read(CHART / "values.yaml")["persistence"]["size"])
     assert size is not None
     assert int(size[1]) << 30 > 1.5 * Config().store.max_bytes

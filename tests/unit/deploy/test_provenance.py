@@ -17,23 +17,23 @@ TABLE = dict(_ROW.findall((ROOT / "SECURITY.md").read_text()))
 
 
 @pytest.mark.parametrize("name", [*TABLE])
-def test_it_is_what_the_table_says(name: str) -> None:
+def test_bundled_files_have_the_hashes_listed_in_the_table(name: str) -> None:
     assert hashlib.sha256((PACKAGE / name).read_bytes()).hexdigest() == TABLE[name]
 
 
-def test_the_table_has_everything_of_others() -> None:
+def test_the_table_lists_all_bundled_third_party_files() -> None:
     vendored = [*PACKAGE.rglob("vendor/uPlot*"), *PACKAGE.rglob("*.npz"), *PACKAGE.rglob("*.min.*")]
     assert {str(file.relative_to(PACKAGE)) for file in vendored} == TABLE.keys()
 
 
-def test_nothing_unknown_starts_with_python(tmp_path: Path) -> None:
+def test_no_unknown_file_runs_code_when_python_starts(tmp_path: Path) -> None:
     script = ROOT / "deploy/locks/pth.py"
     listed = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
     assert listed.returncode == 0, listed.stdout
     assert "UNKNOWN" not in listed.stdout
 
 
-def test_a_stranger_is_found(tmp_path: Path) -> None:
+def test_an_unknown_startup_file_is_found(tmp_path: Path) -> None:
     sys.path.insert(0, str(ROOT / "deploy/locks"))
     try:
         import pth  # type: ignore[import-not-found]

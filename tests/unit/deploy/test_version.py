@@ -53,5 +53,5 @@ def test_every_file_names_the_same_version() -> None:
 
 
 @pytest.mark.parametrize(("path", "least"), _EXPECTED.items(), ids=_EXPECTED)
-def test_a_file_that_people_copy_from_names_it(path: str, least: int) -> None:
+def test_files_that_users_copy_from_name_the_version(path: str, least: int) -> None:
     assert len(_named(ROOT / path)) >= least

@@ -62,7 +62,7 @@ def test_a_wheel_holds_the_files_of_its_packages_and_nothing_else(name: str, bui
     assert held == {path for path in tracked if not _MAINTAINERS.search(path)}
 
 
-def test_a_source_distribution_holds_what_it_includes_and_nothing_else(name: str, built: Path) -> None:
+def test_a_source_distribution_holds_exactly_its_declared_files(name: str, built: Path) -> None:
     with tarfile.open(*built.glob("*.tar.gz")) as archive:
         held = {str(PurePosixPath(*PurePosixPath(path).parts[1:])) for path in archive.getnames()}
     included = [path.removeprefix("/") for path in _build(name, "sdist")["include"]]
@@ -90,7 +90,7 @@ def test_a_wheel_offers_the_extras_that_the_project_declares(name: str, built: P
 
 
 @pytest.mark.parametrize("name", ["pandaeval-otel"], indirect=True)
-def test_what_goes_into_applications_is_a_megabyte_at_most(built: Path) -> None:
+def test_the_otel_wheel_has_at_most_one_megabyte(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     assert wheel.stat().st_size <= 1_000_000
     assert sum(each.file_size for each in ZipFile(wheel).infolist()) <= 1_000_000
@@ -103,7 +103,7 @@ def test_the_collectors_wheel_holds_its_data(built: Path) -> None:
         assert [path for path in names if path.endswith(ending)], ending
 
 
-def test_the_two_are_released_together() -> None:
+def test_both_packages_have_the_same_version_and_licence() -> None:
     application, collector = (_DESCRIBED[name]["project"] for name in _PROJECTS)
     version = application["version"]
     assert collector["version"] == version
@@ -111,7 +111,7 @@ def test_the_two_are_released_together() -> None:
     assert (_ROOT / "collector/LICENSE").read_text() == (_ROOT / "LICENSE").read_text()
 
 
-def test_what_an_application_installs_is_never_the_collector(name: str) -> None:
+def test_only_the_collector_depends_on_heavy_packages(name: str) -> None:
     heavy = ("numpy", "litellm", "pydantic", "scipy", "pandaeval-collector")
     named = _DESCRIBED[name]["project"]["dependencies"]
     assert (name == "pandaeval-otel") == (not [each for each in named if each.startswith(heavy)])

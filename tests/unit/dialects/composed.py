@@ -1,4 +1,4 @@
-"""Handmade spans for dialect tests."""
+"""Handwritten spans for dialect tests."""
 
 from __future__ import annotations
 

@@ -41,16 +41,16 @@ def chat(made: str) -> dict[str, Any]:
         ("envelope", Kind.STEP),
     ],
 )
-def test_types(word: str, kind: Kind) -> None:
+def test_span_type_sets_the_kind(word: str, kind: Kind) -> None:
     assert seen({"ag2.span.type": word}).kind is kind
 
 
-def test_counting_tokens_is_no_model_call() -> None:
+def test_a_usage_span_is_no_model_call() -> None:
     attributes = {"ag2.span.type": "usage", "gen_ai.response.model": "gpt-x", "gen_ai.usage.input_tokens": 7}
     assert seen(attributes, SCOPE, name="record_usage model_call").kind is Kind.STEP
 
 
-def test_who_began_a_chat_speaks_as_assistant_in_its_history() -> None:
+def test_the_history_of_the_chat_initiator_is_read_with_swapped_roles() -> None:
     made = told(("assistant", QUESTION), ("user", SAID))
     span = seen(chat(made), SCOPE, name="conversation user_proxy")
     assert (texts(span.input), texts(span.output)) == ([("user", QUESTION)], [("assistant", SAID)])
@@ -61,12 +61,12 @@ def test_earlier_chats_in_the_history_are_left_out() -> None:
     assert texts(seen(chat(made), SCOPE, name="conversation user_proxy").output) == [("assistant", SAID)]
 
 
-def test_who_began_a_chat_is_not_the_agent_and_its_id_no_session() -> None:
+def test_the_chat_initiator_is_not_the_agent_and_the_chat_id_is_no_session() -> None:
     span = seen(chat("[]"), SCOPE, name="conversation user_proxy")
     assert (span.agent_name, span.session_ids) == ("", ())
 
 
-def test_thoughts_are_counted_under_a_word_of_its_own() -> None:
+def test_thinking_tokens_are_read_as_reasoning_usage() -> None:
     attributes = {
         "ag2.span.type": "llm",
         "gen_ai.operation.name": "chat",

@@ -41,14 +41,14 @@ BODIES = {
 
 @pytest.mark.parametrize("said", BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("written", [lambda value: value, json.dumps], ids=["map", "text"])
-def test_what_an_agent_was_asked_and_answered(said: dict[str, Any], written: Any) -> None:
+def test_agent_input_and_output_are_read_from_log_records(said: dict[str, Any], written: Any) -> None:
     span = seen(AGENT, SCOPE, logs=(log(SCOPE, written(said)),))
     assert (span.kind, span.agent_name) == (Kind.AGENT, "trip_bot")
     assert texts(span.input) == [("user", "Weather in Oslo?")]
     assert texts(span.output) == [("assistant", SAID)]
 
 
-def test_records_of_a_tool() -> None:
+def test_tool_arguments_and_result_are_read_from_log_records() -> None:
     said = {
         "input": {
             "messages": [{"role": "tool", "content": {"content": '{"city": "Oslo"}', "role": "tool", "id": "c9"}}]
@@ -62,12 +62,12 @@ def test_records_of_a_tool() -> None:
     assert span.tool_call_id == "c9"
 
 
-def test_several_records_of_one_span_are_put_together() -> None:
+def test_several_log_records_of_one_span_are_merged() -> None:
     halves = [{side: half} for side, half in BODIES["plain text"].items()]
     span = seen(AGENT, SCOPE, logs=tuple(log(SCOPE, half) for half in halves))
     assert (span.input, texts(span.output)) == ((ASK,), [("assistant", SAID)])
 
 
 @pytest.mark.parametrize("other", [None, "input", '{"input"', {"input": "x"}, {"output": {"messages": []}}, [1], 7])
-def test_other_records_are_left_alone(other: Any) -> None:
+def test_log_records_of_other_shapes_are_ignored(other: Any) -> None:
     assert "agentcore" not in seen(AGENT, SCOPE, logs=(log("x", other),)).dialects

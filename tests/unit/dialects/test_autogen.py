@@ -40,13 +40,13 @@ def handled(message: Any, name: str = NAME, recipient: str = "RoundRobinGroupCha
     return seen(attributes, SCOPE, name=name, **{"links": (link(),), **fields})
 
 
-def test_the_start_of_a_team_is_a_run_with_a_question() -> None:
+def test_the_start_message_of_a_team_is_a_workflow_with_input() -> None:
     span = handled(START)
     assert (span.kind, span.input, span.output) == (Kind.WORKFLOW, (ASK,), None)
 
 
 @pytest.mark.parametrize("key", ["response", "agent_response"])
-def test_an_agents_answer_brings_all_that_it_did(key: str) -> None:
+def test_an_agent_response_includes_its_inner_messages_and_usage(key: str) -> None:
     span = handled({key: {"chat_message": CHAT, "inner_messages": INNER}})
     assert (span.kind, span.agent_name) == (Kind.AGENT, "trip_bot")
     assert span.output == (
@@ -62,15 +62,15 @@ def test_an_agents_answer_brings_all_that_it_did(key: str) -> None:
     "fields",
     [{"links": ()}, {"links": (link("f" * 32),)}, {"recipient": "ChatAgentContainer"}, {"name": "autogen publish x"}],
 )
-def test_messages_in_traces_of_their_own_and_to_agents_are_left_alone(fields: dict[str, Any]) -> None:
+def test_spans_other_than_linked_manager_messages_are_ignored(fields: dict[str, Any]) -> None:
     assert handled(START, **fields).kind is Kind.OTHER
 
 
 @pytest.mark.parametrize("message", [{}, {"message": CHAT}, [], "No Message", {"messages": []}, {"response": {}}])
-def test_other_messages_say_nothing(message: Any) -> None:
+def test_messages_without_start_or_response_are_ignored(message: Any) -> None:
     assert handled(message).kind is Kind.OTHER
 
 
-def test_making_an_agent_is_no_run() -> None:
+def test_create_agent_is_a_step_and_no_run() -> None:
     attributes = {"gen_ai.system": "autogen", "gen_ai.operation.name": "create_agent", "gen_ai.agent.name": "trip_bot"}
     assert seen(attributes, "autogen-core", name="create_agent trip_bot").kind is Kind.STEP

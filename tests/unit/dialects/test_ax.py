@@ -16,7 +16,7 @@ def test_a_program_and_its_tool() -> None:
     assert seen({"tool.size": 3}, name="Tool: hammer").kind is not Kind.TOOL
 
 
-def test_the_tokens_of_an_event() -> None:
+def test_token_usage_is_read_from_an_event() -> None:
     spent = event("gen_ai.usage", **{"gen_ai.usage.input_tokens": 57, "gen_ai.usage.output_tokens": 18})
     chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
     found = seen(chat, "weather-desk", [event("gen_ai.user.message"), spent], name="AI Chat Request")

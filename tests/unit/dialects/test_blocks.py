@@ -61,7 +61,7 @@ def agent(given: Any, made: Any) -> dict[str, str]:
     ],
     ids=str,
 )
-def test_what_was_asked(attributes: Any, given: Any) -> None:
+def test_trace_input_is_read_from_message_blocks(attributes: Any, given: Any) -> None:
     assert trace(attributes(given, SAID)).input == ASKED
 
 
@@ -78,5 +78,5 @@ def test_what_was_asked(attributes: Any, given: Any) -> None:
     ],
     ids=str,
 )
-def test_what_was_answered(attributes: Any, made: Any) -> None:
+def test_trace_output_is_read_from_message_blocks(attributes: Any, made: Any) -> None:
     assert trace(attributes(ASKED, made)).output == SAID

@@ -28,23 +28,23 @@ OTHERS = {
 
 @pytest.mark.parametrize("more", OTHERS.values(), ids=OTHERS)
 @pytest.mark.parametrize(("own", "kind"), [(CHAT, Kind.LLM), (TOOL, Kind.TOOL)])
-def test_common_names_change_no_kind(own: dict[str, Any], kind: Kind, more: dict[str, Any]) -> None:
+def test_common_attribute_names_do_not_change_the_kind(own: dict[str, Any], kind: Kind, more: dict[str, Any]) -> None:
     assert seen({**more, **own}).kind is kind
 
 
 @pytest.mark.parametrize("more", [OTHERS["entity"], OTHERS["span.type"], OTHERS["bare input"], OTHERS["bare kinds"]])
-def test_common_names_alone_are_no_agents_work(more: dict[str, Any]) -> None:
+def test_common_attribute_names_alone_make_no_agent_span(more: dict[str, Any]) -> None:
     assert seen(more).kind is Kind.OTHER
 
 
-def test_common_names_complete_a_span() -> None:
+def test_common_attributes_complete_a_genai_span() -> None:
     span = seen({**OTHERS["input and output"], **CHAT})
     assert span.output is not None
     assert span.output[0].text == "4 degrees."
     assert span.dialects == ("gen_ai", "openinference")
 
 
-def test_of_two_that_share_names_the_one_that_reads_most_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_dialect_that_reads_more_of_the_shared_keys_is_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
     class Sharing:
         priority, roots, scopes, names = 30, frozenset({"mine"}), (), ()
 
@@ -62,7 +62,7 @@ def test_of_two_that_share_names_the_one_that_reads_most_comes_first(monkeypatch
 
 
 class TestVendors:
-    def test_agentops(self) -> None:
+    def test_agentops_tool_call(self) -> None:
         attributes = {
             "agentops.span.kind": "tool",
             "tool.name": "get_weather",
@@ -120,7 +120,7 @@ class TestVendors:
             ("list", ["Weather in Oslo?"], "Weather in Oslo?"),
         ],
     )
-    def test_langwatch(self, kind: str, value: Any, text: str) -> None:
+    def test_langwatch_typed_input_session_and_user(self, kind: str, value: Any, text: str) -> None:
         typed = json.dumps({"type": kind, "value": value})
         metadata = {"metadata": '{"thread_id": "s1", "user_id": "u1"}'}
         span = seen({"langwatch.span.type": "span", "langwatch.input": typed, **metadata}, name="desk")
@@ -154,7 +154,7 @@ class TestVendors:
         [("LLM", Kind.LLM), ("AGENT", Kind.AGENT), ("TOOL", Kind.TOOL), ("RETRIEVER", Kind.RETRIEVAL)],
     )
     @pytest.mark.parametrize("key", ["gen_ai.span.kind", "fi.span.kind"])
-    def test_traceai(self, key: str, word: str, kind: Kind) -> None:
+    def test_traceai_kinds(self, key: str, word: str, kind: Kind) -> None:
         assert seen({key: word, "graph.node.id": "desk"}, "traceai_openai_agents").kind is kind
 
     def test_traceai_model(self) -> None:

@@ -29,7 +29,7 @@ TOOL = {"gen_ai.operation.name": "execute_tool", "tool_name": "Bash", "tool_use_
         ("claude_code.of_a_later_version", Kind.STEP),
     ],
 )
-def test_span_names_tell_kinds(name: str, kind: Kind) -> None:
+def test_span_names_set_kinds(name: str, kind: Kind) -> None:
     assert seen({}, SCOPE, name=name).kind is kind
 
 
@@ -45,7 +45,7 @@ def test_a_hidden_prompt_is_no_input() -> None:
 
 
 @pytest.mark.parametrize("name", ["claude_code.user_prompt", "user_prompt"])
-def test_a_prompt_hidden_on_the_span_may_stand_in_the_log(name: str) -> None:
+def test_a_prompt_redacted_on_the_span_is_read_from_the_log(name: str) -> None:
     attributes = {**INTERACTION, "user_prompt": "<REDACTED>"}
     logs = (log(name, prompt="Weather in Oslo?"),)
     assert seen(attributes, SCOPE, logs=logs, name="claude_code.interaction").input == (ASK,)
@@ -60,7 +60,7 @@ RESULT = {
 }
 
 
-def test_answers_and_calls_stand_in_the_logs_of_the_interaction() -> None:
+def test_answers_and_tool_calls_are_read_from_the_interaction_logs() -> None:
     logs = (
         log("claude_code.assistant_response", **{**ANSWERED, "event.sequence": 3}),
         log("tool_result", **{**RESULT, "event.sequence": 2}),
@@ -77,7 +77,7 @@ def test_answers_and_calls_stand_in_the_logs_of_the_interaction() -> None:
     ]
 
 
-def test_a_built_in_tool_in_the_logs() -> None:
+def test_a_built_in_tool_call_is_read_from_the_logs() -> None:
     logs = (log("tool_result", tool_name="Bash", tool_use_id="tu_2", tool_input='{"command": "ls"}'),)
     span = seen(INTERACTION, SCOPE, logs=logs, name="claude_code.interaction")
     assert span.output is not None
@@ -89,7 +89,7 @@ def test_other_logs_are_no_answer() -> None:
     assert seen(INTERACTION, SCOPE, logs=logs, name="claude_code.interaction").output is None
 
 
-def test_the_execution_of_a_call_is_the_same_call_and_has_its_error() -> None:
+def test_a_tool_span_and_its_execution_span_are_one_call_with_the_error() -> None:
     spans = [
         RawSpan(TRACE, "1" * 16, name="claude_code.tool", attributes=TOOL, start_ns=1, end_ns=9, scope=Scope(SCOPE)),
         RawSpan(
@@ -110,12 +110,12 @@ def test_the_execution_of_a_call_is_the_same_call_and_has_its_error() -> None:
 @pytest.mark.parametrize(
     ("name", "own"), [("mcp__sky__get_weather", "get_weather"), ("mcp__sky", "mcp__sky"), ("Bash", "Bash")]
 )
-def test_tools_of_servers_have_their_own_names(name: str, own: str) -> None:
+def test_the_mcp_server_prefix_is_removed_from_tool_names(name: str, own: str) -> None:
     span = seen({"tool_name": name, "tool_use_id": "tu_1"}, SCOPE, name="claude_code.tool")
     assert span.tool_name == own
 
 
-def test_tokens_of_a_request_are_counted_with_the_cache() -> None:
+def test_input_tokens_of_a_request_include_cached_tokens() -> None:
     attributes = {
         "model": "claude-x",
         "input_tokens": 10,
@@ -147,12 +147,14 @@ def test_a_tool_with_details() -> None:
         ({}, None),
     ],
 )
-def test_of_a_common_tool_the_argument_may_stand_alone(attributes: dict[str, Any], arguments: Any) -> None:
+def test_the_argument_of_a_common_tool_is_read_from_its_own_attribute(
+    attributes: dict[str, Any], arguments: Any
+) -> None:
     span = seen({**TOOL, **attributes}, SCOPE, name="claude_code.tool")
     assert span.arguments == (None if arguments is None else Captured(arguments))
 
 
-def test_what_did_not_succeed_is_an_error() -> None:
+def test_an_unsuccessful_span_has_an_error() -> None:
     failed = {**TOOL, "success": False, "error": "no such file"}
     assert seen(failed, SCOPE, name="claude_code.tool").error == "no such file"
     told = seen(
@@ -162,7 +164,7 @@ def test_what_did_not_succeed_is_an_error() -> None:
     assert seen({"success": True}, SCOPE, name="claude_code.llm_request").error is None
 
 
-def test_the_tool_that_starts_a_sub_agent_names_it() -> None:
+def test_a_tool_call_that_starts_a_subagent_has_the_subagent_name() -> None:
     attributes = {"tool_name": "Agent", "tool_use_id": "t1", "subagent_type": "general-purpose"}
     span = seen(attributes, "com.anthropic.claude_code.tracing", name="claude_code.tool")
     assert (span.tool_name, span.agent_name) == ("Agent", "general-purpose")

@@ -43,11 +43,11 @@ def told(**attributes: Any) -> RawLog:
         ("of_a_later_version", Kind.STEP),
     ],
 )
-def test_span_names_tell_kinds(name: str, kind: Kind) -> None:
+def test_span_names_set_kinds(name: str, kind: Kind) -> None:
     assert seen({}, SCOPE, name=name).kind is kind
 
 
-def test_records_make_their_span_a_turn_or_a_call() -> None:
+def test_log_records_make_their_span_a_turn_or_a_tool_call() -> None:
     assert seen({}, SCOPE, name="op", logs=[told(**PROMPT)]).kind is Kind.AGENT
     call = seen({}, SCOPE, name="op", logs=[told(**CALL)])
     assert (call.kind, call.tool_name, call.tool_call_id) == (Kind.TOOL, "shell", "x1")
@@ -58,7 +58,7 @@ def test_records_make_their_span_a_turn_or_a_call() -> None:
     assert failed.error == "no shell"
 
 
-def test_a_turn_tells_the_prompt_the_tokens_and_the_conversation() -> None:
+def test_a_turn_has_the_prompt_the_token_usage_and_the_conversation() -> None:
     span = seen(
         {"model": "gpt-5.6-codex"}, SCOPE, name="session_task.turn", logs=[told(**PROMPT), told(**DONE | COUNTS)]
     )
@@ -69,7 +69,7 @@ def test_a_turn_tells_the_prompt_the_tokens_and_the_conversation() -> None:
     assert seen(stated, SCOPE, name="session_task.turn", logs=[told(**DONE | COUNTS)]).usage == Usage(10, 2)
 
 
-def test_events_without_content_invent_nothing() -> None:
+def test_events_without_content_give_no_input_arguments_or_result() -> None:
     bare = {"tool_name": "shell", "call_id": "x1", "success": "true", "output_length": 12}
     events = [event("codex.user_prompt", prompt_length="17"), event("codex.tool_result", **bare)]
     span = seen({}, SCOPE, name="session_task.turn", events=events)
@@ -97,7 +97,7 @@ def run(events: Any = (), *logs: RawLog) -> Trace:
     return trace
 
 
-def test_a_run_is_read_and_its_answer_is_known_to_be_unknown() -> None:
+def test_a_run_is_read_and_its_answer_is_reported_as_not_captured() -> None:
     trace = run((), told(**PROMPT), told(**CALL), told(**DONE | COUNTS))
     assert (trace.input, trace.output, trace.session_id, trace.agent) == ("Which tests fail?", None, "c-1", "codex")
     assert [(call.name, call.arguments, call.result) for call in trace.tool_calls] == [

@@ -7,7 +7,7 @@ import json
 from tests.unit.dialects.composed import ASK, SAID, seen, texts
 
 
-def test_what_was_typed_stands_at_its_place_in_the_history() -> None:
+def test_the_typed_request_replaces_the_last_user_message_in_the_history() -> None:
     history = [
         {"role": "user", "parts": [{"type": "text", "content": "<context>x</context> And in Bergen?"}]},
         {"role": "assistant", "parts": [{"type": "text", "content": SAID}]},

@@ -28,7 +28,7 @@ def crew(**attributes: Any) -> dict[str, Any]:
     return {"gen_ai.operation.name": "invoke_workflow", "crewai.crew.name": "trip", **attributes}
 
 
-def test_a_crew_is_asked_by_its_inputs() -> None:
+def test_crew_inputs_output_and_usage_are_read() -> None:
     attributes = {
         "crewai.crew.inputs": '{"question": "Weather in Oslo?"}',
         "crewai.crew.output": SAID,
@@ -40,7 +40,7 @@ def test_a_crew_is_asked_by_its_inputs() -> None:
 
 
 @pytest.mark.parametrize("inputs", [None, "null", "{}"])
-def test_a_crew_without_inputs_was_asked_elsewhere(inputs: str | None) -> None:
+def test_input_is_marked_hidden_if_a_crew_has_no_inputs(inputs: str | None) -> None:
     attributes = {"gen_ai.input.messages": said(user("null"))}
     if inputs is not None:
         attributes["crewai.crew.inputs"] = inputs
@@ -51,13 +51,13 @@ def test_a_crew_without_inputs_was_asked_elsewhere(inputs: str | None) -> None:
 
 
 @pytest.mark.parametrize("name", ["execute agent", "call llm"])
-def test_rules_around_a_task_are_not_the_users_words(name: str) -> None:
+def test_task_instructions_around_the_question_are_removed(name: str) -> None:
     operation = {"execute agent": "invoke_agent", "call llm": "chat"}[name]
     attributes = {"gen_ai.operation.name": operation, "gen_ai.input.messages": said(user(FRAMED))}
     assert seen(attributes, "crewai", name=name).input == (ASK,)
 
 
-def test_deep_in_a_history_strings_are_written_as_reprs() -> None:
+def test_python_reprs_of_strings_in_the_history_are_decoded() -> None:
     request = {
         "role": "assistant",
         "parts": [
@@ -74,7 +74,7 @@ def test_deep_in_a_history_strings_are_written_as_reprs() -> None:
     )
 
 
-def test_agents_are_called_by_their_role_and_not_by_their_key() -> None:
+def test_the_agent_name_is_the_role_and_not_the_key() -> None:
     attributes = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": "5f1c0a",
@@ -87,12 +87,12 @@ def test_agents_are_called_by_their_role_and_not_by_their_key() -> None:
 @pytest.mark.parametrize(
     ("name", "sessions"), [("call llm", ()), ("execute lite agent", ()), ("call tool", ((2, "c-1"),))]
 )
-def test_a_tasks_id_stands_in_for_a_conversation_on_calls_of_models(name: str, sessions: Any) -> None:
+def test_the_conversation_id_of_model_calls_and_lite_agents_is_no_session(name: str, sessions: Any) -> None:
     attributes = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": "c-1", "crewai.execution_uuid": "x-1"}
     assert seen(attributes, "crewai", name=name).session_ids == sessions
 
 
-def test_tools_may_be_served_over_mcp() -> None:
+def test_mcp_tool_arguments_and_result_are_read() -> None:
     attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "get_weather",
@@ -103,7 +103,7 @@ def test_tools_may_be_served_over_mcp() -> None:
     assert (span.kind, span.arguments, span.result) == (Kind.TOOL, Captured({"city": "Oslo"}), Captured({"temp_c": 4}))
 
 
-def test_a_tool_may_say_that_it_failed_without_raising() -> None:
+def test_a_tool_failure_message_is_the_error() -> None:
     attributes = {"gen_ai.operation.name": "execute_tool", "crewai.tool.failure.message": "no wind"}
     assert seen(attributes, "crewai", name="call tool").error == "no wind"
     assert seen(attributes, "crewai", name="tool failure").kind is Kind.STEP
@@ -121,27 +121,27 @@ def test_a_tool_may_say_that_it_failed_without_raising() -> None:
         ("something new", Kind.STEP),
     ],
 )
-def test_spans_are_told_by_name(name: str, kind: Kind) -> None:
+def test_span_names_set_kinds(name: str, kind: Kind) -> None:
     assert seen({}, "crewai", name=name).kind is kind
 
 
-def test_memory_is_searched_for_a_query() -> None:
+def test_memory_query_and_results_are_read() -> None:
     attributes = {"crewai.memory.query": "Weather in Oslo?", "crewai.memory.results": '[{"context": "wet"}]'}
     span = seen(attributes, "crewai", name="query memory")
     assert (span.input, span.documents) == ((ASK,), ({"context": "wet"},))
 
 
-def test_plans_are_thoughts() -> None:
+def test_a_plan_is_read_as_reasoning() -> None:
     span = seen({"crewai.reasoning.plan": "look out", "crewai.agent.role": "r"}, "crewai", name="agent reasoning")
     assert span.output == (Message("assistant", (Reasoning("look out"),)),)
 
 
-def test_marks_of_truncation_are_noted() -> None:
+def test_truncated_messages_add_a_note() -> None:
     attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages.truncated": True}
     assert seen(attributes, "crewai", name="call llm").notes == ("messages were cut short by a length limit",)
 
 
-def test_the_same_keys_of_others_are_theirs() -> None:
+def test_crew_keys_in_other_scopes_are_ignored() -> None:
     assert (
         seen({"crewai.crew.inputs": '{"a": "b"}'}, "opentelemetry.instrumentation.crewai", name="execute crew").kind
         is Kind.OTHER

@@ -1,4 +1,4 @@
-"""Emitters without recordings, by their code and documentation."""
+"""Emitters without recorded traces: spans written from their code and documentation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def call(arguments: Any) -> dict[str, Any]:
     return {"type": "tool_call", "id": "c9", "name": "get_weather", "arguments": arguments}
 
 
-def test_envoy_ai_gateway_keeps_system_messages_among_the_inputs_and_results_under_content() -> None:
+def test_envoy_ai_gateway_system_messages_and_tool_results_are_read() -> None:
     given = [
         message("system", text("Be brief.")),
         message("user", text("Weather in Oslo?")),
@@ -51,7 +51,7 @@ def test_envoy_ai_gateway_keeps_system_messages_among_the_inputs_and_results_und
     assert span.usage == Usage(30, 9)
 
 
-def test_envoy_ai_gateway_in_the_words_of_openinference() -> None:
+def test_envoy_ai_gateway_with_openinference_attributes_is_read() -> None:
     span = seen(
         {
             "openinference.span.kind": "LLM",
@@ -77,7 +77,7 @@ def test_envoy_ai_gateway_in_the_words_of_openinference() -> None:
     )
 
 
-def test_copilot_in_vs_code_tells_what_the_user_typed_and_the_thoughts_apart() -> None:
+def test_vs_code_copilot_request_reasoning_and_tool_call_are_read() -> None:
     prompt = "<context>\nThe current date is May 1.\n</context>\n<userRequest>\nWeather in Oslo?\n</userRequest>"
     shared = {"gen_ai.provider.name": "github", "gen_ai.conversation.id": "chat-1", "copilot_chat.session_id": "chat-1"}
     given = json.dumps([message("user", text(prompt))])
@@ -128,7 +128,7 @@ def test_copilot_in_vs_code_tells_what_the_user_typed_and_the_thoughts_apart() -
     assert (tool.kind, tool.arguments, tool.result) == (Kind.TOOL, Captured({"city": "Oslo"}), Captured({"temp_c": 4}))
 
 
-def test_microsoft_extensions_ai_for_dotnet() -> None:
+def test_microsoft_extensions_ai_for_dotnet_is_read() -> None:
     given = [
         message("system", text("Be brief.")),
         message("user", text("Weather in Oslo?"), {"type": "Contoso.MapContent", "content": {}}),

@@ -88,14 +88,14 @@ def in_history(result: Any) -> ToolCall:
 
 
 @pytest.mark.parametrize("name", WRAPPED)
-def test_the_result_is_taken_out(name: str) -> None:
+def test_wrapped_results_are_unwrapped(name: str) -> None:
     for call in (on_span(WRAPPED[name]), in_history(WRAPPED[name])):
         assert call.result in (TEXT, json.loads(TEXT))
         assert call.error is None
 
 
 @pytest.mark.parametrize("name", FAILED)
-def test_what_a_wrapper_says_of_failure_is_the_error(name: str) -> None:
+def test_a_failure_in_a_wrapper_is_the_error(name: str) -> None:
     for call in (on_span(FAILED[name]), in_history(FAILED[name])):
         assert (call.result, call.error) == ("no seats", "no seats")
     assert may_say_failed(FAILED[name])
@@ -122,11 +122,11 @@ def test_what_a_wrapper_says_of_failure_is_the_error(name: str) -> None:
     ],
     ids=str,
 )
-def test_a_tools_own_answer_stays_as_it_is(result: Any) -> None:
+def test_results_without_a_wrapper_are_unchanged(result: Any) -> None:
     assert unwrapped(result) == (result, False)
 
 
-def test_a_result_is_read_when_somebody_asks_for_it() -> None:
+def test_a_result_is_decoded_only_when_accessed() -> None:
     read: list[Any] = []
 
     def reads(value: Any) -> Any:

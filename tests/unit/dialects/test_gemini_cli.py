@@ -22,13 +22,13 @@ def told(operation: str, given: Any, made: Any, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_a_model_call_in_the_apis_form() -> None:
+def test_a_model_call_in_gemini_api_format() -> None:
     made = [{"content": {"role": "model", "parts": [{"text": SAID}]}, "finishReason": "STOP"}]
     span = seen(told("llm_call", ASKED, made), SCOPE)
     assert (span.kind, span.input, texts(span.output)) == (Kind.LLM, (ASK,), [("assistant", SAID)])
 
 
-def test_what_was_cut_is_read_as_far_as_it_goes() -> None:
+def test_truncated_messages_are_read_up_to_the_cut() -> None:
     history = [*ASKED, {"role": "model", "parts": [{"text": "x" * 200}]}]
     cut = f"{json.dumps(history)[:150]}...[TRUNCATED: original length 300]"
     span = seen(told("llm_call", cut, "[]"), SCOPE)
@@ -53,13 +53,13 @@ def test_a_tool_that_failed() -> None:
     assert seen(told("tool_call", {"args": {}}, call), SCOPE).error == "no wind"
 
 
-def test_a_subagent_tells_the_model_more_than_the_screen() -> None:
+def test_subagent_output_is_the_llm_content_and_not_the_display_text() -> None:
     made = {"llmContent": [{"text": SAID}], "returnDisplay": "done"}
     span = seen(told("agent_call", "Weather in Oslo?", made), SCOPE)
     assert (span.kind, span.input, texts(span.output)) == (Kind.AGENT, (ASK,), [("assistant", SAID)])
 
 
-def test_what_it_tells_of_the_session_is_not_what_the_user_said() -> None:
+def test_session_context_is_removed_from_the_question() -> None:
     context = "<session_context>\nThis is the Gemini CLI.\n</session_context>"
     apart = [{"role": "user", "parts": [{"text": context}, {"text": "Weather in Oslo?"}]}]
     joined = [{"role": "user", "parts": [{"text": f"{context}\n\nWeather in Oslo?"}]}]
@@ -67,23 +67,23 @@ def test_what_it_tells_of_the_session_is_not_what_the_user_said() -> None:
         assert asked(seen(told("llm_call", given, []), SCOPE)).text == "Weather in Oslo?"
 
 
-def test_a_block_that_does_not_end_and_one_of_the_users_stay() -> None:
+def test_unclosed_tags_and_tags_of_the_user_stay_in_the_question() -> None:
     for text in ("<session_context> and no end", "<b>Oslo</b>?", "Oslo? <session_context>x</session_context>"):
         span = seen(told("llm_call", [{"role": "user", "parts": [{"text": text}]}], []), SCOPE)
         assert asked(span).text == text
 
 
-def test_a_message_of_nothing_but_context_is_kept() -> None:
+def test_a_message_with_only_session_context_is_kept() -> None:
     text = "<session_context>x</session_context>"
     assert asked(seen(told("llm_call", [{"role": "user", "parts": [{"text": text}]}], []), SCOPE)).text == text
 
 
-def test_tools_as_the_api_declares_them() -> None:
+def test_tool_definitions_in_gemini_api_format_are_read() -> None:
     declared = [{"functionDeclarations": [{"name": "get_weather", "parametersJsonSchema": SCHEMA}]}]
     span = seen(told("llm_call", ASKED, [], **{"gen_ai.tool.definitions": json.dumps(declared)}), SCOPE)
     assert span.tools == (ToolDefinition("get_weather", parameters=SCHEMA),)
 
 
-def test_what_schedules_calls_is_no_work_of_its_own() -> None:
+def test_the_span_that_schedules_tool_calls_has_kind_other() -> None:
     calls = [{"callId": "c9", "name": "get_weather", "args": {"city": "Oslo"}}]
     assert seen(told("schedule_tool_calls", calls, [{"request": calls[0]}]), SCOPE).kind is Kind.OTHER

@@ -139,7 +139,7 @@ def test_messages_without_parts() -> None:
     assert found.input == (ASK,)
 
 
-def test_nothing_captured_is_not_empty() -> None:
+def test_missing_content_differs_from_empty_content() -> None:
     found = read(CHAT)
     assert (found.input, found.output, found.system, found.tools, found.usage) == (None,) * 5
     assert read({**CHAT, "gen_ai.input.messages": "[]", "gen_ai.tool.definitions": "[]"}).input == ()
@@ -147,7 +147,7 @@ def test_nothing_captured_is_not_empty() -> None:
     assert read({**CHAT, "gen_ai.input.messages": "", "gen_ai.output.messages": "<elided>"}).output is None
 
 
-def test_system_messages_are_the_system_prompt_where_nothing_else_is() -> None:
+def test_system_messages_are_the_system_prompt_if_no_instructions_exist() -> None:
     messages = [
         {"role": "developer", "parts": [{"type": "text", "content": "Be brief."}]},
         {"role": "user", "content": "?"},
@@ -158,7 +158,7 @@ def test_system_messages_are_the_system_prompt_where_nothing_else_is() -> None:
     assert [message.role for message in found.input] == ["system", "user"]
 
 
-def test_a_length_limit_is_noted() -> None:
+def test_messages_cut_by_a_length_limit_add_a_note() -> None:
     text = json.dumps(CURRENT["gen_ai.input.messages"])
     found = read({**CHAT, "gen_ai.input.messages": text[: text.index("Oslo")]})
     assert found.input == (Message("user", (Text("Weather in "), NOT_CAPTURED)),)
@@ -373,7 +373,7 @@ def test_kind_without_an_operation(name: str, attributes: dict[str, Any], kind: 
     assert read(attributes, name=name).kind is kind
 
 
-def test_provider_names_decide_nothing() -> None:
+def test_provider_names_do_not_change_the_kind() -> None:
     agent = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.provider.name": "openai",
@@ -382,11 +382,11 @@ def test_provider_names_decide_nothing() -> None:
     assert read(agent).kind is Kind.AGENT
 
 
-def test_evaluation_carriers() -> None:
+def test_only_spans_without_agent_work_are_evaluations() -> None:
     assert read({"gen_ai.evaluation.name": "x", "gen_ai.evaluation.score.value": 1.0}).kind is Kind.EVALUATION
     assert read({**CHAT}, scope=Scope("pandaeval.evaluation")).kind is Kind.LLM, "a scope is only a claim"
     on_tool = {"gen_ai.evaluation.name": "x", "gen_ai.tool.name": "search"}
-    assert read(on_tool).kind is Kind.TOOL, "which tool was called is no score"
+    assert read(on_tool).kind is Kind.TOOL, "an evaluation name without a score does not make a tool span an evaluation"
     scored = read({**CURRENT, "gen_ai.evaluation.score.value": 1.0})
     assert scored.kind is Kind.LLM, "a score on the evaluated span does not make it an evaluation"
     assert read(CHAT, events=(event("gen_ai.evaluation.result"),)).kind is Kind.LLM
@@ -416,7 +416,7 @@ def test_tool_span() -> None:
         ("content='{...}' name='f'", "content='{...}' name='f'"),
     ],
 )
-def test_tool_results_are_read_as_structure_where_they_are_one(value: Any, expected: Any) -> None:
+def test_structured_tool_results_are_parsed(value: Any, expected: Any) -> None:
     assert read({**TOOL, "gen_ai.tool.call.result": value}).result == Captured(expected)
 
 
@@ -442,7 +442,7 @@ def test_placeholders_are_no_names() -> None:
     assert (found.tool_call_id, found.agent_name) == ("", "")
 
 
-def test_merged_tools_are_no_call() -> None:
+def test_a_merged_tools_span_is_no_tool_call() -> None:
     assert read({**TOOL, "gen_ai.tool.name": "(merged tools)"}).kind is Kind.STEP
 
 
@@ -483,13 +483,13 @@ def test_tool_definitions(definition: dict[str, Any]) -> None:
     assert read({**CHAT, "gen_ai.tool.definitions": [json.dumps(definition)]}).tools == expected
 
 
-def test_a_tools_arguments_without_a_schema_around_them() -> None:
+def test_bare_tool_parameters_are_wrapped_in_a_schema() -> None:
     definition = {"name": "f", "description": "d", "parameters": {"city": {"type": "string"}}}
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}
     assert read({**CHAT, "gen_ai.tool.definitions": [definition]}).tools == (ToolDefinition("f", "d", schema),)
 
 
-def test_tools_as_the_requests_json_text() -> None:
+def test_tool_definitions_are_read_from_the_json_of_the_request() -> None:
     definition = {"type": "function", "function": {"name": "f", "description": "d"}}
     assert read({**CHAT, "gen_ai.request.tools": [json.dumps([definition])]}).tools == (ToolDefinition("f", "d"),)
 
@@ -577,7 +577,7 @@ _TALKS: tuple[Any, ...] = (
 @pytest.mark.parametrize("made", _TALKS)
 @pytest.mark.parametrize("operation", ["chat", "invoke_agent", "retrieval", "chain"])
 @pytest.mark.parametrize("system", [None, _LONG])
-def test_what_others_said_is_left_out_and_nothing_else(
+def test_reading_only_missing_fields_gives_the_same_result_as_reading_all(
     given: Any, made: Any, operation: str, system: str | None
 ) -> None:
     attributes = {semconv.OPERATION: operation, semconv.PROMPT_OLD: given, semconv.COMPLETION_OLD: made}
@@ -599,7 +599,7 @@ def test_what_others_said_is_left_out_and_nothing_else(
 # --- 0.1.0 of the conventions' own repository ------------------------------------------------------------------------
 
 
-def test_what_was_found_in_memory_is_retrieved() -> None:
+def test_memory_records_are_read_as_documents() -> None:
     records = [{"id": "m1", "content": "Ada lives in Oslo", "score": 0.8}, {"content": {"city": "Oslo"}}]
     found = read(
         {
@@ -612,7 +612,7 @@ def test_what_was_found_in_memory_is_retrieved() -> None:
 
 
 @pytest.mark.parametrize("operation", ["create_memory", "upsert_memory", "delete_memory_store", "plan"])
-def test_steps_of_an_agent(operation: str) -> None:
+def test_memory_changes_and_plans_are_steps(operation: str) -> None:
     assert read({"gen_ai.operation.name": operation}).kind is Kind.STEP
 
 
@@ -621,25 +621,25 @@ def test_a_guardrail() -> None:
 
 
 @pytest.mark.parametrize("operation", ["execute_tool", "load_skill"])
-def test_a_skill_is_loaded_by_a_tool(operation: str) -> None:
+def test_loading_a_skill_is_a_tool_call(operation: str) -> None:
     skill = {"gen_ai.skill.name": "refunds", "gen_ai.skill.resource.name": "policy.md"}
     found = read({**TOOL, "gen_ai.operation.name": operation, "gen_ai.tool.name": "load_skill", **skill})
     assert (found.kind, found.tool_name, found.arguments) == (Kind.TOOL, "load_skill", Captured(skill))
 
 
-def test_arguments_of_the_call_win_over_those_that_its_kind_states() -> None:
+def test_call_arguments_win_over_skill_attributes() -> None:
     found = read({**TOOL, "gen_ai.tool.call.arguments": '{"city": "Oslo"}', "gen_ai.skill.name": "weather"})
     assert found.arguments == Captured({"city": "Oslo"})
 
 
 @pytest.mark.parametrize(("code", "error"), [(0, None), (127, "exit code 127")])
-def test_a_command_that_ends_with_a_code_failed(code: int, error: str | None) -> None:
+def test_a_command_with_a_nonzero_exit_code_failed(code: int, error: str | None) -> None:
     command = {"process.executable.name": "ls", "process.command_args": ["ls", "-l"]}
     found = read({**TOOL, **command, "process.exit.code": code})
     assert (found.arguments, found.error) == (Captured(command), error)
 
 
-def test_a_workflow_told_as_an_agent() -> None:
+def test_the_agent_name_is_read_from_the_agent_or_workflow_name() -> None:
     assert read({"gen_ai.operation.name": "invoke_agent", "gen_ai.workflow.name": "desk"}).agent_name == "desk"
     assert read({"gen_ai.operation.name": "invoke_workflow", "gen_ai.agent.name": "desk"}).agent_name == "desk"
 
@@ -666,7 +666,7 @@ def test_documents_of_any_shape(documents: list[Any]) -> None:
         ),
     ],
 )
-def test_malformed_messages_lose_nothing_that_can_be_read(messages: list[Any], parts: list[Any]) -> None:
+def test_readable_parts_of_malformed_messages_are_kept(messages: list[Any], parts: list[Any]) -> None:
     for value in (messages, json.dumps(messages)):
         found = read({**CHAT, "gen_ai.input.messages": value}).input
         assert found is not None
@@ -702,7 +702,7 @@ def test_arguments_and_results_that_are_no_objects(value: Any) -> None:
     ("reasons", "expected"),
     [(["stop"], [("4 degrees, rain.", "stop")]), (["stop", "stop"], [("4 degrees,", "stop"), (" rain.", "stop")])],
 )
-def test_finish_reasons_on_the_span_tell_chunks_from_choices(reasons: list[str], expected: list[Any]) -> None:
+def test_finish_reasons_on_the_span_distinguish_chunks_from_choices(reasons: list[str], expected: list[Any]) -> None:
     parts = [{"role": "assistant", "parts": [{"type": "text", "content": text}]} for text in ("4 degrees,", " rain.")]
     found = read({**CHAT, "gen_ai.output.messages": parts, "gen_ai.response.finish_reasons": reasons}).output
     assert found is not None
@@ -737,12 +737,12 @@ def test_any_other_operation_is_a_step(more: dict[str, Any]) -> None:
     assert read({"gen_ai.operation.name": "plan", **more}).kind is Kind.STEP
 
 
-def test_a_plan_is_a_step_whatever_it_names() -> None:
+def test_a_plan_is_a_step_even_with_model_and_output_tokens() -> None:
     made = {"gen_ai.request.model": "gpt-x", "gen_ai.usage.output_tokens": 3}
     assert read({"gen_ai.operation.name": "plan", **made}).kind is Kind.STEP
 
 
-def test_adk_for_java_names_its_model_calls_itself() -> None:
+def test_model_calls_of_adk_for_java_are_read() -> None:
     span = RawSpan("t" * 32, "s" * 16, name="call_llm", scope=Scope("gcp.vertex.agent"))
     request = {"model": "gemini-x", "contents": [{"role": "user", "parts": [{"text": "Weather in Oslo?"}]}]}
     response = {"content": {"role": "model", "parts": [{"text": "4 degrees, rain."}]}}
@@ -757,13 +757,13 @@ def test_adk_for_java_names_its_model_calls_itself() -> None:
 
 
 @pytest.mark.parametrize("made", ["[]", "[ ]", []])
-def test_a_queued_response_is_no_empty_answer(made: Any) -> None:
+def test_an_empty_answer_without_a_finish_reason_is_not_captured(made: Any) -> None:
     assert read({**CHAT, "gen_ai.output.messages": made}).output is None
     finished = {**CHAT, "gen_ai.output.messages": made, "gen_ai.response.finish_reasons": ["stop"]}
     assert read(finished).output == ()
 
 
-def test_dspys_fields_in_prompt_and_answer() -> None:
+def test_dspy_fields_are_read_from_prompt_and_answer() -> None:
     system = "You may use: (1) look, whose description is <desc>Looks out.</desc>. It takes arguments {'city': {}}."
     prompt = "[[ ## question ## ]]\nWeather in Oslo?\n\n[[ ## trajectory ## ]]\n\nRespond with the fields."
     made = '[[ ## next_tool_name ## ]]\nlook\n\n[[ ## next_tool_args ## ]]\n{"city": "Oslo"}\n\n[[ ## completed ## ]]'
@@ -776,7 +776,7 @@ def test_dspys_fields_in_prompt_and_answer() -> None:
     assert [tool.name for tool in found.tools or ()] == ["look"]
 
 
-def test_sentrys_names() -> None:
+def test_sentry_attribute_names_are_read() -> None:
     found = read(
         {
             "gen_ai.operation.name": "chat",
@@ -792,7 +792,7 @@ def test_sentrys_names() -> None:
     assert (found.output[0].text, found.output[0].tool_requests) == ("Let me look.", (CALL,))
 
 
-def test_earlier_names_of_an_agents_messages() -> None:
+def test_older_attribute_names_of_agent_messages_are_read() -> None:
     said = {"role": "assistant", "content": "4 degrees."}
     found = read(
         {
@@ -806,7 +806,7 @@ def test_earlier_names_of_an_agents_messages() -> None:
     assert found.output[0].text == "4 degrees."
 
 
-def test_earlier_names_of_a_tools_values() -> None:
+def test_older_attribute_names_of_tool_values_are_read() -> None:
     given = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
     found = read({**given, "gen_ai.tool.input": '{"city": "Oslo"}', "gen_ai.tool.output": '{"temp_c": 4}'})
     assert (found.arguments, found.result) == (Captured({"city": "Oslo"}), Captured({"temp_c": 4}))

@@ -50,15 +50,15 @@ def action(subtype: str, name: str = "x", given: Any = None, made: Any = None, *
         ("indexer", Kind.STEP),
     ],
 )
-def test_actions(subtype: str, kind: Kind) -> None:
+def test_action_subtypes_set_kinds(subtype: str, kind: Kind) -> None:
     assert seen(action(subtype), SCOPE, parent_id=PARENT).kind is kind
 
 
-def test_steps_have_a_type_alone() -> None:
+def test_a_flow_step_without_a_subtype_is_a_step() -> None:
     assert seen({"genkit:type": "flowStep", "genkit:name": "s"}, SCOPE).kind is Kind.STEP
 
 
-def test_generating_is_the_run_where_no_flow_is_around_it() -> None:
+def test_generate_is_a_workflow_if_it_has_no_parent() -> None:
     made = {"message": {"role": "model", "content": [{"text": SAID}]}, "request": {"messages": [SYSTEM, USER]}}
     attributes = {
         "genkit:type": "util",
@@ -96,18 +96,18 @@ def test_a_model_call() -> None:
     assert (span.tools[0].name, span.tools[0].parameters) == ("get_weather", SCHEMA)
 
 
-def test_thoughts_that_a_plugin_did_not_pass_on() -> None:
+def test_reasoning_is_read_from_the_raw_response() -> None:
     told = {"role": "assistant", "content": None, "reasoning_content": "look out"}
     made = {"message": REQUEST, "raw": {"choices": [{"message": told}]}}
     assert seen(action("model", "m", {}, made), SCOPE).output == (Message("assistant", (Reasoning("look out"), CALL)),)
 
 
-def test_older_releases_answer_with_candidates() -> None:
+def test_candidates_of_older_releases_are_read() -> None:
     made = {"candidates": [{"index": 0, "message": {"role": "model", "content": [{"text": SAID}]}}]}
     assert seen(action("model", "m", {}, made), SCOPE).output == (ANSWER,)
 
 
-def test_thoughts_that_stand_beside_the_answers_tokens_are_added() -> None:
+def test_thought_tokens_are_added_to_the_output_tokens() -> None:
     made = {"usage": {"inputTokens": 10, "outputTokens": 4, "thoughtsTokens": 6, "totalTokens": 20}}
     assert seen(action("model", "m", {}, made), SCOPE).usage == Usage(input=10, output=10, reasoning=6)
 
@@ -127,7 +127,7 @@ def test_a_tool() -> None:
     )
 
 
-def test_a_tool_that_failed_gave_nothing_back() -> None:
+def test_a_failed_tool_has_an_error_and_no_result() -> None:
     attributes = {
         "genkit:type": "action",
         "genkit:metadata:subtype": "tool",

@@ -55,12 +55,12 @@ def test_a_model_call_of_schema_1() -> None:
     assert span.session_ids == ((4, "s-1"),)
 
 
-def test_empty_objects_stand_for_content_that_was_switched_off() -> None:
+def test_empty_objects_are_read_as_content_that_was_not_captured() -> None:
     span = seen(call_llm("{}", "{}"), SCOPE, name="call_llm")
     assert (span.kind, span.input, span.output, span.tools) == (Kind.LLM, None, None, None)
 
 
-def test_a_cut_request_is_read_as_far_as_it_goes() -> None:
+def test_a_truncated_request_is_read_up_to_the_cut() -> None:
     span = seen(call_llm(json.dumps(REQUEST)[:-12], RESPONSE), SCOPE, name="call_llm")
     assert span.request_model == "gemini-x"
     assert texts(span.input) == [("user", "Weather in")]
@@ -108,12 +108,12 @@ def test_tool_calls(attributes: dict[str, Any], arguments: Any, result: Any) -> 
     assert (span.arguments, span.result) == (arguments, result)
 
 
-def test_an_id_that_was_not_specified_is_none() -> None:
+def test_a_placeholder_tool_call_id_is_dropped() -> None:
     assert seen({**TOOL, "gen_ai.tool.call.id": "<not specified>"}, SCOPE).tool_call_id == ""
 
 
 @pytest.mark.parametrize("name", ["execute_tool (merged)", "execute_tool get_weather"])
-def test_the_summary_of_parallel_calls_is_no_call(name: str) -> None:
+def test_the_merged_span_of_parallel_calls_is_no_tool_call(name: str) -> None:
     merged = {**TOOL, "gen_ai.tool.name": "(merged tools)", "gcp.vertex.agent.tool_call_args": "N/A"}
     assert seen(merged, SCOPE, name=name).kind is Kind.STEP
 
@@ -128,12 +128,12 @@ def test_the_summary_of_parallel_calls_is_no_call(name: str) -> None:
         ("send_data", Kind.STEP, "", ""),
     ],
 )
-def test_older_spans_say_by_name_what_they_are(name: str, kind: Kind, agent: str, tool: str) -> None:
+def test_names_of_older_spans_set_kind_agent_and_tool(name: str, kind: Kind, agent: str, tool: str) -> None:
     span = seen({}, SCOPE, name=name)
     assert (span.kind, span.agent_name, span.tool_name) == (kind, agent, tool)
 
 
-def test_names_mean_nothing_in_other_scopes() -> None:
+def test_span_names_in_other_scopes_are_ignored() -> None:
     assert seen({}, "app", name="invocation").kind is Kind.OTHER
 
 
@@ -148,14 +148,14 @@ def chat(*parts: dict[str, Any], thought: int) -> dict[str, Any]:
 FIRST, SECOND = {"type": "text", "content": "look out"}, {"type": "text", "content": SAID}
 
 
-def test_schema_2_makes_plain_text_of_thoughts() -> None:
+def test_the_first_text_is_read_as_reasoning_if_reasoning_tokens_are_counted() -> None:
     span = seen(chat(FIRST, SECOND, thought=4), SCOPE)
     assert span.output == (Message("assistant", (Reasoning("look out"), Text(SAID)), "stop"),)
     assert span.notes == ("the first text part was read as thoughts, because the span counts reasoning tokens",)
 
 
 @pytest.mark.parametrize(("parts", "thought"), [((FIRST, SECOND), 0), ((SECOND,), 4)])
-def test_nothing_is_guessed_without_thinking_or_without_two_texts(parts: tuple[Any, ...], thought: int) -> None:
+def test_text_stays_text_without_reasoning_tokens_or_a_second_text(parts: tuple[Any, ...], thought: int) -> None:
     span = seen(chat(*parts, thought=thought), SCOPE)
     assert span.output is not None
     assert all(type(part) is Text for part in span.output[0].parts)
@@ -171,7 +171,7 @@ def test_elided_log_records_are_no_content() -> None:
     assert (span.input, span.output) == (None, None)
 
 
-def test_what_openinference_writes_onto_the_agents_span_is_one_model_call() -> None:
+def test_openinference_model_data_on_an_agent_span_is_one_model_call() -> None:
     mixed = {
         "openinference.span.kind": "LLM",
         "gen_ai.operation.name": "generate_content",
@@ -190,7 +190,7 @@ def test_what_openinference_writes_onto_the_agents_span_is_one_model_call() -> N
     assert span.tools == (ToolDefinition("get_weather", "Looks out.", SCHEMA),)
 
 
-def test_a_failure_handed_on_in_place_of_an_answer_is_none() -> None:
+def test_an_error_event_in_place_of_an_answer_is_no_output() -> None:
     event = {"error_code": "INVALID_ARGUMENT", "error_message": "400", "invocation_id": "e-1", "author": "desk"}
     span = seen(
         {"openinference.span.kind": "CHAIN", "output.value": json.dumps(event)},

@@ -56,14 +56,14 @@ def test_a_model_call_of_an_agent() -> None:
     assert span.usage == Usage(input=21, output=9, cache_read=5, reasoning=4)
 
 
-def test_results_name_the_call_that_they_answer() -> None:
+def test_tool_results_have_the_id_and_name_of_their_call() -> None:
     history = {"messages": [USER, REQUEST, RESULT]}
     span = seen(dumped(agent__step__llm__input=history), name="haystack.agent.step.llm")
     assert span.input is not None
     assert span.input[2].tool_responses == (ToolResponse({"temp_c": 4}, "c9", "get_weather"),)
 
 
-def test_a_run_ends_with_its_last_message() -> None:
+def test_input_output_and_tools_of_an_agent_run_are_read() -> None:
     span = seen(
         dumped(agent__input={"messages": [USER]}, agent__output={"messages": [SYSTEM, USER, REQUEST, RESULT, REPLY]})
         | dumped(agent__tools=[TOOL, {"type": "Toolset", "data": {"tools": [{"data": {"name": "inner"}}]}}]),
@@ -74,7 +74,7 @@ def test_a_run_ends_with_its_last_message() -> None:
     assert [tool.name for tool in span.tools or ()] == ["get_weather", "inner"]
 
 
-def test_a_tool_that_failed_says_so_beside_the_status() -> None:
+def test_a_tool_error_flag_sets_the_error() -> None:
     attributes = {
         "haystack.tool.name": "get_weather",
         "haystack.tool.error": True,
@@ -96,11 +96,11 @@ def test_a_tool_that_failed_says_so_beside_the_status() -> None:
         ("ToolInvoker", Kind.STEP),
     ],
 )
-def test_components_are_told_by_their_class(component: str, kind: Kind) -> None:
+def test_the_component_class_sets_the_kind(component: str, kind: Kind) -> None:
     assert seen({"haystack.component.type": component}, name="haystack.component.run").kind is kind
 
 
-def test_generators_take_prompts_and_tell_about_replies_beside_them() -> None:
+def test_generator_prompt_replies_and_metadata_are_read() -> None:
     attributes = dumped(
         component__input={"prompt": "Weather in Oslo?"},
         component__output={"replies": [SAID], "meta": [{"model": "gpt-x", "usage": {"prompt_tokens": 2}}]},
@@ -110,7 +110,7 @@ def test_generators_take_prompts_and_tell_about_replies_beside_them() -> None:
     assert (span.response_model, span.usage) == ("gpt-x", Usage(input=2))
 
 
-def test_pipelines_hold_arguments_and_results_by_component() -> None:
+def test_pipeline_input_and_output_are_read_from_its_components() -> None:
     attributes = dumped(
         pipeline__input_data={"prompt": {"query": "Weather in Oslo?"}},
         pipeline__output_data={"llm": {"replies": [SAID]}},
@@ -119,7 +119,7 @@ def test_pipelines_hold_arguments_and_results_by_component() -> None:
     assert (span.kind, span.input, texts(span.output)) == (Kind.WORKFLOW, (ASK,), [("assistant", SAID)])
 
 
-def test_retrievers_find_documents() -> None:
+def test_retriever_query_and_documents_are_read() -> None:
     attributes = dumped(
         component__input={"query": "Weather in Oslo?"}, component__output={"documents": [{"content": "wet"}]}
     )

@@ -122,7 +122,7 @@ def asked(name: str, arguments: Any, call_id: str) -> ToolRequest:
         ),
     ],
 )
-def test_calls(block: dict[str, Any], request_: ToolRequest, result: ToolResponse | None) -> None:
+def test_hosted_tool_calls_are_read(block: dict[str, Any], request_: ToolRequest, result: ToolResponse | None) -> None:
     assert parts(block, WORDS) == (request_, *([result] if result else []), Text("Aker won."))
 
 
@@ -181,11 +181,11 @@ def test_calls(block: dict[str, Any], request_: ToolRequest, result: ToolRespons
         ),
     ],
 )
-def test_results(block: dict[str, Any], result: ToolResponse | None) -> None:
+def test_hosted_tool_results_are_read(block: dict[str, Any], result: ToolResponse | None) -> None:
     assert parts(block, WORDS) == (*([result] if result else []), Text("Aker won."))
 
 
-def test_a_tool_of_the_application_is_none_of_the_providers() -> None:
+def test_a_tool_call_of_the_application_is_not_marked_as_hosted() -> None:
     (part,) = parts({"type": "tool_use", "id": "toolu_1", "name": "web_search", "input": QUERY})
     assert part == ToolRequest("web_search", QUERY, "toolu_1")
 
@@ -221,14 +221,14 @@ FILES = {"retrieval_queries": ["people"], "grounding_chunks": [{"retrieved_conte
         ("groundingMetadata", "lost", ()),
     ],
 )
-def test_geminis_searches_stand_beside_the_answer(key: str, told: Any, search: tuple[Part, ...]) -> None:
+def test_gemini_searches_are_read_from_grounding_metadata(key: str, told: Any, search: tuple[Part, ...]) -> None:
     answer = {"content": {"role": "model", "parts": [{"text": "Aker won."}]}, "finishReason": "STOP", key: told}
     found = messages_of({"candidates": [answer]}, "assistant")
     assert found is not None
     assert found[0].parts == (*search, Text("Aker won."))
 
 
-def test_a_flattened_answer_is_completed_from_its_body() -> None:
+def test_a_flattened_answer_is_completed_from_the_raw_response() -> None:
     """OpenInference flattens known parts only."""
     answer = {"content": {"role": "model", "parts": [{"text": "Aker won."}]}, "groundingMetadata": WEB}
     span = seen(

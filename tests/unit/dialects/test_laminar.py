@@ -22,11 +22,11 @@ PARENT = "d" * 16
         ("EXECUTOR", Kind.STEP),
     ],
 )
-def test_types(word: str, kind: Kind) -> None:
+def test_span_type_sets_the_kind(word: str, kind: Kind) -> None:
     assert seen({"lmnr.span.type": word}).kind is kind
 
 
-def test_a_function_with_nothing_above_it_is_a_run() -> None:
+def test_a_function_without_parent_is_a_workflow() -> None:
     attributes = {
         "lmnr.span.type": "DEFAULT",
         "lmnr.span.input": '{"question": "Weather in Oslo?"}',
@@ -37,7 +37,7 @@ def test_a_function_with_nothing_above_it_is_a_run() -> None:
     assert seen(attributes, name="answer", parent_id=PARENT).kind is Kind.STEP
 
 
-def test_the_conventions_tell_what_an_instrumented_span_is() -> None:
+def test_the_genai_operation_wins_over_the_default_span_type() -> None:
     attributes = {"lmnr.span.type": "DEFAULT", "lmnr.span.input": "{}", "gen_ai.operation.name": "invoke_agent"}
     assert seen(attributes).kind is Kind.AGENT
 
@@ -52,7 +52,7 @@ def test_a_model_call() -> None:
     assert (span.input, texts(span.output)) == ((ASK,), [("assistant", SAID)])
 
 
-def test_messages_of_the_conventions_come_before_its_own() -> None:
+def test_genai_messages_win_over_laminar_messages() -> None:
     said: dict[str, Any] = {"role": "user", "parts": [{"type": "text", "content": "Weather in Oslo?"}]}
     attributes = {
         "lmnr.span.type": "LLM",
@@ -63,7 +63,7 @@ def test_messages_of_the_conventions_come_before_its_own() -> None:
     assert seen(attributes).input == (ASK,)
 
 
-def test_a_tool_is_named_by_its_span() -> None:
+def test_the_tool_name_is_the_span_name() -> None:
     attributes = {"lmnr.span.type": "TOOL", "lmnr.span.input": '{"city": "Oslo"}', "lmnr.span.output": '{"temp_c": 4}'}
     span = seen(attributes, name="get_weather")
     assert (span.tool_name, span.arguments, span.result) == (

@@ -69,11 +69,11 @@ def test_a_generation_with_the_tools_beside_its_messages() -> None:
         ("chain", {f"{PREFIX}metadata.lc_agent_name": '"desk"'}, "p", Kind.AGENT),
     ],
 )
-def test_kinds(stated: str, extra: dict[str, Any], parent: str, kind: Kind) -> None:
+def test_observation_types_set_kinds(stated: str, extra: dict[str, Any], parent: str, kind: Kind) -> None:
     assert read({TYPE: stated, **extra}, parent_id=parent, name="desk").kind is kind
 
 
-def test_a_plain_span_is_what_its_name_says() -> None:
+def test_the_kind_of_an_untyped_span_is_read_from_its_name() -> None:
     assert normalize(span({INPUT: "Weather in Oslo?"}, name="chat gpt-x")).kind is Kind.LLM
 
 
@@ -84,7 +84,7 @@ def test_a_tool() -> None:
     assert (found.arguments, found.result) == (Captured({"city": "Oslo"}), Captured({"temp_c": 4}))
 
 
-def test_the_traces_input_and_output_serve_a_root_without_its_own() -> None:
+def test_trace_input_and_output_are_used_if_the_root_has_none() -> None:
     root = {"langfuse.trace.input": '"Weather in Oslo?"', "langfuse.trace.output": '{"answer": "4 degrees."}'}
     found = read({TYPE: "span", **root})
     assert (found.input, found.output) == ((ASK,), (ANSWER,))
@@ -104,14 +104,14 @@ def test_errors_sessions_and_users() -> None:
     assert whole.session_ids == ((3, "s-1"), (4, "s-7"))
 
 
-def test_untyped_spans_state_their_kind_by_other_keys() -> None:
+def test_the_kind_of_untyped_spans_is_read_from_other_attributes() -> None:
     model = normalize(span({INPUT: '[{"role": "user", "content": "Weather in Oslo?"}]', "gen_ai.request.model": "m"}))
     assert (model.kind, model.input) == (Kind.LLM, (ASK,))
     tool = normalize(span({INPUT: '{"city": "Oslo"}', OUTPUT: "4 degrees.", "desk.tool.name": "weather"}))
     assert (tool.kind, tool.tool_name, tool.result) == (Kind.TOOL, "weather", Captured("4 degrees."))
 
 
-def test_thoughts_beside_the_output_or_within() -> None:
+def test_reasoning_tokens_are_added_to_the_output_if_the_total_counts_them_separately() -> None:
     beside = {"input": 122, "output": 54, "total": 188, "output_reasoning_tokens": 12}
     for details, made in ((beside, 66), ({**beside, "total": 176}, 54), ({"input": 122, "output": 54}, 54)):
         usage = read({TYPE: "generation", f"{PREFIX}usage_details": json.dumps(details)}).usage

@@ -66,7 +66,7 @@ ASK_LC = lc("HumanMessage", content="Weather in Oslo?")
         ("chain", "", Kind.WORKFLOW),
     ],
 )
-def test_kinds_go_before_the_operation(run_type: str, parent: str, kind: Kind) -> None:
+def test_the_run_type_wins_over_the_operation_name(run_type: str, parent: str, kind: Kind) -> None:
     attributes = {RUN: run_type, "gen_ai.operation.name": "embeddings"}
     assert normalize(span(attributes, parent_id=parent)).kind is kind
 
@@ -83,7 +83,7 @@ def test_a_tool_run() -> None:
     assert (older.arguments, older.result) == (Captured({"city": "Oslo"}), Captured(4))
 
 
-def test_the_agents_own_run_has_its_name() -> None:
+def test_a_run_named_after_the_agent_is_the_agent_span() -> None:
     named = {RUN: "chain", "langsmith.metadata.lc_agent_name": "desk", "langsmith.trace.name": "desk"}
     found = read(
         {**named, "gen_ai.prompt": '{"messages": [{"role": "user", "content": "Weather in Oslo?"}]}'}, parent_id="p"
@@ -100,7 +100,7 @@ def test_the_project_is_no_session() -> None:
     assert (found.session_ids, found.user_id) == (((4, "s-7"),), "u-1")
 
 
-def test_a_failed_run_has_the_status_of_a_good_one() -> None:
+def test_an_exception_is_an_error_even_if_the_status_is_ok() -> None:
     event = RawEvent("exception", 1, {"exception.message": "context too long"})
     assert normalize(span({RUN: "llm"}, status_code=STATUS_OK, events=(event,))).error == "context too long"
 

@@ -33,7 +33,7 @@ CHOICE = {
 }
 
 
-def test_calls_beside_the_messages_belong_to_the_answer() -> None:
+def test_tool_calls_in_separate_attributes_are_added_to_the_answer() -> None:
     span = seen(REQUEST, "litellm", name="litellm_request")
     assert span.kind is Kind.LLM
     assert span.output is not None
@@ -45,7 +45,7 @@ def test_calls_beside_the_messages_belong_to_the_answer() -> None:
     )
 
 
-def test_an_answer_of_calls_alone() -> None:
+def test_an_answer_with_only_tool_calls_is_read() -> None:
     attributes = {key: value for key, value in REQUEST.items() if key != "gen_ai.output.messages"}
     output = seen(attributes, "litellm", name="litellm_request").output
     assert output is not None
@@ -65,7 +65,7 @@ def test_sessions_in_the_metadata(attributes: dict[str, Any]) -> None:
     assert [name for _, name in seen({**REQUEST, **attributes}, "litellm").session_ids] == ["s-1"]
 
 
-def test_bodies_of_the_provider() -> None:
+def test_openai_request_and_response_bodies_are_read() -> None:
     attributes = {
         "llm.openai.messages": str(
             [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Weather?"}]
@@ -92,7 +92,7 @@ def test_bodies_of_the_provider() -> None:
     assert span.output[0].parts == (Reasoning("The weather first."), ToolRequest("weather", {"city": "Oslo"}, "call_1"))
 
 
-def test_bodies_of_another_provider() -> None:
+def test_anthropic_request_and_response_bodies_are_read() -> None:
     attributes = {
         "llm.anthropic.system": "Be kind.",
         "llm.anthropic.messages": str([{"role": "user", "content": [{"type": "text", "text": "Weather?"}]}]),
@@ -108,7 +108,7 @@ CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arg
 
 
 @pytest.mark.parametrize("as_text", [True, False])
-def test_members_of_chat_messages_beside_parts(as_text: bool) -> None:
+def test_chat_fields_beside_parts_are_read(as_text: bool) -> None:
     value: Any = [
         {"role": "assistant", "parts": [], "tool_calls": [CALL], "reasoning_content": "The weather first."},
         {"role": "tool", "parts": [{"type": "text", "content": '{"wind": 7}'}], "tool_call_id": "call_1"},
@@ -120,7 +120,7 @@ def test_members_of_chat_messages_beside_parts(as_text: bool) -> None:
     assert answered.parts == (ToolResponse({"wind": 7}, "call_1"),)
 
 
-def test_what_stands_among_the_parts_counts_once() -> None:
+def test_a_tool_call_in_both_parts_and_tool_calls_counts_once() -> None:
     part = {"type": "tool_call", "id": "call_1", "name": "weather", "arguments": {"city": "Oslo"}}
     found = messages_of([{"role": "assistant", "parts": [part], "tool_calls": [CALL]}], "assistant")
     assert found is not None

@@ -31,11 +31,11 @@ CHAT = {
         ("tts_node", Kind.STEP),
     ],
 )
-def test_span_names_tell_kinds(name: str, kind: Kind) -> None:
+def test_span_names_set_kinds(name: str, kind: Kind) -> None:
     assert seen({}, SCOPE, name=name).kind is kind
 
 
-def test_the_conventions_decide_on_spans_of_other_names() -> None:
+def test_the_genai_operation_sets_the_kind_of_spans_with_other_names() -> None:
     assert seen({"gen_ai.operation.name": "chat"}, SCOPE, name="llm_request").kind is Kind.LLM
 
 
@@ -84,6 +84,6 @@ def test_a_tool(arguments: str) -> None:
     assert (span.arguments, span.result) == (Captured({"city": "Oslo"}), Captured({"temp_c": 4}))
 
 
-def test_a_tool_that_failed_tells_why_in_its_output() -> None:
+def test_the_error_of_a_failed_tool_is_its_output() -> None:
     attributes = {"lk.function_tool.name": "t", "lk.function_tool.is_error": True, "lk.function_tool.output": "no wind"}
     assert seen(attributes, SCOPE, name="function_tool").error == "no wind"

@@ -23,11 +23,11 @@ ASKED = [{"role": "user", "additional_kwargs": {}, "blocks": [{"block_type": "te
         ("FunctionAgent.run_agent_step", Kind.STEP),
     ],
 )
-def test_spans_are_named_after_methods(name: str, kind: Kind) -> None:
+def test_method_names_set_kinds(name: str, kind: Kind) -> None:
     assert seen({}, SCOPE, name=name).kind is kind
 
 
-def test_a_model_call_is_told_by_its_events() -> None:
+def test_a_model_call_is_read_from_its_events() -> None:
     call = {
         "block_type": "tool_call",
         "tool_call_id": "c9",
@@ -56,7 +56,7 @@ def test_a_model_call_is_told_by_its_events() -> None:
     assert span.usage == Usage(input=12, output=3)
 
 
-def test_calls_may_stand_beside_the_blocks() -> None:
+def test_tool_calls_are_read_from_additional_kwargs() -> None:
     beside = [{"id": "c9", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}]
     told: dict[str, Any] = {
         "response.message.role": "assistant",
@@ -77,14 +77,14 @@ def test_a_completion() -> None:
     assert (span.input, texts(span.output)) == ((ASK,), [("assistant", SAID)])
 
 
-def test_a_tools_call_stands_in_the_summary_of_its_step() -> None:
+def test_a_tool_call_is_read_from_the_step_summary() -> None:
     summary = "ToolCall(tool_name='get_weather', tool_kwargs={'city': 'Oslo'}, tool_id='c9')"
     span = seen({"llamaindex.step.input_summary": summary}, SCOPE, name="FunctionAgent.call_tool")
     assert (span.tool_name, span.tool_call_id) == ("get_weather", "c9")
     assert span.arguments == Captured({"city": "Oslo"})
 
 
-def test_of_a_summary_cut_short_the_name_remains() -> None:
+def test_only_the_tool_name_is_read_from_a_truncated_step_summary() -> None:
     summary = "ToolCall(tool_name='get_weather', tool_kwargs={'city': 'Os"
     span = seen({"llamaindex.step.input_summary": summary}, SCOPE, name="FunctionAgent.call_tool")
     assert (span.tool_name, span.arguments) == ("get_weather", None)
@@ -97,7 +97,7 @@ def test_retrieval() -> None:
     assert (span.kind, span.input, len(span.documents)) == (Kind.RETRIEVAL, (ASK,), 1)
 
 
-def test_a_query_is_a_run_where_nothing_is_above_it() -> None:
+def test_a_query_is_a_workflow_if_it_has_no_parent() -> None:
     events = (
         event("QueryStartEvent", query="Weather in Oslo?"),
         event("QueryEndEvent", **{"query": "Weather in Oslo?", "response.response": SAID}),

@@ -28,11 +28,11 @@ USER = {"role": "user", "content": "Weather in Oslo?"}
         ("Turn {turn} for agent trip_bot", Kind.STEP),
     ],
 )
-def test_spans_are_named_by_templates(name: str, kind: Kind) -> None:
+def test_span_name_templates_set_kinds(name: str, kind: Kind) -> None:
     assert seen({"gen_ai.system": "openai"}, SCOPE, name=name).kind is kind
 
 
-def test_the_group_of_a_run_is_its_session() -> None:
+def test_the_group_id_of_a_run_is_its_session() -> None:
     assert seen({"group_id": "chat-1"}, SCOPE, name="OpenAI Agents trace: {name}").session_ids == ((4, "chat-1"),)
 
 
@@ -41,7 +41,7 @@ def test_agents_and_their_tools() -> None:
     assert (span.agent_name, span.tools) == ("trip_bot", (ToolDefinition("get_weather"),))
 
 
-def test_functions_are_tools() -> None:
+def test_a_function_span_is_read_as_a_tool_call() -> None:
     attributes = {"name": "get_weather", "input": '{"city": "Oslo"}', "output": '{"temp_c": 4}'}
     span = seen(attributes, SCOPE, name="Function: {name}")
     assert (span.tool_name, span.arguments, span.result) == (
@@ -51,13 +51,13 @@ def test_functions_are_tools() -> None:
     )
 
 
-def test_errors_are_told_in_an_attribute() -> None:
+def test_the_error_is_read_from_an_attribute() -> None:
     attributes = {"name": "x", "error": '{"message": "Error running tool", "data": {"error": "no wind"}}'}
     span = seen(attributes, SCOPE, name="Function: {name}", status_code=STATUS_ERROR)
     assert span.error == "Error running tool: no wind"
 
 
-def test_the_responses_api_in_the_sdks_own_items() -> None:
+def test_responses_api_items_of_the_sdk_are_read() -> None:
     output = [
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "look out"}]},
         {"type": "function_call", "call_id": "c9", "name": "get_weather", "arguments": '{"city": "Oslo"}'},
@@ -76,7 +76,7 @@ def test_the_responses_api_in_the_sdks_own_items() -> None:
     assert span.tools == (ToolDefinition("t"),)
 
 
-def test_without_them_the_events_are_read() -> None:
+def test_events_are_read_if_there_are_no_sdk_items() -> None:
     events = [
         {"event.name": "gen_ai.user.message", **USER},
         {"event.name": "gen_ai.unknown", "content": "reasoning\n\nSee JSON for details"},
@@ -86,7 +86,7 @@ def test_without_them_the_events_are_read() -> None:
     assert (span.input, texts(span.output)) == ((ASK,), [("assistant", SAID)])
 
 
-def test_a_providers_client() -> None:
+def test_request_and_response_of_a_provider_client_are_read() -> None:
     request = {"model": "gpt-x", "messages": [USER], "tools": [{"type": "function", "function": {"name": "t"}}]}
     response = {"message": {"role": "assistant", "content": SAID}, "usage": {}}
     attributes = {"request_data": json.dumps(request), "response_data": json.dumps(response)}
@@ -95,7 +95,7 @@ def test_a_providers_client() -> None:
     assert (texts(span.output), span.tools) == ([("assistant", SAID)], (ToolDefinition("t"),))
 
 
-def test_streamed_answers_stand_in_one_text() -> None:
+def test_a_streamed_answer_is_read_from_its_combined_text() -> None:
     attributes: dict[str, Any] = {
         "request_data": json.dumps({"model": "gpt-x", "messages": [USER]}),
         "response_data": json.dumps({"combined_chunk_content": SAID, "chunk_count": 3}),
@@ -103,7 +103,7 @@ def test_streamed_answers_stand_in_one_text() -> None:
     assert texts(seen(attributes, "logfire.openai").output) == [("assistant", SAID)]
 
 
-def test_todays_messages_are_left_to_the_conventions() -> None:
+def test_genai_messages_are_not_read_by_the_logfire_dialect() -> None:
     given = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Weather in Oslo?"}]}])
     attributes = {"request_data": '{"model": "gpt-x"}', "gen_ai.input.messages": given, "gen_ai.operation.name": "chat"}
     span = seen(attributes, "logfire.openai")
@@ -111,12 +111,12 @@ def test_todays_messages_are_left_to_the_conventions() -> None:
     assert "logfire" not in span.dialects
 
 
-def test_a_span_that_has_only_begun_is_no_run() -> None:
+def test_a_pending_span_is_a_step_and_no_run() -> None:
     attributes = {"agent_name": "a", "model_name": "m", "logfire.span_type": "pending_span"}
     assert seen(attributes, "pydantic-ai", name="invoke_agent a").kind is Kind.STEP
 
 
-def test_answers_of_a_chat_completion_stand_under_plain_names() -> None:
+def test_a_chat_completion_is_read_from_input_and_output() -> None:
     attributes = {"input": json.dumps([USER]), "output": json.dumps([{"role": "assistant", "content": SAID}])}
     span = seen(attributes, SCOPE, name="Chat completion with {gen_ai.request.model!r}")
     assert (span.input, span.output) == ((ASK,), (Message("assistant", span.output[0].parts if span.output else ()),))

@@ -39,7 +39,7 @@ def span_of(word: str, operation: str, **more: Any) -> dict[str, Any]:
         ("workflow_step", "workflow_step", Kind.STEP),
     ],
 )
-def test_kinds(word: str, operation: str, kind: Kind) -> None:
+def test_span_type_and_operation_set_the_kind(word: str, operation: str, kind: Kind) -> None:
     assert seen(span_of(word, operation)).kind is kind
 
 
@@ -59,12 +59,12 @@ def test_a_run_of_the_first_exporters() -> None:
     assert span.tools == (ToolDefinition("get_weather"),)
 
 
-def test_a_run_that_failed_answered_nothing() -> None:
+def test_a_failed_run_with_empty_text_has_no_output() -> None:
     attributes = span_of("agent_run", "agent.run", output='{"text": ""}')
     assert seen(attributes, status_code=STATUS_ERROR).output is None
 
 
-def test_the_texts_of_all_steps_together_are_no_answer() -> None:
+def test_the_joined_text_of_all_steps_is_no_output() -> None:
     key = "mastra.agent_run"
     attributes = span_of("agent_run", "invoke_agent", **{f"{key}.input": json.dumps([USER])})
     span = seen({**attributes, f"{key}.output": json.dumps({"text": f"Let me look.{SAID}"})})
@@ -90,7 +90,7 @@ def test_a_loop_that_ended_in_an_error() -> None:
     assert (span.output, span.error) == ((Message("assistant", (NOT_CAPTURED,)),), "error")
 
 
-def test_the_request_of_a_step_names_the_tools() -> None:
+def test_tool_definitions_are_read_from_the_request_of_a_step() -> None:
     tool = {"type": "function", "function": {"name": "get_weather", "description": "Tells.", "parameters": SCHEMA}}
     attributes = span_of("model_step", "model.step", input=json.dumps({"body": json.dumps({"tools": [tool]})}))
     assert seen(attributes).tools == (ToolDefinition("get_weather", "Tells.", SCHEMA),)
@@ -137,7 +137,7 @@ def test_a_tool_that_failed() -> None:
     assert seen(attributes).error == "no wind"
 
 
-def test_a_tool_in_the_conventions_words() -> None:
+def test_a_tool_call_with_genai_attributes() -> None:
     attributes = span_of(
         "tool_call",
         "execute_tool",

@@ -14,7 +14,7 @@ def test_a_run() -> None:
     assert seen({}, "desk", name="AnthropicAugmentedLLM.weather_desk.generate_str").kind is Kind.STEP
 
 
-def test_a_call_is_one_of_three_spans() -> None:
+def test_a_call_with_three_spans_counts_as_one_tool_call() -> None:
     call = {"gen_ai.tool.name": "look", "gen_ai.tool.call.id": "c9", "tool_args": '{"city": "Oslo"}'}
     result = {"result.isError": False, "result.content.0.type": "text", "result.content.0.text": '{"temp_c": 4}'}
     found = seen(call | result, "desk", name="OpenAIAugmentedLLM.weather_desk.execute_tool_call")
@@ -25,7 +25,7 @@ def test_a_call_is_one_of_three_spans() -> None:
     assert seen(call | result, "desk", name="Agent of others").kind is Kind.TOOL
 
 
-def test_a_failure() -> None:
+def test_a_failed_tool_call_has_an_error() -> None:
     call = {"gen_ai.tool.name": "look", "result.isError": True}
     raised = event("exception", **{"exception.message": "too far"})
     found = seen(call, "desk", [raised], name="OpenAIAugmentedLLM.weather_desk.execute_tool_call", status_code=2)

@@ -218,13 +218,13 @@ def test_tuples_are_read_as_lists() -> None:
         ("weather_expert", "user"),
     ],
 )
-def test_roles(word: str, role: str) -> None:
+def test_role_names_are_mapped_to_standard_roles(word: str, role: str) -> None:
     found = messages_of([{"role": word, "content": "x"}], "user")
     assert found is not None
     assert found[0].role == role
 
 
-def test_a_user_who_only_brings_tool_results_is_the_tool() -> None:
+def test_a_user_message_with_only_tool_results_has_the_role_tool() -> None:
     mixed = [{"type": "tool_result", "tool_use_id": "c9", "content": "ok"}, {"type": "text", "text": "and now?"}]
     assert [message.role for message in messages_of([{"role": "user", "content": mixed[:1]}], "user") or ()] == ["tool"]
     assert [message.role for message in messages_of([{"role": "user", "content": mixed}], "user") or ()] == ["user"]
@@ -280,7 +280,7 @@ def test_openai_reasoning_fields_come_before_the_text() -> None:
         ),
     ],
 )
-def test_media_are_named_and_their_content_is_not_kept(block: dict[str, Any], media: Media) -> None:
+def test_media_parts_keep_type_and_uri_but_no_content(block: dict[str, Any], media: Media) -> None:
     found = messages_of([{"role": "user", "content": [block]}], "user")
     assert found == (Message("user", (media,)),)
     assert "QUJD" not in repr(found)
@@ -333,7 +333,7 @@ def test_an_empty_text_is_captured() -> None:
     assert not found[0].hidden
 
 
-def test_calls_without_text_hide_nothing() -> None:
+def test_tool_calls_without_text_are_not_marked_as_hidden() -> None:
     found = messages_of(
         [{"role": "assistant", "content": None, "tool_calls": [{"id": "c9", "function": {"name": "f"}}]}], "user"
     )
@@ -391,14 +391,14 @@ def test_arguments_that_do_not_parse_stay_text() -> None:
     assert found == (Message("assistant", (ToolRequest("f", '{"a": '),)),)
 
 
-def test_a_cut_list_keeps_whole_messages_and_the_beginning_of_the_last() -> None:
+def test_a_truncated_list_keeps_whole_messages_and_the_beginning_of_the_last() -> None:
     text = json.dumps(OTEL)
     found, cut = read_messages(text[: text.index("look.")], "user")
     assert cut
     assert found == (ASK, Message("assistant", (Text("I "), NOT_CAPTURED)))
 
 
-def test_cut_arguments_and_results_are_no_evidence() -> None:
+def test_truncated_arguments_and_results_are_not_captured() -> None:
     text = json.dumps(OTEL)
     found, _ = read_messages(text[: text.index('slo"}}')], "user")
     assert found == (ASK, Message("assistant", (Text("I look."), ToolRequest("get_weather", None, "c9"), NOT_CAPTURED)))
@@ -406,7 +406,7 @@ def test_cut_arguments_and_results_are_no_evidence() -> None:
     assert found == (*RUN[:2], Message("tool", (ToolResponse(None, "c9"), NOT_CAPTURED)))
 
 
-def test_hopelessly_cut_messages_are_not_captured() -> None:
+def test_messages_truncated_before_any_content_are_not_captured() -> None:
     assert read_messages('[{"ro', "user") == (None, True)
 
 
@@ -427,7 +427,7 @@ def test_system_text(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "", "[]", "<elided>", "{}", [{"type": "text"}]])
-def test_no_system_text(value: Any) -> None:
+def test_system_text_is_none_for_empty_and_placeholder_values(value: Any) -> None:
     assert system_text(value) is None
 
 
@@ -441,7 +441,7 @@ def _nested(depth: int) -> Any:
 @pytest.mark.parametrize("fits", [True, False])
 @pytest.mark.parametrize("place", ["arguments", "part", "member", "role"])
 @pytest.mark.parametrize("role", ["user", "assistant"])
-def test_a_list_that_is_nested_too_deep_is_not_read_wherever_it_is_deep(role: str, place: str, fits: bool) -> None:
+def test_messages_with_any_member_nested_too_deep_are_not_read(role: str, place: str, fits: bool) -> None:
     above = {"arguments": 4, "part": 3, "member": 2, "role": 2}[place]
     deep = _nested(MAX_DEPTH - above + (not fits))
     call: Any = {"type": "tool_call", "id": "c9", "name": "get_weather", "arguments": {}}
@@ -467,21 +467,21 @@ def test_a_list_that_is_nested_too_deep_is_not_read_wherever_it_is_deep(role: st
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c9", "response": "no", "isError": True}]},
     ],
 )
-def test_a_result_keeps_that_the_tool_failed(message: dict[str, Any]) -> None:
+def test_a_tool_result_keeps_its_error_flag(message: dict[str, Any]) -> None:
     found = messages_of([message], "user")
     assert found is not None
     [answer] = found[0].tool_responses
     assert (answer.id, answer.result) == ("c9", {"content": "no", "is_error": True})
 
 
-def test_thoughts_of_langchains_messages() -> None:
+def test_reasoning_of_langchain_messages_is_read() -> None:
     kwargs = {"content": "", "additional_kwargs": {"reasoning_content": "look out"}}
     found = messages_of([{"lc": 1, "id": ["langchain_core", "messages", "AIMessage"], "kwargs": kwargs}], "assistant")
     assert found is not None
     assert Reasoning("look out") in found[0].parts
 
 
-def test_an_empty_content_hides_no_summary() -> None:
+def test_a_reasoning_summary_is_read_if_the_content_is_empty() -> None:
     block = {"type": "reasoning", "content": [], "summary": [{"type": "summary_text", "text": "look out"}]}
     assert messages_of([block], "assistant") == (Message("assistant", (Reasoning("look out"),)),)
 
@@ -502,12 +502,12 @@ def test_a_list_of_messages_each_as_json(encode: Callable[[list[str]], object]) 
     assert (found[0].text, found[1].role, cut) == ("hi", "assistant", True)
 
 
-def test_texts_that_are_no_messages_stay_what_they_are() -> None:
+def test_texts_that_are_no_messages_stay_unchanged() -> None:
     texts = ['{"city": "Oslo"}', "plain", '{"role": "admin"}']
     assert messages_of(texts, "user") == tuple(Message("user", (Text(text),)) for text in texts)
 
 
-def test_parts_that_are_spelled_as_json() -> None:
+def test_parts_encoded_as_json_are_read() -> None:
     part = '{"type": "text", "content": "hi"}'
     assert messages_of([{"role": "user", "parts": [part]}], "user") == (Message("user", (Text("hi"),)),)
     blocks = '[{"type": "text", "text": "hi"}]'

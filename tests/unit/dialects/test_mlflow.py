@@ -67,7 +67,7 @@ def test_a_model_call_of_dspy() -> None:
         ("anything", "p", Kind.STEP),
     ],
 )
-def test_kinds(stated: str, parent: str, kind: Kind) -> None:
+def test_span_type_and_parent_set_the_kind(stated: str, parent: str, kind: Kind) -> None:
     assert read({"spanType": stated}, parent_id=parent).kind is kind
 
 
@@ -94,29 +94,29 @@ def test_a_tool_keeps_its_name_when_spans_are_numbered() -> None:
     assert read(attributes, name="report_2").tool_name == "report_2"
 
 
-def test_translated_spans_are_left_to_the_conventions() -> None:
+def test_spans_translated_to_genai_attributes_are_not_read_by_mlflow() -> None:
     translated = {"gen_ai.operation.name": "chat", "mlflow.traceRequestId": '"tr-1"'}
     assert DIALECT.read(RawSpan("t" * 32, "s" * 16, attributes=translated), ()) is None
 
 
-def test_langchains_metadata_names_agent_and_session() -> None:
+def test_agent_and_session_are_read_from_langchain_metadata() -> None:
     metadata = '{"lc_agent_name": "desk", "thread_id": "talk-1"}'
     found = seen({"mlflow.spanType": '"CHAIN"', "metadata": metadata})
     assert (found.agent_name, found.session_ids) == ("desk", ((4, "talk-1"),))
 
 
-def test_a_method_is_no_agents_name() -> None:
+def test_a_method_name_is_no_agent_name() -> None:
     assert seen({"mlflow.spanType": '"AGENT"'}, name="AgentRunner.run").agent_name == ""
 
 
-def test_spans_of_other_instrumentations_keep_the_conventions_names() -> None:
+def test_genai_tool_and_agent_names_are_kept_on_mlflow_spans() -> None:
     tool = {"mlflow.spanType": '"TOOL"', "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
     assert seen(tool, name="execute_tool look").tool_name == "look"
     agent = {"mlflow.spanType": '"AGENT"', "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
     assert seen(agent, name="invoke_agent desk").agent_name == "desk"
 
 
-def test_pydantic_ais_run_and_tools() -> None:
+def test_pydantic_ai_run_and_tools_are_read() -> None:
     asked = {"user_prompt": "And in Bergen?", "message_history": [{"parts": [{"content": "Oslo?"}], "state": "done"}]}
     run = {"mlflow.spanType": '"AGENT"', "name": '"desk"', "mlflow.spanInputs": json.dumps(asked)}
     found = seen({**run, "mlflow.spanOutputs": '{"output": "Rain.\\n"}'}, name="Agent.run")

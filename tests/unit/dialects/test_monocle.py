@@ -44,7 +44,7 @@ def test_run_and_tool() -> None:
     assert (found.arguments, found.result) == (Captured({"city": "Oslo"}), Captured({"temp_c": 4}))
 
 
-def test_steps_and_others() -> None:
+def test_model_api_spans_are_steps_and_foreign_spans_have_kind_other() -> None:
     assert read("inference.modelapi", []).kind is Kind.STEP
     assert seen({"span.type": "workflow"}).kind is Kind.OTHER
     assert read("inference", [event("data.output", response=SAID)]).output is not None

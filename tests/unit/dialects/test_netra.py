@@ -18,7 +18,7 @@ def test_run_and_tool() -> None:
     assert found.session_ids == ((4, "talk-1"),)
 
 
-def test_a_message_per_call_and_one_for_the_reason() -> None:
+def test_a_completion_with_only_a_finish_reason_is_merged_into_the_last_message() -> None:
     made = {
         "gen_ai.completion.0.role": "assistant",
         "gen_ai.completion.0.content": "I look.",

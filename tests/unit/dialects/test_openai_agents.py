@@ -27,7 +27,7 @@ def test_the_run_is_a_workflow_and_its_turns_are_steps() -> None:
     assert (run.agent_name, turn.agent_name, agent.agent_name) == ("", "", "trip_bot")
 
 
-def test_objects_of_the_sdk_stand_as_text_where_their_parts_should() -> None:
+def test_reprs_of_sdk_objects_in_text_are_read_as_parts() -> None:
     made = said(
         "assistant",
         "ResponseReasoningItem(id='rs_1', summary=[Summary(text='look out', type='summary_text')], type='reasoning')",
@@ -38,13 +38,13 @@ def test_objects_of_the_sdk_stand_as_text_where_their_parts_should() -> None:
     assert span.output == (Message("assistant", (Reasoning("look out"), CALL)),)
 
 
-def test_dictionaries_do_too() -> None:
+def test_reprs_of_dictionaries_in_text_are_read_as_parts() -> None:
     block = "{'annotations': [], 'text': 'Weather in Oslo?', 'type': 'output_text', 'logprobs': []}"
     span = seen({"gen_ai.operation.name": "chat", "gen_ai.input.messages": said("user", block)}, SCOPE)
     assert span.input == (ASK,)
 
 
-def test_what_only_looks_like_an_object_stays_text() -> None:
+def test_text_that_only_looks_like_a_repr_stays_text() -> None:
     text = "Response(s) will follow"
     span = seen({"gen_ai.operation.name": "chat", "gen_ai.output.messages": said("assistant", text)}, SCOPE)
     assert span.output == (Message("assistant", (Text(text),)),)
@@ -59,14 +59,14 @@ def agent(**fields: Any) -> dict[str, Any]:
     }
 
 
-def test_what_a_failed_agent_said_last_is_no_answer() -> None:
+def test_the_last_message_of_a_failed_agent_is_no_answer() -> None:
     failed = seen(agent(), SCOPE, name="invoke_agent trip_bot", status_code=STATUS_ERROR)
     assert failed.output is not None
     assert (failed.output[0].text, failed.output[0].hidden) == ("", True)
     assert seen(agent(), SCOPE, name="invoke_agent trip_bot").output == (Message("assistant", (Text(SAID),)),)
 
 
-def test_objects_in_structured_content_are_read_as_those_in_json_text() -> None:
+def test_reprs_in_structured_and_json_content_are_read_alike() -> None:
     text = "ResponseReasoningItem(id='rs_1', summary=[Summary(text='look out', type='summary_text')], type='reasoning')"
     messages = [{"role": "assistant", "parts": [{"type": "text", "content": text}]}]
     scope = "opentelemetry.instrumentation.openai_agents"

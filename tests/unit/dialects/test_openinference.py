@@ -72,7 +72,7 @@ def test_a_model_call_is_read_whole() -> None:
     assert found.request_model == "gpt-x"
 
 
-def test_thoughts_media_and_results_are_told_from_text() -> None:
+def test_reasoning_media_and_tool_results_are_distinguished_from_text() -> None:
     prefix = "llm.input_messages."
     found = read(
         {
@@ -100,7 +100,7 @@ def test_thoughts_media_and_results_are_told_from_text() -> None:
     )
 
 
-def test_a_list_that_lost_its_beginning_makes_up_no_question() -> None:
+def test_no_question_is_invented_if_the_first_messages_were_dropped() -> None:
     found = read(
         {
             "llm.input_messages.39.message.content": "something older",
@@ -130,7 +130,7 @@ def test_a_list_that_lost_its_beginning_makes_up_no_question() -> None:
         ({"input.value": "x"}, Kind.STEP),
     ],
 )
-def test_the_kind_is_inferred_from_what_is_left(left: dict[str, Any], kind: Kind) -> None:
+def test_the_kind_is_inferred_if_the_span_kind_is_missing(left: dict[str, Any], kind: Kind) -> None:
     assert read(left, "openinference.instrumentation.x", parent_id="p" * 16).kind is kind
 
 
@@ -151,7 +151,7 @@ def test_the_kind_is_inferred_from_what_is_left(left: dict[str, Any], kind: Kind
         ("LLM", "p", "LM.__call__", Kind.LLM),
     ],
 )
-def test_kinds(stated: str, parent: str, name: str, kind: Kind) -> None:
+def test_stated_kind_parent_and_name_set_the_kind(stated: str, parent: str, name: str, kind: Kind) -> None:
     assert read({KIND: stated}, parent_id=parent, name=name).kind is kind
 
 
@@ -162,16 +162,16 @@ def test_kinds(stated: str, parent: str, name: str, kind: Kind) -> None:
         ("execute_tool (merged)", {"tool.name": "(merged tools)"}),
     ],
 )
-def test_what_only_looks_like_a_tool_call_is_a_step(name: str, attributes: dict[str, Any]) -> None:
+def test_handoffs_and_merged_tool_spans_are_steps(name: str, attributes: dict[str, Any]) -> None:
     assert read({KIND: "TOOL", **attributes}, name=name).kind is Kind.STEP
 
 
-def test_a_users_own_tool_may_be_called_finish() -> None:
+def test_a_tool_named_finish_is_a_tool_call() -> None:
     found = read({KIND: "TOOL", "tool.name": "finish", "input.value": '{"order": 7}'})
     assert (found.kind, found.arguments) == (Kind.TOOL, Captured({"order": 7}))
 
 
-def test_parameters_are_the_schema_and_the_input_the_arguments() -> None:
+def test_tool_arguments_are_the_input_named_by_the_parameter_schema() -> None:
     found = read(
         {
             KIND: "TOOL",
@@ -187,13 +187,13 @@ def test_parameters_are_the_schema_and_the_input_the_arguments() -> None:
     assert (found.tool_name, found.tool_call_id, found.error) == ("get_weather", "c9", None)
 
 
-def test_a_result_that_says_that_it_failed_is_an_error() -> None:
+def test_a_tool_result_with_status_error_sets_the_error() -> None:
     output = {"type": "tool", "data": {"content": "no such city", "tool_call_id": "c9", "status": "error"}}
     found = read({KIND: "TOOL", "tool.name": "f", "input.value": "{}", "output.value": json.dumps(output)})
     assert (found.error, found.tool_call_id, found.result) == ("no such city", "c9", Captured("no such city"))
 
 
-def test_one_unnamed_argument_is_left_to_the_models_request() -> None:
+def test_a_bare_argument_on_a_langgraph_tool_node_is_not_captured() -> None:
     tool = {KIND: "TOOL", "tool.name": "f", "input.value": "Oslo"}
     assert read(tool).arguments == Captured("Oslo")
     assert read({**tool, "metadata": '{"langgraph_node": "tools"}'}).arguments is None
@@ -213,7 +213,7 @@ def test_documents_and_the_query() -> None:
     assert found.input == (Message("user", (Text("oslo weather"),)),)
 
 
-def test_keys_of_the_conventions_on_the_same_span_go_before_their_copies() -> None:
+def test_genai_messages_win_over_openinference_copies() -> None:
     attributes = {
         **LLM,
         "gen_ai.operation.name": "chat",
@@ -228,14 +228,14 @@ def test_keys_of_the_conventions_on_the_same_span_go_before_their_copies() -> No
     assert whole.dialects == ("openinference", "gen_ai")
 
 
-def test_hidden_content_is_not_content() -> None:
+def test_redacted_content_is_not_captured() -> None:
     hidden = {KIND: "LLM", "input.value": "__REDACTED__", "output.value": "__REDACTED__"}
     found = read({**hidden, "llm.input_messages.0.message.role": "user"})
     assert (found.input, found.output) == (None, None)
     assert read({KIND: "TOOL", "input.value": "__REDACTED__"}).arguments is None
 
 
-def test_without_messages_the_bodies_are_read() -> None:
+def test_request_and_response_bodies_are_read_if_messages_are_missing() -> None:
     found = read(
         {
             KIND: "LLM",
@@ -250,14 +250,14 @@ def test_without_messages_the_bodies_are_read() -> None:
     assert (found.request_model, found.response_id) == ("m", "chatcmpl-1")
 
 
-def test_thoughts_are_taken_from_the_raw_answer_where_only_it_has_them() -> None:
+def test_text_that_the_raw_answer_marks_as_reasoning_is_reasoning() -> None:
     body = {"choices": [{"message": {"role": "assistant", "content": "Hm.", "reasoning_content": "Look it up."}}]}
     attributes = {**LLM, "output.value": json.dumps(body)}
     attributes["llm.output_messages.0.message.content"] = "Look it up."
     assert read(attributes).output == (Message("assistant", (Reasoning("Look it up."), CALL), "tool_calls"),)
 
 
-def test_langchain_names_its_agent_in_the_metadata() -> None:
+def test_agent_and_session_are_read_from_langchain_metadata() -> None:
     metadata = '{"lc_agent_name": "desk", "thread_id": "s-7"}'
     scope = "openinference.instrumentation.langchain"
     found = read({KIND: "CHAIN", "metadata": metadata}, scope, name="desk", parent_id="p")
@@ -279,11 +279,13 @@ def test_langchain_names_its_agent_in_the_metadata() -> None:
         ("desk_clerk", {}, "desk_clerk"),
     ],
 )
-def test_agents_are_named_by_whoever_named_them(name: str, attributes: dict[str, Any], agent: str) -> None:
+def test_the_agent_name_is_read_from_attributes_or_the_span_name(
+    name: str, attributes: dict[str, Any], agent: str
+) -> None:
     assert read({KIND: "AGENT", **attributes}, name=name).agent_name == agent
 
 
-def test_a_trace_of_openai_agents_is_no_agent() -> None:
+def test_the_agent_workflow_span_of_openai_agents_is_no_agent() -> None:
     scope = "openinference.instrumentation.openai_agents"
     assert read({KIND: "AGENT"}, scope, name="Agent workflow").kind is Kind.WORKFLOW
     assert read({KIND: "AGENT", "graph.node.id": "Desk"}, scope, name="Desk").kind is Kind.AGENT
@@ -296,20 +298,20 @@ def test_a_crews_tasks_are_its_question() -> None:
     assert found.output == (Message("assistant", (Text("Done."),)),)
 
 
-def test_a_definition_that_was_cut_keeps_its_name() -> None:
+def test_a_truncated_tool_definition_keeps_its_name() -> None:
     whole = str(LLM["llm.tools.0.tool.json_schema"])
     found = read({**LLM, "llm.tools.0.tool.json_schema": whole[:-30]})
     assert found.tools == (ToolDefinition("get_weather", "Looks out."),)
 
 
-def test_an_answer_that_was_cut_away_is_not_taken_from_the_history() -> None:
+def test_a_truncated_answer_is_not_replaced_by_a_message_of_the_history() -> None:
     output = '{"messages": [{"type": "human", "data": {"content": "Weather in Oslo?"}}, {"type": "ai", "da'
     found = read({KIND: "CHAIN", "input.value": "Weather in Oslo?", "output.value": output})
     assert found.output is None
     assert found.notes == ("messages were cut short by a length limit",)
 
 
-def test_other_spans_are_left_to_others() -> None:
+def test_spans_of_other_emitters_are_not_read() -> None:
     assert DIALECT.read(span({"llm.request.type": "chat", "gen_ai.system": "openai"}), ()) is None
     assert DIALECT.read(span({"llm.openai.messages": "[]"}, "litellm"), ()) is None
 
@@ -325,7 +327,7 @@ def test_other_spans_are_left_to_others() -> None:
         ("llm.invocation_parameters", 7, ""),
     ],
 )
-def test_the_response_that_a_call_goes_on_from(key: str, text: Any, previous: str) -> None:
+def test_the_previous_response_id_is_read(key: str, text: Any, previous: str) -> None:
     assert read({**LLM, key: text}).previous_response_id == previous
 
 
@@ -336,7 +338,7 @@ def test_a_session_in_the_metadata_of_a_request() -> None:
     ]
 
 
-def test_schemas_that_the_conventions_key_has_as_null() -> None:
+def test_tool_schemas_missing_in_genai_definitions_are_filled_in() -> None:
     definitions = json.dumps([{"type": "function", "name": "get_weather", "parameters": None}])
     found = normalize(span({**LLM, "gen_ai.tool.definitions": definitions})).tools
     assert found is not None
@@ -355,7 +357,7 @@ def test_schemas_that_the_conventions_key_has_as_null() -> None:
         {"candidates": [{"content": {"parts": [{"text": "look out", "thought": True}]}}]},
     ],
 )
-def test_thoughts_that_stand_only_in_the_raw_answer(body: dict[str, Any]) -> None:
+def test_reasoning_is_read_from_the_raw_answer(body: dict[str, Any]) -> None:
     output = normalize(span({**LLM, "output.value": json.dumps(body)})).output
     assert output is not None
     assert output[0].parts == (Reasoning("look out"), CALL)
@@ -379,33 +381,33 @@ AGENT = {
 
 
 class TestClaudeAgentSDK:
-    def test_all_that_the_agent_said(self) -> None:
+    def test_reasoning_calls_and_text_of_the_agent_are_read(self) -> None:
         output = normalize(span(AGENT, CLAUDE)).output
         assert output is not None
         parts = [part for message in output for part in message.parts]
         assert parts == [Reasoning("look out"), CALL, Text("Rain.")]
 
-    def test_a_list_that_ends_otherwise_is_not_the_answer(self) -> None:
+    def test_messages_that_do_not_end_with_the_output_are_ignored(self) -> None:
         output = normalize(span({**AGENT, "output.value": "Snow."}, CLAUDE)).output
         assert output == (Message("assistant", (Text("Snow."),)),)
 
-    def test_tools_of_servers_have_their_own_names(self) -> None:
+    def test_the_mcp_server_prefix_is_removed_from_tool_names(self) -> None:
         found = normalize(span({KIND: "TOOL", "tool.name": "mcp__sky__get_weather"}, CLAUDE))
         assert found.tool_name == "get_weather"
 
-    def test_other_scopes_keep_the_name(self) -> None:
+    def test_the_mcp_server_prefix_is_kept_in_other_scopes(self) -> None:
         assert (
             normalize(span({KIND: "TOOL", "tool.name": "mcp__sky__get_weather"})).tool_name == "mcp__sky__get_weather"
         )
 
 
-def test_tools_that_only_the_requests_parameters_list() -> None:
+def test_tools_are_read_from_the_invocation_parameters() -> None:
     request = {"model": "m", "tools": [{"type": "function", "function": {"name": "look_out", "parameters": SCHEMA}}]}
     found = read({KIND: "LLM", "llm.model_name": "m", "llm.invocation_parameters": json.dumps(request)})
     assert found.tools == (ToolDefinition("look_out", "", SCHEMA),)
 
 
-def test_langchains_messages_as_str() -> None:
+def test_langchain_messages_as_strings_are_read() -> None:
     said = [
         "content='Weather in Oslo?' additional_kwargs={} response_metadata={} id='1'",
         "content='' additional_kwargs={} response_metadata={} tool_calls=[{'name': 'look', 'args': {}, 'id': 'c9'}]",
@@ -420,14 +422,14 @@ def test_langchains_messages_as_str() -> None:
     ]
 
 
-def test_beeais_call_and_its_failure() -> None:
+def test_beeai_arguments_are_unwrapped_and_error_spans_are_steps() -> None:
     tool = {KIND: "TOOL", "tool.name": "look", "input.value": '{"input": {"city": "Oslo"}, "options": null}'}
     assert read(tool).arguments == Captured({"city": "Oslo"})
     failure = {KIND: "TOOL", "input.value": '{"error": "Tool Error", "input": {}, "options": null}'}
     assert read(failure, name="error").kind is Kind.STEP
 
 
-def test_results_of_parallel_calls_in_a_users_message() -> None:
+def test_results_of_parallel_calls_in_a_user_message_are_read() -> None:
     results = [{"type": "tool_result", "tool_use_id": f"c{at}", "content": f"{at} degrees"} for at in (1, 2)]
     calls = [{"type": "tool_use", "id": f"c{at}", "name": "look", "input": {"at": at}} for at in (1, 2)]
     said = [{"role": "user", "content": "Weather?"}, {"role": "assistant", "content": calls}]
@@ -452,7 +454,7 @@ def test_results_of_parallel_calls_in_a_users_message() -> None:
     assert found == ["1 degrees", "2 degrees"]
 
 
-def test_tools_that_only_the_request_lists() -> None:
+def test_tools_are_read_from_the_request_body() -> None:
     request = {"messages": [], "tools": [{"type": "function", "function": {"name": "look", "parameters": SCHEMA}}]}
     found = read({KIND: "LLM", "llm.invocation_parameters": '{"top_p": 1}', "input.value": json.dumps(request)})
     assert found.tools == (ToolDefinition("look", "", SCHEMA),)

@@ -31,7 +31,7 @@ def requests(attributes: dict[str, Any]) -> tuple[ToolRequest, ...]:
     return whole.output[0].tool_requests if whole.output else ()
 
 
-def test_joined_calls_are_taken_apart_where_there_is_no_message() -> None:
+def test_joined_tool_calls_are_split_if_there_is_no_message() -> None:
     assert requests(CHAT) == (
         ToolRequest("get_weather", {"city": "Oslo", "days": 2}, "c1"),
         ToolRequest("book", {"sailing": 7}, "c2"),
@@ -42,21 +42,21 @@ def test_joined_calls_are_taken_apart_where_there_is_no_message() -> None:
     )
 
 
-def test_the_message_tells_better() -> None:
+def test_the_output_message_wins_over_joined_tool_calls() -> None:
     message = (
         '[{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": {}}]}]'
     )
     assert requests({**CHAT, "gen_ai.output.messages": message}) == (ToolRequest("get_weather", {}, "c1"),)
 
 
-def test_what_was_said_beside_the_calls_is_not_known() -> None:
+def test_text_beside_joined_tool_calls_is_marked_as_not_captured() -> None:
     whole = normalize(span(CHAT))
     assert whole.output is not None
     assert whole.output[0].parts[0] is NOT_CAPTURED
     assert whole.output == (Message("assistant", whole.output[0].parts),)
 
 
-def test_a_tool_span_with_words_of_its_own() -> None:
+def test_a_tool_span_with_openlit_attributes_is_read() -> None:
     attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
     given = {"gen_ai.tool.args": '{"city": "Oslo"}', "gen_ai.tool.output": '{"temp_c": 4}'}
     whole = normalize(span({**attributes, **given}))
@@ -65,18 +65,18 @@ def test_a_tool_span_with_words_of_its_own() -> None:
     assert normalize(span({**attributes, "gen_ai.tool.name": "final_answer"})).kind is Kind.STEP
 
 
-def test_other_operations_are_left_to_the_conventions() -> None:
+def test_other_operations_are_not_read_by_openlit() -> None:
     assert DIALECT.read(span({"gen_ai.operation.name": "embeddings"}), ()) is None
     assert DIALECT.read(span({"gen_ai.operation.name": ["chat"]}), ()) is None
 
 
-def test_a_frameworks_method_is_no_agent() -> None:
+def test_an_invoke_agent_span_of_a_framework_method_is_a_step() -> None:
     attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.request.model": "m"}
     found = seen(attributes, "openlit.instrumentation.crewai", name="invoke_agent continue_iteration")
     assert (found.kind, found.agent_name) == (Kind.STEP, "")
 
 
-def test_questions_of_the_responses_api_without_the_answers_between_them() -> None:
+def test_consecutive_responses_api_questions_are_kept_as_separate_turns() -> None:
     given = json.dumps(
         [{"role": "user", "parts": [{"type": "text", "content": each}]} for each in ("Hi.", "And Rome?")]
     )

@@ -29,7 +29,7 @@ def read(attributes: dict[str, Any], scope: str = "", **fields: Any) -> Reading:
     return found
 
 
-def test_the_older_generation_spreads_messages_over_attributes() -> None:
+def test_indexed_attributes_of_the_older_generation_are_read() -> None:
     found = read(
         {
             "llm.request.type": "chat",
@@ -60,12 +60,12 @@ def test_the_older_generation_spreads_messages_over_attributes() -> None:
     assert found.tools == (ToolDefinition("get_weather", "Looks out.", {"type": "object"}),)
 
 
-def test_a_text_completion_has_its_prompt_as_user() -> None:
+def test_the_prompt_of_a_text_completion_is_a_user_message() -> None:
     found = read({"llm.request.type": "completion", "gen_ai.prompt.0.user": "Weather in Oslo?"})
     assert (found.kind, found.input) == (Kind.LLM, (ASK,))
 
 
-def test_litellm_writes_the_older_generation() -> None:
+def test_litellm_spans_of_the_older_generation_are_read() -> None:
     found = read(
         {
             "gen_ai.system": "openai",
@@ -83,7 +83,7 @@ def test_litellm_writes_the_older_generation() -> None:
     assert found.output == (Message("assistant", (ToolRequest("get_weather", {"city": "Oslo"}),), "tool_calls"),)
 
 
-def test_the_newer_generation_is_left_to_the_conventions() -> None:
+def test_the_newer_generation_is_not_read_by_this_dialect() -> None:
     attributes = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": "[]", "gen_ai.request.model": "m"}
     assert DIALECT.read(span(attributes), ()) is None
 
@@ -104,18 +104,18 @@ def test_the_newer_generation_is_left_to_the_conventions() -> None:
         ({"gen_ai.completion.0.content": "x"}, Kind.LLM),
     ],
 )
-def test_kinds(attributes: dict[str, Any], kind: Kind) -> None:
+def test_span_kind_and_operation_set_the_kind(attributes: dict[str, Any], kind: Kind) -> None:
     assert read(attributes).kind is kind
 
 
 @pytest.mark.parametrize(
     ("name", "kind"), [("trip.workflow", Kind.WORKFLOW), ("f.tool", Kind.TOOL), ("tools/list.mcp", Kind.STEP)]
 )
-def test_a_span_without_a_kind_has_it_in_its_name(name: str, kind: Kind) -> None:
+def test_the_kind_is_read_from_the_span_name_if_no_kind_is_stated(name: str, kind: Kind) -> None:
     assert read({"traceloop.entity.input": "{}"}, name=name).kind is kind
 
 
-def test_a_span_that_lost_its_oldest_attributes_is_still_known() -> None:
+def test_a_model_call_is_recognised_after_its_first_attributes_were_dropped() -> None:
     found = read({"gen_ai.prompt.39.content": "x", "gen_ai.prompt.40.role": "user"}, dropped_attributes=9)
     assert found.kind is Kind.LLM
 
@@ -152,13 +152,13 @@ def test_a_runs_question_is_found_in_its_arguments(given: dict[str, Any], questi
         "4 degrees.",
     ],
 )
-def test_a_runs_answer_is_found_in_what_it_returned(made: str) -> None:
+def test_a_runs_answer_is_found_in_its_return_value(made: str) -> None:
     found = read({SPAN_KIND: "agent", "traceloop.entity.name": "desk", "traceloop.entity.output": made})
     assert found.output == (ANSWER,)
     assert found.agent_name == "desk"
 
 
-def test_langchains_wrapper_around_arguments_and_result_comes_off() -> None:
+def test_langchain_arguments_and_results_are_unwrapped() -> None:
     arguments = {"input_str": "{'city': 'Oslo', 'day': None}", "tags": [], "metadata": {"a": 1}}
     message = {"content": '{"temp_c": 4}', "type": "tool", "tool_call_id": "c9", "status": "success"}
     result = {"output": {"lc": 1, "type": "constructor", "id": ["ToolMessage"], "kwargs": message}, "kwargs": {}}
@@ -199,14 +199,16 @@ def test_langchains_wrapper_around_arguments_and_result_comes_off() -> None:
         ('{"args": [], "kwargs": {"city": "Oslo"}}', '"{\\"temp_c\\": 4}"', {"city": "Oslo"}, {"temp_c": 4}, None),
     ],
 )
-def test_tools_of_other_flavours(given: str, made: str, arguments: Any, result: Any, error: str | None) -> None:
+def test_tool_arguments_and_results_of_other_frameworks_are_unwrapped(
+    given: str, made: str, arguments: Any, result: Any, error: str | None
+) -> None:
     attributes = {SPAN_KIND: "tool", "traceloop.entity.name": "get_weather"}
     found = read({**attributes, "traceloop.entity.input": given, "traceloop.entity.output": made})
     assert found.tool_name == "get_weather"
     assert (found.arguments, found.result, found.error) == (Captured(arguments), Captured(result), error)
 
 
-def test_a_tool_that_is_marked_as_a_task_and_named_by_its_class() -> None:
+def test_a_tool_call_marked_as_a_task_is_a_tool_with_its_real_name() -> None:
     message = {"status": "success", "content": '{"temp_c": 4}', "tool_call_id": "c9", "name": "get_weather"}
     attributes = {
         "gen_ai.operation.name": "execute_tool",
@@ -229,14 +231,14 @@ def test_sessions_and_users_are_association_properties() -> None:
     )
 
 
-def test_a_graph_without_a_name_of_its_own_is_not_called_by_its_class() -> None:
+def test_the_default_graph_name_is_no_agent_name() -> None:
     named = {SPAN_KIND: "workflow", "traceloop.entity.name": "desk"}
     assert read(named, LANGCHAIN).agent_name == "desk"
     assert read({**named, "traceloop.entity.name": "LangGraph"}, LANGCHAIN).agent_name == ""
     assert read(named, "traceloop.tracer").agent_name == ""
 
 
-def test_a_crew_has_tasks_and_a_result() -> None:
+def test_tasks_and_result_of_a_crew_are_input_and_output() -> None:
     attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "crewai"}
     crew = {"crewai.crew.tasks": '[{"description": "Weather in Oslo?"}]', "crewai.crew.result": "4 degrees."}
     found = read({**attributes, **crew}, name="crewai.workflow")

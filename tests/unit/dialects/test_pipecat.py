@@ -26,11 +26,11 @@ LLM = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-x", "gen_ai
         ("llm_tool_result", {"tool.function_name": "t"}, Kind.STEP),
     ],
 )
-def test_kinds(name: str, attributes: dict[str, Any], kind: Kind) -> None:
+def test_span_name_and_operation_set_the_kind(name: str, attributes: dict[str, Any], kind: Kind) -> None:
     assert seen(attributes, "pipecat", name=name).kind is kind
 
 
-def test_a_call_is_a_session() -> None:
+def test_the_conversation_id_is_the_session() -> None:
     assert seen({"conversation.id": "c-1", "turn.number": 2}, "pipecat.turn", name="turn").session_ids == ((4, "c-1"),)
 
 

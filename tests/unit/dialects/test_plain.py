@@ -6,7 +6,7 @@ from pandaeval_otel.model import Captured, Kind
 from tests.unit.dialects.composed import seen
 
 
-def test_names_of_other_vendors() -> None:
+def test_session_and_agent_name_of_other_vendors_are_read() -> None:
     found = seen({"mirascope.ops.session.id": "talk-1", "upsonic.agent.name": "desk"}, name="run")
     assert (found.session_ids, found.agent_name) == (((4, "talk-1"),), "desk")
 

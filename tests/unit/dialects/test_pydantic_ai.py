@@ -37,7 +37,7 @@ def run(messages: Any, **attributes: Any) -> dict[str, Any]:
     return {**RUN, "pydantic_ai.all_messages": json.dumps(messages), "final_result": SAID, **attributes}
 
 
-def test_a_run_is_asked_by_its_transcript_and_answers_by_its_result() -> None:
+def test_question_calls_and_answer_of_a_run_are_read_from_its_transcript() -> None:
     span = seen(run([USER, REQUEST, RESPONSE, ASSISTANT]), SCOPE, name="invoke_agent trip_bot")
     assert (span.kind, span.agent_name, span.request_model) == (Kind.AGENT, "trip_bot", "gpt-x")
     assert span.input == (ASK,)
@@ -47,7 +47,7 @@ def test_a_run_is_asked_by_its_transcript_and_answers_by_its_result() -> None:
     assert texts(span.output)[2:] == [("assistant", SAID)]
 
 
-def test_earlier_requests_and_responses_count_as_the_framework_counts_them() -> None:
+def test_the_new_message_index_counts_system_prompt_and_question_as_one_message() -> None:
     """System prompt and question are one message."""
     retry = {"role": "user", "parts": [{"type": "text", "content": "Fix the errors and try again."}]}
     span = seen(run([*EARLIER, USER, REQUEST, retry, ASSISTANT], **{"pydantic_ai.new_message_index": 2}), SCOPE)
@@ -63,7 +63,7 @@ def test_an_index_beyond_the_transcript_falls_back_to_the_last_question() -> Non
     assert span.input[-1] == ASK
 
 
-def test_messages_may_come_as_an_array_of_json_texts() -> None:
+def test_messages_in_an_array_of_json_texts_are_read() -> None:
     span = seen(
         {**RUN, "pydantic_ai.all_messages": [json.dumps(USER), json.dumps(ASSISTANT)], "final_result": SAID}, SCOPE
     )
@@ -71,7 +71,7 @@ def test_messages_may_come_as_an_array_of_json_texts() -> None:
     assert texts(span.output) == [("assistant", SAID)]
 
 
-def test_an_output_tool_carries_the_answer_and_is_no_call() -> None:
+def test_an_output_tool_call_is_read_as_the_answer() -> None:
     carrier = {
         "role": "assistant",
         "parts": [{"type": "tool_call", "id": "f1", "name": "final_result", "arguments": '{"city":"Oslo","temp":4}'}],
@@ -100,7 +100,7 @@ def test_content_that_was_switched_off_is_not_captured() -> None:
     assert (span.input, span.output) == (None, None)
 
 
-def test_a_result_as_long_as_the_cut_transcript_was_cut_with_it() -> None:
+def test_a_result_as_long_as_the_truncated_transcript_is_marked_as_truncated() -> None:
     whole = json.dumps([USER, REQUEST, RESPONSE, ASSISTANT])
     attributes = {**RUN, "pydantic_ai.all_messages": whole[:200], "final_result": "x" * 200}
     span = seen(attributes, SCOPE)
@@ -109,13 +109,13 @@ def test_a_result_as_long_as_the_cut_transcript_was_cut_with_it() -> None:
     assert seen({**attributes, "final_result": SAID}, SCOPE).output == (ANSWER,)
 
 
-def test_a_cut_transcript_of_a_later_run_does_not_tell_the_question() -> None:
+def test_the_question_of_a_later_run_is_not_captured_if_the_transcript_is_truncated() -> None:
     whole = json.dumps([*EARLIER, USER, ASSISTANT])
     span = seen({**RUN, "pydantic_ai.all_messages": whole[:170], "pydantic_ai.new_message_index": 2}, SCOPE)
     assert span.input is None
 
 
-def test_usage_of_the_run_is_its_own_and_that_of_nobody_it_called() -> None:
+def test_aggregated_usage_is_the_usage_of_the_run() -> None:
     spent = {
         "gen_ai.aggregated_usage.input_tokens": 30,
         "gen_ai.aggregated_usage.output_tokens": 9,
@@ -131,7 +131,7 @@ EVENTS = [
 ]
 
 
-def test_the_first_format_keeps_messages_as_events_in_one_attribute() -> None:
+def test_messages_are_read_from_the_events_attribute_of_the_first_format() -> None:
     choice = {"event.name": "gen_ai.choice", "index": 0, "message": {"role": "assistant", "content": SAID}}
     chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-x", "events": json.dumps([*EVENTS, choice])}
     span = seen(chat, SCOPE)
@@ -181,7 +181,7 @@ def test_the_span_around_parallel_calls_is_a_step() -> None:
     assert seen({"tools": ["a", "b"]}, SCOPE, name="running 2 tools").kind is Kind.STEP
 
 
-def test_offered_tools_stand_in_the_request_parameters() -> None:
+def test_offered_tools_are_read_from_the_request_parameters() -> None:
     tool = {"name": "get_weather", "description": "Looks out.", "parameters_json_schema": SCHEMA}
     parameters = {"function_tools": [tool], "output_tools": [{"name": "report", "parameters_json_schema": SCHEMA}]}
     said = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "r1", "name": "report", "arguments": "{}"}]}]
@@ -197,7 +197,7 @@ def test_offered_tools_stand_in_the_request_parameters() -> None:
     assert span.output == (Message("assistant", (Text("{}"),)),)
 
 
-def test_an_answer_that_is_no_object_comes_in_a_wrapper() -> None:
+def test_an_answer_that_is_no_object_is_unwrapped() -> None:
     parameters = {"function_tools": [], "output_tools": [{"name": "final_result"}]}
     part = {"type": "tool_call", "id": "r1", "name": "final_result", "arguments": '{"response": [1, 2]}'}
     chat = {

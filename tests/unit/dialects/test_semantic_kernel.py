@@ -24,7 +24,7 @@ def test_operations_of_model_calls(operation: str) -> None:
     assert seen({"gen_ai.operation.name": operation}, SCOPE).kind is Kind.LLM
 
 
-def test_an_agent_that_writes_an_empty_list_was_asked_something_all_the_same() -> None:
+def test_an_empty_input_list_of_an_agent_means_input_not_captured() -> None:
     made = [{"role": "assistant", "content": SAID, "name": "trip_bot"}]
     attributes = {
         "gen_ai.operation.name": "invoke_agent",
@@ -36,7 +36,7 @@ def test_an_agent_that_writes_an_empty_list_was_asked_something_all_the_same() -
     assert (span.input, texts(span.output)) == (None, [("assistant", SAID)])
 
 
-def test_messages_stand_in_logs() -> None:
+def test_messages_are_read_from_log_records() -> None:
     function = {"name": "get_weather", "arguments": '{"city": "Oslo"}'}
     answer = {"role": "assistant", "tool_calls": [{"id": "c9", "type": "function", "function": function}]}
     logs = (

@@ -22,7 +22,7 @@ def chat(*messages: tuple[str, str]) -> dict[str, Any]:
     return {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(written)}
 
 
-def test_a_step_in_text() -> None:
+def test_tool_calls_and_results_in_text_are_parsed() -> None:
     span = seen(
         chat(("USER", "New task:\nWeather in Oslo?"), ("ASSISTANT", CALLS), ("USER", 'Observation:\n{"temp_c": 4}'))
     )
@@ -33,7 +33,7 @@ def test_a_step_in_text() -> None:
     )
 
 
-def test_a_conversation_that_grows_is_told_as_if_it_were_new() -> None:
+def test_a_growing_conversation_is_read_fully_at_each_length() -> None:
     talk = [
         ("USER", "New task:\nWeather in Oslo?"),
         ("ASSISTANT", CALLS),
@@ -50,7 +50,7 @@ def test_a_conversation_that_grows_is_told_as_if_it_were_new() -> None:
     assert [told and len(told) for told in grown] == [1, 2, 3, 4]
 
 
-def test_results_of_parallel_calls_stand_on_a_line_each() -> None:
+def test_result_lines_are_assigned_to_parallel_calls() -> None:
     two = CALLS[:-1] + ", {'id': 'c8', 'function': {'name': 'get_tide', 'arguments': {}}}]"
     span = seen(chat(("USER", "New task:\nWeather in Oslo?"), ("ASSISTANT", two), ("USER", "Observation:\nwet\nlow")))
     assert span.input is not None
@@ -58,14 +58,14 @@ def test_results_of_parallel_calls_stand_on_a_line_each() -> None:
     assert span.input[2].tool_responses == (ToolResponse("wet", "c9"), ToolResponse("low", "c8"))
 
 
-def test_results_that_nobody_can_tell_apart_are_kept_together() -> None:
+def test_results_stay_one_text_if_lines_do_not_match_the_parallel_calls() -> None:
     two = CALLS[:-1] + ", {'id': 'c8', 'function': {'name': 'get_tide', 'arguments': {}}}]"
     span = seen(chat(("USER", "New task:\nx"), ("ASSISTANT", two), ("USER", "Observation:\nwet\nvery\nlow")))
     assert span.input is not None
     assert span.input[2].tool_responses == (ToolResponse("wet\nvery\nlow"),)
 
 
-def test_errors_and_the_next_task_follow_in_the_same_message() -> None:
+def test_tasks_and_errors_in_one_message_are_split() -> None:
     failed = "Error:\nError executing tool 'get_weather' with arguments {}: no wind\nNow let's retry: take care"
     span = seen(chat(("USER", f"New task:\nWeather in Oslo?\n{failed}\nNew task:\nAnd in Rome?")))
     assert span.input == (
@@ -77,13 +77,13 @@ def test_errors_and_the_next_task_follow_in_the_same_message() -> None:
     )
 
 
-def test_other_agents_inputs_are_left_alone() -> None:
+def test_inputs_of_other_agents_are_unchanged() -> None:
     plain = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Observation:\nit rains"}]}])
     span = seen({"gen_ai.operation.name": "chat", "gen_ai.input.messages": plain})
     assert span.input == (Message("user", (Text("Observation:\nit rains"),)),)
     assert "smolagents" not in span.dialects
 
 
-def test_the_tool_that_hands_over_the_answer_is_a_step() -> None:
+def test_the_final_answer_tool_is_a_step() -> None:
     attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "final_answer"}
     assert seen(attributes, "opentelemetry.instrumentation.genai.smolagents").kind is Kind.STEP

@@ -27,11 +27,11 @@ TOOL = {**FRAMEWORK, "spring.ai.kind": "tool_call", "spring.ai.tool.definition.n
         ({"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}, Kind.LLM),
     ],
 )
-def test_kinds(attributes: dict[str, Any], kind: Kind) -> None:
+def test_spring_kind_and_operation_set_the_kind(attributes: dict[str, Any], kind: Kind) -> None:
     assert seen({**FRAMEWORK, **attributes}).kind is kind
 
 
-def test_content_of_a_model_call_stands_in_span_events() -> None:
+def test_content_of_a_model_call_is_read_from_span_events() -> None:
     events = (
         event("gen_ai.content.prompt", **{"gen_ai.prompt": '["Weather in Oslo?"]'}),
         event("gen_ai.content.completion", **{"gen_ai.completion": f'["{SAID}"]'}),
@@ -40,7 +40,7 @@ def test_content_of_a_model_call_stands_in_span_events() -> None:
     assert (span.input, texts(span.output)) == ((ASK,), [("assistant", SAID)])
 
 
-def test_a_client() -> None:
+def test_a_chat_client() -> None:
     attributes = {
         **CLIENT,
         "spring.ai.chat.client.system.text": "Be brief.",
@@ -55,11 +55,11 @@ def test_a_client() -> None:
     assert [name for _, name in span.session_ids] == ["chat-1"]
 
 
-def test_the_default_conversation_is_nobodys() -> None:
+def test_the_default_conversation_id_is_no_session() -> None:
     assert not seen({**CLIENT, "spring.ai.chat.client.conversation.id": "default"}).session_ids
 
 
-def test_the_last_of_several_texts_is_what_was_said() -> None:
+def test_the_last_of_several_input_texts_is_the_question() -> None:
     span = seen({**CLIENT, "spring.ai.chat.client.input": '["Be brief.", "Weather in Oslo?"]'})
     assert span.input == (ASK,)
 
@@ -79,7 +79,7 @@ def test_a_tool() -> None:
     assert span.tools == (ToolDefinition("get_weather", "Looks out.", SCHEMA),)
 
 
-def test_a_store() -> None:
+def test_a_vector_store_query() -> None:
     attributes = {
         **FRAMEWORK,
         "spring.ai.kind": "vector_store",

@@ -55,7 +55,7 @@ def test_a_model_call_in_bedrock_blocks() -> None:
     assert span.output[0].parts == (Reasoning("look out"), ToolRequest("get_weather", {"city": "Oslo"}, "c9"))
 
 
-def test_a_tool_tells_arguments_and_result_as_events() -> None:
+def test_tool_arguments_and_result_are_read_from_events() -> None:
     span = seen(
         {**TOOL, "gen_ai.tool.status": "success"},
         SCOPE,
@@ -74,7 +74,7 @@ def test_a_failed_tool_is_marked_by_an_attribute_of_either_name(key: str) -> Non
     assert seen({**TOOL, key: "error"}, SCOPE).error == "tool error"
 
 
-def test_a_tool_span_describes_its_tool() -> None:
+def test_the_tool_definition_is_read_from_the_tool_span() -> None:
     attributes = {**TOOL, "gen_ai.tool.description": "Looks out.", "gen_ai.tool.json_schema": json.dumps(SCHEMA)}
     assert seen(attributes, SCOPE).tools == (ToolDefinition("get_weather", "Looks out.", SCHEMA),)
 
@@ -82,12 +82,12 @@ def test_a_tool_span_describes_its_tool() -> None:
 @pytest.mark.parametrize(
     ("attributes", "name"), [({"event_loop.cycle_id": "e1"}, "x"), ({}, "execute_event_loop_cycle")]
 )
-def test_cycles_are_steps_also_where_they_state_no_operation(attributes: dict[str, Any], name: str) -> None:
+def test_event_loop_cycles_without_an_operation_are_steps(attributes: dict[str, Any], name: str) -> None:
     events = [event("gen_ai.user.message", content='[{"text": "Weather in Oslo?"}]')]
     assert seen(attributes, SCOPE, events, name=name).kind is Kind.STEP
 
 
-def test_experimental_mode_spreads_a_call_over_several_details_events() -> None:
+def test_messages_on_several_details_events_are_merged() -> None:
     details = "gen_ai.client.inference.operation.details"
     given = [{"role": "user", "parts": [{"type": "text", "content": "Weather in Oslo?"}]}]
     made = [{"role": "assistant", "parts": [{"type": "text", "content": SAID}], "finish_reason": "end_turn"}]

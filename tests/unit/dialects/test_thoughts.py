@@ -44,7 +44,7 @@ SPLIT = (Reasoning(THOUGHT), Text(SAID))
         f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant<|channel|>commentary<|message|>{SAID}",
     ],
 )
-def test_the_answer_is_what_follows_the_thoughts(text: str) -> None:
+def test_marked_thoughts_are_split_from_the_answer(text: str) -> None:
     assert tuple(told("assistant", (Text(text),))) == SPLIT
 
 
@@ -67,7 +67,7 @@ def test_the_answer_is_what_follows_the_thoughts(text: str) -> None:
         ((Text("<think>Ask.</think>"), ToolRequest("find")), (Reasoning("Ask."), ToolRequest("find"))),
     ],
 )
-def test_halves_and_rests(parts: tuple[Part, ...], found: tuple[Part, ...]) -> None:
+def test_partial_empty_and_nested_thought_tags_are_split(parts: tuple[Part, ...], found: tuple[Part, ...]) -> None:
     assert tuple(told("assistant", parts)) == found
 
 
@@ -84,11 +84,11 @@ def test_halves_and_rests(parts: tuple[Part, ...], found: tuple[Part, ...]) -> N
         "The tag <output> holds 49.",
     ],
 )
-def test_an_answer_about_tags_stays_whole(text: str) -> None:
+def test_tags_that_mark_no_thoughts_leave_the_answer_unchanged(text: str) -> None:
     assert tuple(told("assistant", (Text(text),))) == (Text(text),)
 
 
-def test_the_users_words_stay_whole() -> None:
+def test_thought_tags_in_user_text_are_unchanged() -> None:
     text = f"<think>{THOUGHT}</think>{SAID}"
     assert tuple(told("user", (Text(text),))) == (Text(text),)
 
@@ -125,22 +125,22 @@ TAGGED = f"<think>{THOUGHT}</think>\n{SAID}"
     ],
     ids=["gen_ai", "openinference", "openinference agent", "traceloop", "vercel_ai", "langfuse", "indexed"],
 )
-def test_in_every_dialect(attributes: dict[str, Any]) -> None:
+def test_thoughts_are_split_from_the_answer_in_every_dialect(attributes: dict[str, Any]) -> None:
     assert tuple(all_parts(seen(attributes).output)) == SPLIT
 
 
-def test_in_the_history_of_a_later_call() -> None:
+def test_thoughts_are_split_from_answers_in_the_history() -> None:
     given = [{"role": "user", "content": "How much?"}, {"role": "assistant", "content": TAGGED}]
     span = seen({"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(given)})
     assert span.input is not None
     assert span.input[-1] == Message("assistant", SPLIT)
 
 
-def test_an_answer_of_nothing_but_thoughts_is_empty() -> None:
+def test_an_answer_with_only_thoughts_is_empty() -> None:
     assert answered((Message("assistant", tuple(told("assistant", (Text("<think>Is it 75"),)))),)).text == ""
 
 
-def test_a_thought_as_the_json_text_of_its_block() -> None:
+def test_a_thought_block_encoded_as_json_text_is_reasoning() -> None:
     block = '{"reasoningContent": {"reasoningText": {"text": "Oslo first.", "signature": "c2ln"}}}'
     told_as = [{"type": "text", "content": each} for each in (block, SAID)]
     made = json.dumps([{"role": "assistant", "parts": told_as}])

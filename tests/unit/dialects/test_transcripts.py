@@ -15,12 +15,12 @@ GIVEN = Message("tool", (FOUND,))
 AGAIN = Message("user", (Text("And in Rome?"),))
 
 
-def test_the_question_is_the_last_thing_a_user_says() -> None:
+def test_the_last_user_message_is_the_question() -> None:
     assert split_run((BRIEF, ASK, CALLED, GIVEN, ANSWER)) == ((BRIEF, ASK), (CALLED, GIVEN, ANSWER))
     assert split_run((ASK, ANSWER, AGAIN, CALLED)) == ((ASK, ANSWER, AGAIN), (CALLED,))
 
 
-def test_results_in_a_users_message_are_no_question() -> None:
+def test_tool_results_in_a_user_message_are_no_question() -> None:
     results = Message("user", (FOUND,))
     assert split_run((ASK, CALLED, results, ANSWER)) == ((ASK,), (CALLED, results, ANSWER))
 
@@ -30,25 +30,25 @@ def test_earlier_requests_and_responses_are_no_part_of_the_run() -> None:
     assert split_run(said, 2) == (said[:4], said[4:])
 
 
-def test_more_earlier_ones_than_there_are_count_for_nothing() -> None:
+def test_a_count_of_earlier_messages_beyond_the_transcript_is_ignored() -> None:
     assert split_run((ASK, ANSWER), 9) == ((ASK,), (ANSWER,))
 
 
-def test_a_transcript_without_a_user_came_all_of_the_run() -> None:
+def test_a_transcript_without_a_user_message_is_all_outcome() -> None:
     assert split_run((ANSWER,)) == ((), (ANSWER,))
 
 
-def test_an_answer_that_is_there_is_not_said_twice() -> None:
+def test_an_answer_already_in_the_transcript_is_not_added_again() -> None:
     assert with_answer((CALLED, ANSWER), SAID) == (CALLED, ANSWER)
     assert with_answer((CALLED,), SAID) == (CALLED, ANSWER)
 
 
-def test_the_same_object_written_otherwise_is_the_same_answer() -> None:
+def test_the_same_json_answer_with_other_spacing_is_not_added_again() -> None:
     made = (Message("assistant", (Text('{"temp_c":4}'),)),)
     assert with_answer(made, '{"temp_c": 4}') == made
 
 
-def test_what_a_carrier_carries_is_said() -> None:
+def test_the_arguments_of_an_answer_tool_become_the_answer() -> None:
     carried = Message("assistant", (ToolRequest("final_result", {"temp_c": 4}, "c1"),))
     back = Message("tool", (ToolResponse("Final result processed.", "c1", "final_result"),))
     found = without_carriers((CALLED, GIVEN, carried, back), lambda name: name == "final_result")
@@ -61,12 +61,12 @@ def test_an_answer_in_a_wrapper_is_unwrapped() -> None:
     assert without_carriers((carried,), lambda name: True) == (ANSWER,)
 
 
-def test_what_a_carrier_hides_is_hidden() -> None:
+def test_hidden_arguments_of_an_answer_tool_give_a_hidden_answer() -> None:
     carried = Message("assistant", (ToolRequest("final_result", None, "c1"),))
     assert without_carriers((carried,), lambda name: True) == (Message("assistant", (NOT_CAPTURED,)),)
 
 
-def test_events_in_a_list() -> None:
+def test_messages_are_read_from_a_list_of_events() -> None:
     events = [
         {"event.name": "gen_ai.user.message", "content": "Weather in Oslo?", "role": "user"},
         {"event.name": "gen_ai.choice", "message": {"role": "assistant", "content": SAID}},
@@ -76,11 +76,11 @@ def test_events_in_a_list() -> None:
     assert (given, texts(made)) == ((ASK,), [("assistant", SAID)])
 
 
-def test_events_without_content_are_nothing_captured() -> None:
+def test_events_without_content_are_not_captured() -> None:
     assert told_in_list([{"event.name": "gen_ai.user.message", "role": "user"}]) == (None, None)
 
 
-def test_dspys_calls_so_far() -> None:
+def test_earlier_dspy_calls_in_the_prompt_are_read() -> None:
     prompt = (
         "[[ ## question ## ]]\nWeather in Oslo?\n\n[[ ## trajectory ## ]]\n[[ ## thought_0 ## ]]\nI look.\n\n"
         '[[ ## tool_name_0 ## ]]\nlook\n\n[[ ## tool_args_0 ## ]]\n{"city": "Oslo"}\n\n'

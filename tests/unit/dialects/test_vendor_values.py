@@ -46,7 +46,7 @@ CALL = "ToolCall(tool_name='get_weather', arguments={'city': 'Oslo'}, id='c9', e
         '{"contents": [{"role": "user", "parts": [{"text": "Weather in Oslo?"}]}]}',
     ],
 )
-def test_questions(value: Any) -> None:
+def test_questions_are_unwrapped(value: Any) -> None:
     assert asked(value) == ((ASK,), False)
 
 
@@ -64,7 +64,7 @@ def test_questions(value: Any) -> None:
         ' {"source": "desk", "content": "4 degrees.", "type": "TextMessage"}], "stop_reason": null}',
     ],
 )
-def test_answers(value: Any) -> None:
+def test_answers_are_unwrapped(value: Any) -> None:
     assert answered(value) == ((ANSWER,), False)
 
 
@@ -80,16 +80,16 @@ def test_answers(value: Any) -> None:
         '{"init_state": {"queue": [], "config": {"workers": 4}}, "start_event": "StartEvent()", "tags": {"a": {}}}',
     ],
 )
-def test_what_nobody_said(value: Any) -> None:
+def test_values_without_a_question_give_none(value: Any) -> None:
     assert asked(value)[0] is None
 
 
-def test_what_was_said_and_empty() -> None:
+def test_empty_text_is_captured_as_empty() -> None:
     assert asked("") == ((), False)
     assert answered('""') == ((), False)
 
 
-def test_of_a_cut_conversation_a_run_keeps_its_only_message() -> None:
+def test_a_truncated_conversation_gives_a_question_only_if_it_has_one_message() -> None:
     assert asked('{"messages": [{"role": "user", "content": "Weather in Os') == (
         (Message("user", (Text("Weather in Os"), NOT_CAPTURED)),),
         True,
@@ -106,7 +106,7 @@ def test_an_answer_follows_the_last_question() -> None:
     assert answered(json.dumps(value))[0] == (Message("assistant", (Text("2"),)),)
 
 
-def test_a_deep_or_endless_structure_is_left() -> None:
+def test_a_very_deep_or_large_structure_is_not_read() -> None:
     deep: Any = {"input": "x"}
     for _ in range(30):
         deep = {"state": deep}
@@ -130,7 +130,7 @@ def test_a_deep_or_endless_structure_is_left() -> None:
         (None, None),
     ],
 )
-def test_arguments(value: Any, arguments: Captured | None) -> None:
+def test_tool_arguments_are_unwrapped(value: Any, arguments: Captured | None) -> None:
     assert tool_arguments(value, '{"type": "object", "properties": {"city": {}, "day": {}}}') == arguments
 
 
@@ -153,16 +153,16 @@ def test_arguments(value: Any, arguments: Captured | None) -> None:
         ('{"type": "tool", "data": {"content": "{\\"t\\": 4, \\"sky', '{"t": 4, "sky', False),
     ],
 )
-def test_results(value: Any, result: Any, failed: bool) -> None:
+def test_tool_results_are_unwrapped(value: Any, result: Any, failed: bool) -> None:
     found = tool_outcome(value)
     assert (found.result, found.failed) == (Captured(result), failed)
 
 
-def test_hidden_results_are_none() -> None:
+def test_redacted_results_are_not_captured() -> None:
     assert tool_outcome("__REDACTED__").result is None
 
 
-def test_final_answers() -> None:
+def test_final_answer_tools_are_recognised() -> None:
     assert is_final_answer("final_result", '{"x": 1}')
     assert is_final_answer("finish", "{}")
     assert not is_final_answer("finish", '{"order": 1}')
@@ -204,18 +204,18 @@ def test_reprs_of_messages() -> None:
         ("A(b=1" + "0" * 5000 + ")", {"b": "1" + "0" * 5000}),
     ],
 )
-def test_reprs(text: str, value: Any) -> None:
+def test_reprs_are_parsed_or_rejected(text: str, value: Any) -> None:
     assert from_repr(text) == value
 
 
-def test_texts_that_stand_for_objects() -> None:
+def test_object_reprs_are_distinguished_from_text() -> None:
     assert is_object_text("<a.B object at 0x7f>")
     assert is_object_text("Event(result=Out(x='cut off…")
     assert not is_object_text("Hello (there).")
     assert not is_object_text("<b>bold</b>")
 
 
-def test_prompted_protocols() -> None:
+def test_reasoning_of_prompted_protocols_is_split_from_the_answer() -> None:
     said = "[[ ## reasoning ## ]]\nI know.\n\n[[ ## answer ## ]]\n4 degrees.\n\n[[ ## completed ## ]]"
     assert without_protocol((Message("assistant", (Text(said),)),)) == (
         Message("assistant", (Reasoning("I know."), Text("4 degrees."))),
@@ -228,7 +228,7 @@ def test_prompted_protocols() -> None:
     assert without_protocol(None) is None
 
 
-def test_tools_that_only_the_prompt_names() -> None:
+def test_tools_are_read_from_the_system_prompt() -> None:
     system = (
         "Pick one of:\n"
         "(1) get_weather, whose description is <desc>Looks\n out.</desc>. "
@@ -240,7 +240,7 @@ def test_tools_that_only_the_prompt_names() -> None:
     assert prompted_tools("You are a desk.") is None
 
 
-def test_the_words_before_a_task_come_off() -> None:
+def test_the_new_task_prefix_is_removed_from_the_question() -> None:
     given = (Message("system", (Text("s"),)), Message("user", (Text("New task:\nWeather in Oslo?"),)))
     assert without_task_mark(given) == (given[0], ASK)
     assert without_task_mark((ASK,)) == (ASK,)
@@ -256,13 +256,13 @@ def test_the_words_before_a_task_come_off() -> None:
         {"type": "json", "value": {"promptTokens": 5, "completionTokens": 2, "cost": 0.1}},
     ],
 )
-def test_tokens_of_langwatch(metrics: dict[str, Any]) -> None:
+def test_langwatch_tokens_are_read_in_every_format(metrics: dict[str, Any]) -> None:
     usage = seen({"langwatch.span.type": "llm", "langwatch.metrics": json.dumps(metrics)}).usage
     assert usage is not None
     assert (usage.input, usage.output) == (5, 2)
 
 
 @pytest.mark.parametrize("text", ["<WorkflowHandler pending>", "<coroutine object run>", "<Task pending name=1>"])
-def test_an_object_without_a_value_yet_is_no_content(text: str) -> None:
+def test_reprs_of_pending_objects_are_no_content(text: str) -> None:
     assert hidden(text)
     assert not hidden(text.strip("<>"))

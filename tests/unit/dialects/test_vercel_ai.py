@@ -44,7 +44,7 @@ def test_the_outer_span_is_the_run() -> None:
 
 
 @pytest.mark.parametrize("key", ["sessionId", "session_id", "threadId", "chatId", "conversationId"])
-def test_sessions_are_what_applications_call_them(key: str) -> None:
+def test_session_ids_are_read_from_common_metadata_keys(key: str) -> None:
     assert seen({"ai.operationId": "ai.streamText", f"ai.telemetry.metadata.{key}": "s-1"}).session_ids == ((4, "s-1"),)
 
 
@@ -112,7 +112,7 @@ def test_a_model_call_with_reasoning_and_calls() -> None:
     assert span.usage == Usage(input=21, output=9, cache_read=5, reasoning=4)
 
 
-def test_tool_calls_have_spans() -> None:
+def test_tool_call_spans_are_read() -> None:
     span = seen(
         {
             "ai.operationId": "ai.toolCall",
@@ -137,12 +137,12 @@ def test_tool_calls_have_spans() -> None:
         ("ai.somethingNew", Kind.STEP),
     ],
 )
-def test_operations_say_what_a_span_is(operation: str, kind: Kind) -> None:
+def test_operation_ids_set_kinds(operation: str, kind: Kind) -> None:
     assert seen({"ai.operationId": operation}).kind is kind
     assert seen(name=operation).kind is kind
 
 
-def test_an_object_is_an_answer() -> None:
+def test_a_generated_object_is_the_answer() -> None:
     span = seen({"ai.operationId": "ai.generateObject", "ai.response.object": '{"temp":4}'})
     assert texts(span.output) == [("assistant", '{"temp":4}')]
 
@@ -152,7 +152,7 @@ def test_content_that_was_switched_off_is_not_captured() -> None:
     assert (span.input, span.output, span.tools) == (None, None, None)
 
 
-def test_release_3_kept_answers_elsewhere() -> None:
+def test_the_answer_of_release_3_is_read_from_its_own_attributes() -> None:
     span = seen({"ai.operationId": "ai.generateText", "ai.result.text": SAID, "ai.finishReason": "stop"})
     assert span.output == (Message("assistant", (Text(SAID),), "stop"),)
 
@@ -169,30 +169,30 @@ TEXT = {"type": "text", "content": SAID}
 REQUEST = {"type": "tool_call", "id": "c9", "name": "get_weather", "arguments": {"city": "Oslo"}}
 
 
-def test_release_7_puts_the_answer_before_the_calls() -> None:
+def test_the_answer_of_release_7_is_moved_after_its_tool_calls() -> None:
     span = seen(run_of_7(TEXT, REQUEST), "gen_ai", name="invoke_agent gpt-x")
     assert span.output == (Message("assistant", (CALL,)), Message("assistant", (Text(SAID),), "stop"))
 
 
-def test_calls_that_wait_for_their_tools_are_left_as_they_are() -> None:
+def test_a_message_with_pending_tool_calls_keeps_its_order() -> None:
     span = seen(run_of_7(TEXT, REQUEST, reason="tool_call"), "gen_ai")
     assert span.output == (
         Message("assistant", (Text(SAID), ToolRequest("get_weather", {"city": "Oslo"}, "c9")), "tool_call"),
     )
 
 
-def test_an_agent_that_has_no_name_is_not_called_by_its_model() -> None:
+def test_the_model_name_is_not_used_as_the_agent_name() -> None:
     assert seen(run_of_7(TEXT), "gen_ai", name="invoke_agent gpt-x").agent_name == ""
 
 
-def test_release_7_names_sessions_in_its_context() -> None:
+def test_the_session_of_release_7_is_read_from_its_context() -> None:
     attributes = {"gen_ai.operation.name": "agent_step", "ai.settings.context.threadId": "t-1"}
     span = seen(attributes, "gen_ai", name="step 1")
     assert (span.kind, span.session_ids) == (Kind.STEP, ((4, "t-1"),))
 
 
 @pytest.mark.parametrize(("reason", "hosted"), [("stop", True), ("tool-calls", False)])
-def test_calls_beside_the_last_words_are_the_providers(reason: str, hosted: bool) -> None:
+def test_tool_calls_in_the_final_answer_are_marked_as_hosted(reason: str, hosted: bool) -> None:
     """Only the finish reason shows a pending call."""
     calls = '[{"toolCallId": "t1", "toolName": "google_search", "input": "{}"}]'
     span = seen(

@@ -18,7 +18,7 @@ def seen(attributes: dict[str, Any]) -> Span:
     return composed.seen(attributes, "@voltagent/core")
 
 
-def test_of_a_loop_with_tools_the_agent_counts_the_tokens() -> None:
+def test_a_generate_text_span_with_tools_has_no_usage_of_its_own() -> None:
     usage = {"llm.usage.prompt_tokens": 12, "llm.usage.completion_tokens": 3}
     model = {**AGENT, "span.type": "llm", "llm.operation": "generateText", **usage}
     assert seen(model).usage == Usage(input=12, output=3)
@@ -38,7 +38,7 @@ def test_of_a_loop_with_tools_the_agent_counts_the_tokens() -> None:
         ({"entity.type": "workflow"}, Kind.WORKFLOW),
     ],
 )
-def test_the_narrowest_type_tells_the_kind(attributes: dict[str, Any], kind: Kind) -> None:
+def test_the_span_type_wins_over_the_entity_type(attributes: dict[str, Any], kind: Kind) -> None:
     assert seen(attributes).kind is kind
 
 
@@ -61,7 +61,7 @@ def test_an_agent() -> None:
     assert span.usage == Usage(input=30, output=9, cache_read=5)
 
 
-def test_an_agent_inside_of_another_has_its_own_name() -> None:
+def test_a_subagent_has_its_own_name() -> None:
     assert seen({**AGENT, "subagent.name": "clerk"}).agent_name == "clerk"
 
 
@@ -99,11 +99,11 @@ def test_a_tool() -> None:
     assert (span.arguments, span.result) == (Captured({"city": "Oslo"}), Captured({"temp_c": 4}))
 
 
-def test_types_of_other_peoples_spans_are_not_read() -> None:
+def test_types_in_other_scopes_are_not_read() -> None:
     assert "voltagent" not in composed.seen({**AGENT, "span.type": "llm"}).dialects
 
 
-def test_tools_in_the_agents_state() -> None:
+def test_tool_schemas_are_read_from_the_agent_state() -> None:
     shape = {"city": {"def": {"type": "string"}, "type": "string"}, "days": {"type": "optional"}}
     tools = [
         {"name": "look", "description": "Looks.", "parameters": {"def": {"type": "object", "shape": shape}}},

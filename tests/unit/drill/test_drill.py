@@ -35,7 +35,7 @@ def drilled(most: int = 50, names: list[str] | None = None, seed: int = 0) -> Ta
         return Drill(files, lambda some, where: replay(some, evaluator, where=where), chosen, most, seed).run()
 
 
-def test_what_is_planted_is_noticed_where_it_is_and_by_whom() -> None:
+def test_planted_faults_are_counted_as_noticed_and_blamed_per_metric() -> None:
     tally = drilled()
     assert (tally.runs, tally.good) == (2 * COUNT, 2 * COUNT)
     empty = tally.faults["empty_answer"]
@@ -49,7 +49,7 @@ def test_what_is_planted_is_noticed_where_it_is_and_by_whom() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])
-def test_a_fault_that_raises_costs_no_other(error: BaseException) -> None:
+def test_a_fault_that_raises_does_not_stop_other_faults(error: BaseException) -> None:
     def raising(subject: Subject, rng: Random) -> Edit:
         raise error
 
@@ -63,15 +63,15 @@ def test_a_fault_that_raises_costs_no_other(error: BaseException) -> None:
     assert dict(tally.faults["broken"].refused) == {f"the fault raised {type(error).__name__}": 2 * COUNT}
 
 
-def test_an_untouched_run_fails_nothing() -> None:
+def test_untouched_runs_are_not_flagged() -> None:
     assert {share.hits for share in drilled(names=["empty_answer"]).flagged.values()} == {0}
 
 
-def test_no_more_copies_than_asked_for() -> None:
+def test_the_number_of_copies_per_fault_is_limited() -> None:
     assert {each.n for each in drilled(most=3).faults.values()} == {3}
 
 
-def test_the_same_seed_gives_the_same() -> None:
+def test_the_same_seed_gives_the_same_tally() -> None:
     assert drilled(seed=5).to_dict() == drilled(seed=5).to_dict()
 
 
@@ -81,7 +81,7 @@ def test_faults_are_chosen_by_name_and_family() -> None:
         chosen_faults(["typo"], faults())
 
 
-def test_a_credible_drop_is_told_and_a_small_one_is_not() -> None:
+def test_a_credible_drop_is_reported_and_a_small_one_is_not() -> None:
     tally = drilled()
     told = tally.to_dict()
     assert drops(told, tally) == []
@@ -102,7 +102,7 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["drill", *arguments])
 
 
-def test_the_command_writes_each_format_and_holds_against_a_baseline(traces: Path, tmp_path: Path) -> None:
+def test_drill_writes_table_and_json_and_fails_below_a_baseline(traces: Path, tmp_path: Path) -> None:
     chosen = (str(traces), "--faults", "empty_answer,invented_url")
     table = run(*chosen)
     assert table.exit_code == 0
@@ -121,7 +121,7 @@ def test_the_command_writes_each_format_and_holds_against_a_baseline(traces: Pat
     assert "grounding noticed 90 of 90 copies of empty_answer, now 0 of 4" in worse.stderr
 
 
-def test_runs_that_a_data_directory_keeps_are_read_from_it(tmp_path: Path) -> None:
+def test_drill_reads_runs_from_a_store(tmp_path: Path) -> None:
     with TraceFiles() as files:
         for request in requests(2):
             files.add(request)
@@ -133,7 +133,7 @@ def test_runs_that_a_data_directory_keeps_are_read_from_it(tmp_path: Path) -> No
     assert (told["runs"], told["faults"]["empty_answer"]["n"]) == (4, 4)
 
 
-def test_the_command_says_what_it_cannot_use(traces: Path, tmp_path: Path) -> None:
+def test_drill_exits_with_code_2_for_unusable_arguments(traces: Path, tmp_path: Path) -> None:
     assert run(str(traces), "--faults", "nonsense").exit_code == 2
     assert run().exit_code == 2
     assert run(str(traces), "--store", str(tmp_path)).exit_code == 2

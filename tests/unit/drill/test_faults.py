@@ -26,7 +26,7 @@ def planted(name: str, seed: int) -> tuple[Planted, Trace]:
 
 
 @pytest.mark.parametrize("name", faults())
-def test_can_be_planted_and_names_the_spans_that_it_touched(name: str) -> None:
+def test_every_fault_can_be_planted_and_names_the_changed_spans(name: str) -> None:
     before = subject().trace
     for seed in SEEDS:
         made, after = planted(name, seed)
@@ -36,7 +36,7 @@ def test_can_be_planted_and_names_the_spans_that_it_touched(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", faults())
-def test_the_same_chance_plants_the_same(name: str) -> None:
+def test_the_same_seed_plants_the_same_fault(name: str) -> None:
     assert planted(name, 3)[0] == planted(name, 3)[0]
 
 
@@ -44,7 +44,7 @@ INVENTED = [name for name in faults() if name.startswith("invented_")]
 
 
 @pytest.mark.parametrize("name", INVENTED)
-def test_a_made_up_value_stands_nowhere_else(name: str) -> None:
+def test_an_invented_value_is_in_the_answer_and_nowhere_else_in_the_run(name: str) -> None:
     for seed in SEEDS:
         made, after = planted(name, seed)
         old, new = made.what.rpartition(" → ")[::2]
@@ -54,7 +54,7 @@ def test_a_made_up_value_stands_nowhere_else(name: str) -> None:
         assert old.split()[-1] in LAST
 
 
-def test_half_an_answer_is_the_beginning_of_the_answer() -> None:
+def test_half_answer_keeps_only_the_beginning_of_the_answer() -> None:
     for seed in SEEDS:
         output = planted("half_answer", seed)[1].output
         assert output
@@ -62,7 +62,7 @@ def test_half_an_answer_is_the_beginning_of_the_answer() -> None:
         assert output != LAST
 
 
-def test_false_success_fails_the_last_change_and_keeps_the_answer() -> None:
+def test_false_success_makes_the_last_tool_call_fail_and_keeps_the_answer() -> None:
     _, after = planted("false_success", 0)
     assert after.tool_calls[-1].name == "cancel_booking"
     assert "Error" in after.tool_calls[-1].result
@@ -70,13 +70,13 @@ def test_false_success_fails_the_last_change_and_keeps_the_answer() -> None:
     assert after.output == LAST
 
 
-def test_new_endings_are_found_by_response() -> None:
+def test_changed_answers_are_labelled_by_the_response_metric() -> None:
     for seed in SEEDS:
         found = {name: response(planted(name, seed)[1]) for name in ENDINGS}
         assert {name: isinstance(each, Score) and each.label for name, each in found.items()} == ENDINGS
 
 
-def test_a_loop_repeats_one_call() -> None:
+def test_exact_loop_repeats_one_tool_call() -> None:
     for seed in SEEDS:
         made, after = planted("exact_loop", seed)
         tool = made.what.partition(" ")[0]
@@ -87,7 +87,7 @@ def test_a_loop_repeats_one_call() -> None:
         assert after.output == LAST
 
 
-def test_answers_of_others_and_none() -> None:
+def test_the_answer_is_replaced_by_another_answer_or_by_an_empty_one() -> None:
     assert planted("other_answer", 0)[1].output == "The weather in Oslo is fine today."
     assert planted("empty_answer", 0)[1].output == ""
 
@@ -98,7 +98,7 @@ def test_a_crash_ends_in_an_error_without_an_answer() -> None:
     assert not after.output
 
 
-def test_telemetry_takes_away_and_changes_nothing_else() -> None:
+def test_telemetry_faults_remove_content_history_results_or_spans() -> None:
     before = subject().trace
     off = planted("content_off", 0)[1]
     assert (off.input, off.output) == (None, None)
@@ -108,7 +108,7 @@ def test_telemetry_takes_away_and_changes_nothing_else() -> None:
     assert len(planted("spans_lost", 0)[1].spans) < len(before.spans)
 
 
-def test_a_run_without_an_answer_has_no_fault_of_the_answer() -> None:
+def test_an_answer_fault_does_not_apply_to_a_run_without_an_answer() -> None:
     without = planted("content_off", 0)[0].parts
     trace = rebuilt(without).trace
     assert trace is not None
@@ -116,7 +116,7 @@ def test_a_run_without_an_answer_has_no_fault_of_the_answer() -> None:
         plant(faults()["empty_answer"], Subject(trace, without), Random(0))
 
 
-def test_there_are_faults_of_each_family_with_a_sentence() -> None:
+def test_faults_cover_each_family_and_have_a_description() -> None:
     assert {fault.family for fault in faults().values()} == {"value", "claim", "course"}
     assert len(faults()) >= 10
     assert all(fault.text.endswith(".") for fault in faults().values())

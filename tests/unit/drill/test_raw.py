@@ -1,4 +1,4 @@
-"""The writer finds every spelling of a text."""
+"""The writer finds every encoding of a text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OLD, NEW = 'She said "yes": 50 % of Zürich\nis hers', 'He said "no"\\'
         lambda text: f"Message(content={text!r})",
     ],
 )
-def test_a_text_is_replaced_in_every_spelling(spell: Any) -> None:
+def test_a_text_is_replaced_in_every_encoding(spell: Any) -> None:
     made = rewritten(spell(OLD), text_change(OLD, NEW))
     if isinstance(made, str) and made.startswith(("[", "{")):
         made, wanted = json.loads(made), json.loads(spell(NEW))
@@ -42,7 +42,7 @@ def _deep(held: Any) -> Any:
     return {key: _deep(each) for key, each in held.items()} if isinstance(held, dict) else held
 
 
-def test_a_short_text_is_replaced_only_where_it_stands_alone() -> None:
+def test_a_short_text_is_replaced_only_if_it_is_the_whole_value() -> None:
     held = json.dumps(["ok", "the book is ok"])
     assert json.loads(rewritten(held, text_change("ok", "no"))) == ["no", "the book is ok"]
 
@@ -53,11 +53,11 @@ def test_a_short_text_is_replaced_only_where_it_stands_alone() -> None:
         lambda below: st.lists(below) | st.dictionaries(st.text(), below),
     )
 )
-def test_what_is_not_changed_stays_the_same_object(held: Any) -> None:
+def test_unchanged_values_stay_the_same_object(held: Any) -> None:
     assert rewritten(held, lambda each: each) is held
 
 
-def test_nothing_changed_gives_the_same_bytes() -> None:
+def test_a_rewrite_without_changes_keeps_the_same_bytes() -> None:
     parts = [(False, conversation()[1])]
     raw = RawTrace(parts)
     raw.rewrite(lambda held: held)

@@ -49,16 +49,16 @@ def emitted(*results: Result) -> list[Span]:
 
 
 class TestLogEvent:
-    def test_coherence_of_a_turn_has_a_name_of_its_own(self) -> None:
+    def test_coherence_of_a_turn_is_named_turn_coherence(self) -> None:
         assert logged(result(level="turn"))[1]["gen_ai.evaluation.name"] == "turn_coherence"
 
-    def test_score_and_threshold_have_one_scale(self) -> None:
+    def test_score_and_threshold_are_both_normalised(self) -> None:
         _, facts = logged(result(finding=Score(0.25, "poor", raw=2.0, scale="1-5"), threshold=3.0))
         assert facts["gen_ai.evaluation.score.value"] == 0.25
         assert facts["pandaeval.threshold"] == 0.5
         assert facts["pandaeval.passed"] is False
 
-    def test_scored(self) -> None:
+    def test_a_scored_result_has_all_its_fields(self) -> None:
         record, facts = logged(result())
         assert record.event_name == EVENT
         assert (record.trace_id.hex(), record.span_id.hex(), record.flags) == (TRACE_ID, SPAN_ID, 1)
@@ -88,7 +88,7 @@ class TestLogEvent:
             "pandaeval.passed": True,
         }
 
-    def test_a_result_of_an_evaluation_run_says_so_everywhere(self) -> None:
+    def test_log_span_and_json_contain_the_id_of_an_evaluation_run(self) -> None:
         of_run = replace(result(), run_id="0a1b")
         (span,) = emitted(of_run)
         assert logged(of_run)[1]["pandaeval.run.id"] == "0a1b"
@@ -96,18 +96,18 @@ class TestLogEvent:
         assert of_run.to_dict()["run_id"] == "0a1b"
         assert "run_id" not in result().to_dict()
 
-    def test_a_failure_names_its_group_everywhere(self) -> None:
+    def test_log_and_span_contain_the_failure_group(self) -> None:
         grouped = replace(result(), failure_group="g1")
         (span,) = emitted(grouped)
         assert logged(grouped)[1]["pandaeval.failure.group"] == "g1"
         assert attributes(span.events[0].attributes)["pandaeval.failure.group"] == "g1"
         assert "pandaeval.failure.group" not in logged(replace(result(), failure_group=""))[1]
 
-    def test_a_whole_score_is_a_double_too(self) -> None:
+    def test_an_integer_score_is_sent_as_a_double(self) -> None:
         _, facts = logged(result(finding=Score(1)))
         assert type(facts["gen_ai.evaluation.score.value"]) is float
 
-    def test_assumed_has_no_score_value(self) -> None:
+    def test_an_assumed_result_has_no_score_value(self) -> None:
         _, facts = logged(result(finding=Assumed("no plan")))
         assert "gen_ai.evaluation.score.value" not in facts
         assert facts["pandaeval.assumed_value"] == 1.0
@@ -115,13 +115,13 @@ class TestLogEvent:
         assert "pandaeval.coverage" not in facts
 
     @pytest.mark.parametrize("label", ["unclear", "disputed"])
-    def test_an_open_verdict_has_its_label_and_score_and_did_not_pass(self, label: str) -> None:
+    def test_an_undecided_verdict_has_label_and_score_but_no_passed_attribute(self, label: str) -> None:
         _, facts = logged(result("correctness", Score(0.6, label=label)))
         assert (facts["gen_ai.evaluation.score.label"], facts["gen_ai.evaluation.score.value"]) == (label, 0.6)
         assert "pandaeval.passed" not in facts
 
     @pytest.mark.parametrize("why", list(Why))
-    def test_unscored_says_why(self, why: Why) -> None:
+    def test_an_unscored_result_has_its_reason_and_warns_if_the_evaluation_failed(self, why: Why) -> None:
         record, facts = logged(result(finding=Unscored(why, "for a reason")))
         assert facts["pandaeval.why"] == why.value
         assert not facts.keys() & {"gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label", "pandaeval.passed"}
@@ -134,7 +134,7 @@ class TestLogEvent:
         assert facts["pandaeval.judge.model"] == "judge-large"
         assert "pandaeval.embedder" not in facts
 
-    def test_a_judged_result_says_what_its_judge_was_shown_and_what_it_took(self) -> None:
+    def test_a_judged_result_has_the_judges_pack_calls_tokens_cost_and_citations(self) -> None:
         _, facts = logged(result("argument_correctness", ASKED, evaluator=JUDGE))
         told = {key: value for key, value in facts.items() if key.startswith("pandaeval.judge.")}
         assert told == {
@@ -151,20 +151,20 @@ class TestLogEvent:
             "pandaeval.judge.injection_suspected": True,
         }
 
-    def test_what_is_absent_has_no_key(self) -> None:
+    def test_missing_values_have_no_attribute(self) -> None:
         absent = {"environment": None, "session_id": None, "response_id": "", "agent": "", "threshold": None}
         _, facts = logged(result(finding=Score(0.5), **absent))
         keys = {"deployment.environment.name", "gen_ai.conversation.id", "gen_ai.response.id", "gen_ai.agent.name"}
         assert not facts.keys() & (keys | {"pandaeval.threshold", "pandaeval.passed", "gen_ai.evaluation.score.label"})
 
-    def test_a_long_explanation_is_cut(self) -> None:
+    def test_a_long_explanation_is_shortened(self) -> None:
         _, facts = logged(result(finding=Score(0.5, "x" * 5000)))
         assert facts["gen_ai.evaluation.explanation"] == "x" * (MAX_TEXT - 1) + "…"
 
-    def test_an_unsampled_trace_has_log_events_all_the_same(self) -> None:
+    def test_an_unsampled_trace_has_log_events_with_flags_0(self) -> None:
         assert logged(result(sampled=False))[0].flags == 0
 
-    def test_it_is_the_same_bytes_each_time(self) -> None:
+    def test_the_same_result_gives_the_same_bytes(self) -> None:
         assert log_record(encode_attributes([result()])[0]) == log_record(encode_attributes([result()])[0])
 
 
@@ -224,7 +224,7 @@ class TestWholeMessages:
         [encoded] = spans(encode_attributes([of], page))
         return Span.FromString(encoded)
 
-    def test_a_log_record(self) -> None:
+    def test_a_log_record_of_a_scored_result(self) -> None:
         record = self.record(result())
         at = 1_772_366_400_250_000_000
         assert bare(record) == LogRecord(
@@ -238,7 +238,7 @@ class TestWholeMessages:
             flags=1,
         )
         assert attributes(record.attributes) == FACTS | UNIT_FACTS | AT_PAGE
-        assert len(record.attributes) == len(FACTS | UNIT_FACTS | AT_PAGE), "none twice"
+        assert len(record.attributes) == len(FACTS | UNIT_FACTS | AT_PAGE), "no attribute is repeated"
 
     def test_a_log_record_of_an_evaluation_that_failed(self) -> None:
         record = self.record(result(finding=Unscored(Why.TIMEOUT, "late", coverage=0.5), sampled=False))
@@ -297,7 +297,7 @@ class TestWholeMessages:
         assert len(span.attributes) == len(expected)
         assert attributes(span.events[0].attributes) == facts
 
-    def test_all_spans_about_a_session_are_in_one_trace(self) -> None:
+    def test_all_evaluation_spans_of_a_session_are_in_one_trace(self) -> None:
         by_code, by_judge = result(level="session"), result("goal_completion", level="session", evaluator=JUDGE)
         sent = emitted(by_code, by_judge)
         assert len(sent) == 2
@@ -322,7 +322,7 @@ class TestWholeMessages:
         assert attributes(span.attributes) == UNIT_FACTS | LEVEL_SESSION | SUMMARY | at_page | rest
         assert attributes(span.events[0].attributes) == FACTS | UNIT_FACTS | LEVEL_SESSION
 
-    def test_numbers_are_doubles_whole_ones_too(self) -> None:
+    def test_integer_thresholds_costs_and_coverages_are_sent_as_doubles(self) -> None:
         judge = {**ASKED.metadata["judge"], "cost_usd": 1}
         of = result(finding=Score(1, coverage=1, metadata={"judge": judge}), evaluator=JUDGE, threshold=1)
         doubles = {"pandaeval.threshold", "pandaeval.coverage", "pandaeval.judge.cost_usd"}
@@ -333,7 +333,7 @@ class TestWholeMessages:
         assert type(assumed["pandaeval.assumed_value"]) is float
 
     @pytest.mark.parametrize("evaluator", [CODE, EvaluatorInfo("math", "1", "a model")])
-    def test_only_judges_and_embedders_are_named(self, evaluator: EvaluatorInfo) -> None:
+    def test_models_of_other_evaluator_kinds_are_not_sent(self, evaluator: EvaluatorInfo) -> None:
         keys = attributes(self.record(result(evaluator=evaluator)).attributes).keys()
         assert not keys & {"pandaeval.judge.model", "pandaeval.embedder"}
 
@@ -346,7 +346,7 @@ class TestGroups:
         assert [s.span_id for s in emitted(*results)] == [evaluation_span_id(ids) for ids in found]
         return found
 
-    def test_a_unit_has_one_and_what_was_judged_of_its_trace_another_behind_it(self) -> None:
+    def test_each_trace_has_one_span_and_a_later_span_for_judged_results(self) -> None:
         results = [
             result("a"),
             result("b", evaluator=JUDGE),
@@ -356,14 +356,14 @@ class TestGroups:
         ]
         assert self.ids(*results) == [["a-1", "c-1"], ["e-1"], ["b-1", "d-1"]]
 
-    def test_another_level_of_the_same_id_is_another_unit(self) -> None:
+    def test_results_of_different_levels_have_separate_spans(self) -> None:
         assert self.ids(result("a"), result("b", level="task"), result("c", level="task")) == [["a-1"], ["b-1", "c-1"]]
 
-    def test_what_was_not_sampled_is_left_out_of_both(self) -> None:
+    def test_unsampled_results_have_no_span(self) -> None:
         results = [result("a", sampled=False), result("b"), result("c", evaluator=JUDGE, sampled=False)]
         assert self.ids(*results) == [["b-1"]]
 
-    def test_nothing_has_none(self) -> None:
+    def test_no_results_give_no_spans(self) -> None:
         assert emitted() == []
 
 
@@ -375,19 +375,19 @@ class TestSpans:
         assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE_ID, SPAN_ID)
         assert (span.start_time_unix_nano, span.end_time_unix_nano) == (END_NS, END_NS + 1_000_000)
         assert span.kind == Span.SpanKind.SPAN_KIND_INTERNAL
-        assert span.flags == 0x1 | 0x100 | 0x200, "sampled, and the parent lives elsewhere"
+        assert span.flags == 0x1 | 0x100 | 0x200, "sampled, with a remote parent"
         facts = attributes(span.attributes)
         assert facts["pandaeval.score.min"] == 0.25
         assert facts["pandaeval.failed"] == ["tool_loop"]
         assert facts["pandaeval.evaluated_at"] == "2026-03-01T12:00:00.250000+00:00"
-        assert "gen_ai.tool.name" not in facts, "Jaeger would take it for a tool call"
+        assert "gen_ai.tool.name" not in facts, "Jaeger would show a tool call"
         assert [event.name for event in span.events] == [EVENT, EVENT]
 
-    def test_events_say_what_the_log_event_says(self) -> None:
+    def test_span_events_have_the_attributes_of_the_log_event(self) -> None:
         [span] = emitted(result())
         assert attributes(span.events[0].attributes) == logged(result())[1]
 
-    def test_judged_results_of_a_trace_and_its_turns_share_another(self) -> None:
+    def test_judged_results_of_a_trace_and_its_turns_share_a_second_span(self) -> None:
         judged = [result(name, evaluator=JUDGE) for name in ("plan_quality", "confidence")]
         turns = [
             result("relevance", Score(value), evaluator=JUDGE, level="turn", id=f"t{value}") for value in (0.9, 0.6)
@@ -408,7 +408,7 @@ class TestSpans:
         assert facts["pandaeval.verdict"] == "pass"
 
     @pytest.mark.parametrize("of", [result(), result("confidence", evaluator=JUDGE)], ids=["inline", "judged"])
-    def test_a_run_that_a_judge_has_yet_to_judge_or_that_failed_before_does_not_pass(self, of: Result) -> None:
+    def test_a_span_of_an_undecided_trace_has_no_pass_verdict(self, of: Result) -> None:
         verdicts = [
             attributes(Span.FromString(each).attributes).get("pandaeval.verdict")
             for undecided in ((), (TRACE_ID,))
@@ -416,17 +416,17 @@ class TestSpans:
         ]
         assert verdicts == ["pass", None]
 
-    def test_what_is_judged_late_is_named_by_its_metrics(self) -> None:
+    def test_a_span_of_late_judged_results_is_named_by_its_metrics(self) -> None:
         late = encode_attributes([result("confidence", evaluator=JUDGE)])
         [span] = [Span.FromString(each) for each in spans(late, judged={TRACE_ID})]
         assert span.name == "✓ evaluate confidence"
         assert "pandaeval.verdict" not in attributes(span.attributes)
 
-    def test_what_code_said_in_the_place_of_a_judge_stands_with_what_code_found(self) -> None:
+    def test_assumed_results_without_a_judge_call_are_in_the_span_of_code_results(self) -> None:
         [span] = emitted(result(), result("plan_quality", Assumed("no plan"), evaluator=JUDGE))
         assert (span.name, len(span.events)) == ("✓ evaluate", 2)
 
-    def test_what_is_assumed_makes_no_judged_span_green(self) -> None:
+    def test_an_assumed_result_does_not_make_a_judged_span_pass(self) -> None:
         assumed = result("plan_quality", Assumed("no plan", {"judge": ASKED.metadata["judge"]}), evaluator=JUDGE)
         [span] = emitted(assumed)
         assert (span.name, len(span.events)) == ("evaluate judged", 1)
@@ -434,7 +434,7 @@ class TestSpans:
         assert failing.name == "✗ confidence"
         assert attributes(failing.attributes)["pandaeval.verdict"] == "fail"
 
-    def test_a_judged_span_links_to_the_spans_that_its_verdict_names(self) -> None:
+    def test_a_judged_span_links_to_the_spans_that_the_judge_cited(self) -> None:
         judged = result("argument_correctness", ASKED, evaluator=JUDGE)
         inline, own = emitted(result(), judged)
         assert [(link.trace_id.hex(), link.span_id.hex()) for link in own.links] == [(TRACE_ID, "00f067aa0ba902b7")]
@@ -442,17 +442,17 @@ class TestSpans:
         facts = attributes(own.events[0].attributes)
         assert facts["pandaeval.judge.pack"] == "00ff00ff00ff00ff"
 
-    def test_metadata_of_a_metric_that_is_called_judge_is_no_judge(self) -> None:
+    def test_other_metadata_named_judge_is_not_read_as_judge_data(self) -> None:
         for own in ("me", {"name": "me"}, None):
             of = result("custom", Score(0.5, metadata={"judge": own}), evaluator=JUDGE)
             assert "pandaeval.judge.pack" not in logged(of)[1]
             assert not emitted(of)[0].links
 
-    def test_each_trace_of_a_batch_has_its_own(self) -> None:
+    def test_each_trace_of_a_batch_has_its_own_span(self) -> None:
         other = result(id="other", trace_id="ab" * 16)
         assert [span.trace_id.hex() for span in emitted(result(), result("tool_loop"), other)] == [TRACE_ID, "ab" * 16]
 
-    def test_nothing_scored_has_no_lowest_score(self) -> None:
+    def test_a_span_without_scores_has_no_lowest_score(self) -> None:
         [span] = emitted(result(finding=Unscored(Why.NO_CONTENT)))
         facts = attributes(span.attributes)
         assert "pandaeval.score.min" not in facts
@@ -471,16 +471,16 @@ class TestSpans:
         record, _ = logged(result("agent_reliability", level="session", trace_ids=traces))
         assert (record.trace_id.hex(), record.span_id.hex()) == (TRACE_ID, SPAN_ID), "the last trace's root"
 
-    def test_ids_follow_from_content(self) -> None:
+    def test_span_ids_depend_on_the_result_ids(self) -> None:
         [first], [again], [other] = emitted(result()), emitted(result()), emitted(result(id="coherence-2"))
         assert first.span_id == again.span_id != other.span_id
         assert len(first.span_id) == 8
 
-    def test_an_unsampled_trace_has_none(self) -> None:
+    def test_an_unsampled_trace_has_no_evaluation_spans(self) -> None:
         assert emitted(result(sampled=False), result("plan_quality", evaluator=JUDGE, sampled=False)) == []
 
-    def test_bool_and_number_are_told_apart(self) -> None:
-        """The cache key True equals 1."""
+    def test_true_and_1_keep_their_types(self) -> None:
+        """True equals 1 as a cache key."""
         _, facts = logged(result(final=True, revision=1))
         assert (facts["pandaeval.final"], type(facts["pandaeval.final"])) == (True, bool)
         assert (facts["pandaeval.revision"], type(facts["pandaeval.revision"])) == (1, int)

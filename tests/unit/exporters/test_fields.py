@@ -28,7 +28,7 @@ def read(encoded: tuple[bytes, ...]) -> list[KeyValue]:
 
 
 @pytest.mark.parametrize("number", [0, 1, 127, 128, 129, 16_383, 16_384, 1 << 32, (1 << 63) - 1])
-def test_a_whole_number_is_written_as_protobuf_does(number: int) -> None:
+def test_integers_are_encoded_as_by_protobuf(number: int) -> None:
     plain = LogRecord(dropped_attributes_count=number) if 0 < number < 1 << 32 else None
     if plain is not None:
         assert varint(number) == plain.SerializeToString()[1:]
@@ -37,13 +37,13 @@ def test_a_whole_number_is_written_as_protobuf_does(number: int) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 127, 128, 16_383, 16_384])
-def test_what_is_sized_is_a_field_or_nothing(length: int) -> None:
+def test_a_sized_field_equals_that_of_protobuf_and_is_empty_without_data(length: int) -> None:
     data = b"x" * length
     assert sized(9, data) == LogRecord(trace_id=data).SerializeToString()
     assert measured(data) == varint(length) + data
 
 
-def test_a_tag_stands_before_a_field() -> None:
+def test_each_repeated_field_begins_with_its_tag() -> None:
     assert [tag(number) for number in (1, 3, 15)] == [b"\x0a", b"\x1a", b"\x7a"]
     assert repeated(tag(1), []) == b""
     assert repeated(tag(1), [b"ab", b"c"]) == b"\x0aab\x0ac"
@@ -51,17 +51,17 @@ def test_a_tag_stands_before_a_field() -> None:
 
 @pytest.mark.parametrize("value", ["a", "ü" * 70, "x" * 200, "x" * 20_000])
 @pytest.mark.parametrize("key", ["k", "k" * 150])
-def test_a_text_is_an_attribute(key: str, value: str) -> None:
+def test_a_text_becomes_a_string_attribute(key: str, value: str) -> None:
     assert read(text_pair(key, value)) == [KeyValue(key=key, value=AnyValue(string_value=value))]
 
 
 @pytest.mark.parametrize("value", [0.0, 0.75, -1.5, 1e300])
 @pytest.mark.parametrize("key", ["k", "k" * 150])
-def test_a_number_is_an_attribute(key: str, value: float) -> None:
+def test_a_number_becomes_a_double_attribute(key: str, value: float) -> None:
     assert read(number_pair(key, value)) == [KeyValue(key=key, value=AnyValue(double_value=value))]
 
 
-def test_without_a_value_there_is_no_attribute() -> None:
+def test_missing_values_give_no_attribute() -> None:
     assert (text_pair("k", ""), text_pair("k", None), number_pair("k", None)) == ((), (), ())
     assert pairs({"a": None, "b": ""}) == ()
 
@@ -78,6 +78,6 @@ def test_without_a_value_there_is_no_attribute() -> None:
         (["a", 1], AnyValue(array_value=ArrayValue(values=[AnyValue(string_value="a"), AnyValue(int_value=1)]))),
     ],
 )
-def test_each_kind_of_value_keeps_its_kind(value: Any, written: AnyValue) -> None:
+def test_each_value_keeps_its_type(value: Any, written: AnyValue) -> None:
     assert read(pairs({"k": value, "none": None, "z": 1}))[0] == KeyValue(key="k", value=written)
     assert len(pairs({"k": value, "none": None, "z": 1})) == 2

@@ -20,23 +20,23 @@ AROUND: Any = Surroundings(None, None, {})  # type: ignore[arg-type]
 
 
 class Named(JsonlExporter):
-    """Of another package."""
+    """An exporter of another package."""
 
     def __init__(self, name: str, source: str = "results") -> None:
         super().__init__(Path("x"))
         self.name, self.source = name, source
 
 
-def test_ours_are_found_with_their_settings() -> None:
+def test_built_in_exporters_are_found_with_their_settings() -> None:
     known = {way.name: way for way in ways()}
     assert {*known} == {"jsonl", "kafka", "otlp", "prometheus", "webhook"}
     assert known["jsonl"].settings is Jsonl
-    assert known["prometheus"].make is None, "it is asked, and sends nothing"
+    assert known["prometheus"].make is None, "it is scraped, and sends nothing"
     for name, way in known.items():
         assert type(getattr(Config().exporters, name)) is way.settings
 
 
-def test_another_packages_exporters_are_given_if_all_can_be_run() -> None:
+def test_exporters_of_another_package_are_used_if_all_are_valid() -> None:
     made = Way("lark", Section, lambda *_: [Named("lark"), Named("lark.logs", "logs")], "lark 1.0")
     assert [each.name for each in made.exporters(Section(), AROUND)] == ["lark", "lark.logs"]
 
@@ -50,7 +50,9 @@ def test_another_packages_exporters_are_given_if_all_can_be_run() -> None:
         (lambda *_: 1 / 0, "ZeroDivisionError: division by zero"),
     ],
 )
-def test_what_cannot_be_run_is_logged_and_left_out(make: Any, said: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_invalid_exporter_of_another_package_is_logged_and_left_out(
+    make: Any, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
     before = ERRORS.counts()
     assert not [*Way("lark", Section, make, "lark 1.0").exporters(Section(), AROUND)]
     assert ERRORS.counts() - before == {("exporter", "lark"): 1}
@@ -58,7 +60,7 @@ def test_what_cannot_be_run_is_logged_and_left_out(make: Any, said: str, caplog:
     assert said in caplog.text
 
 
-def test_what_the_user_can_put_right_is_raised() -> None:
+def test_a_user_error_of_an_exporter_is_raised() -> None:
     def make(*_: object) -> Any:
         raise UserError("exporters.lark.path: is a folder")
 
@@ -66,25 +68,25 @@ def test_what_the_user_can_put_right_is_raised() -> None:
         list(Way("lark", Section, make, "lark 1.0").exporters(Section(), AROUND))
 
 
-def test_a_package_that_cannot_be_used_exports_nothing() -> None:
+def test_an_unusable_package_has_no_exporters() -> None:
     assert not [*Way("lark", None).exporters({"any": "thing"}, AROUND)]
 
 
 class WithoutDefault(Section):
-    """A key that has to be set."""
+    """A section with a required key."""
 
     path: str
 
 
 @pytest.mark.parametrize("settings", [dict, WithoutDefault, None])
-def test_settings_that_would_break_the_configuration_are_refused(settings: Any) -> None:
+def test_invalid_settings_classes_are_rejected(settings: Any) -> None:
     with pytest.raises((NotUsableError, ValueError)):
         found._check_settings(settings)
     found._check_settings(Jsonl)
 
 
 @pytest.mark.parametrize("name", ["otlp", "scrape_results", "copy", "Lark", "a__b", "_a", "a-b", ""])
-def test_names_that_no_section_can_have_are_refused(name: str) -> None:
+def test_invalid_or_reserved_exporter_names_are_rejected(name: str) -> None:
     with pytest.raises(NotUsableError):
         found._check_name(name, {"otlp"})
     found._check_name("lark_2", {"otlp"})

@@ -30,7 +30,7 @@ asyncio.run(main())
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="needs Linux and a C compiler")
-def test_lines_that_were_written_are_there_after_a_cut(tmp_path: Path) -> None:
+def test_exported_lines_survive_a_power_cut(tmp_path: Path) -> None:
     folder, log = tmp_path / "of results", tmp_path / "disk.rec"
     folder.mkdir()
     file, environment = folder / "results.jsonl", environ | logged(compiled(tmp_path), log, folder)

@@ -51,31 +51,31 @@ def retry_info(seconds: float) -> tuple[tuple[str, bytes], ...]:
 
 class TestGrpc:
     @pytest.mark.parametrize("code", RETRIED)
-    def test_what_the_specification_lets_us_retry(self, code: grpc.StatusCode) -> None:
+    def test_retryable_codes_of_the_specification_are_retried(self, code: grpc.StatusCode) -> None:
         assert isinstance(grpc_error(code, "", ()), RetryLaterError)
 
     @pytest.mark.parametrize(
         "code", [c for c in CODES if c not in {*RETRIED, *LOCKED_OUT, CODES.OK, CODES.UNIMPLEMENTED}]
     )
-    def test_and_what_not(self, code: grpc.StatusCode) -> None:
+    def test_all_other_codes_are_permanent_rejections(self, code: grpc.StatusCode) -> None:
         error = grpc_error(code, "no", ())
         assert isinstance(error, RefusedError)
         assert error.reason == code.name.lower()
 
     @pytest.mark.parametrize("code", LOCKED_OUT)
-    def test_wrong_credentials_cost_no_results(self, code: grpc.StatusCode) -> None:
+    def test_rejected_credentials_are_retried_and_the_error_names_headers_env(self, code: grpc.StatusCode) -> None:
         error = grpc_error(code, "who are you", ())
         assert isinstance(error, RetryLaterError)
         assert (error.after_s or 0) > 1
         assert "who are you" in str(error)
         assert "headers_env" in str(error)
 
-    def test_exhausted_with_retry_info_waits_as_long_as_asked(self) -> None:
+    def test_resource_exhausted_with_retry_info_waits_the_requested_delay(self) -> None:
         error = grpc_error(CODES.RESOURCE_EXHAUSTED, "", retry_info(2.5))
         assert isinstance(error, RetryLaterError)
         assert error.after_s == 2.5
 
-    def test_no_sink_can_silence_us_for_long(self) -> None:
+    def test_requested_retry_delay_is_at_most_600_seconds(self) -> None:
         error = grpc_error(CODES.UNAVAILABLE, "", retry_info(1e6))
         assert isinstance(error, RetryLaterError)
         assert error.after_s == 600
@@ -83,13 +83,13 @@ class TestGrpc:
     @pytest.mark.parametrize(
         "message", ["Received message larger than max (9 vs. 8)", "grpc: received message larger than max (9 vs. 8)"]
     )
-    def test_too_large(self, message: str) -> None:
+    def test_a_message_over_the_size_limit_is_batch_too_large(self, message: str) -> None:
         assert isinstance(grpc_error(CODES.RESOURCE_EXHAUSTED, message, ()), BatchTooLargeError)
 
-    def test_not_served(self) -> None:
+    def test_unimplemented_means_that_the_signal_is_not_served(self) -> None:
         assert isinstance(grpc_error(CODES.UNIMPLEMENTED, "unknown service", ()), NotServedError)
 
-    def test_damaged_details_are_no_details(self) -> None:
+    def test_malformed_status_details_are_ignored(self) -> None:
         error = grpc_error(CODES.UNAVAILABLE, "", (("grpc-status-details-bin", b"\xff\xff"),))
         assert isinstance(error, RetryLaterError)
         assert error.after_s is None
@@ -103,7 +103,7 @@ class TestGrpc:
             (CODES.INVALID_ARGUMENT, "larger than", RefusedError, "invalid_argument"),
         ],
     )
-    def test_a_refusal_is_counted_by_one_word_and_told_in_full(
+    def test_a_rejection_has_a_one_word_reason_and_the_full_message(
         self, code: grpc.StatusCode, message: str, kind: type[RefusedError], reason: str
     ) -> None:
         error = grpc_error(code, message, ())
@@ -127,7 +127,7 @@ class TestGrpc:
             (retry_info(601), 600.0),
         ],
     )
-    def test_a_sink_asks_for_a_pause_in_its_details(
+    def test_retry_delay_is_read_from_the_status_details(
         self, trailers: tuple[tuple[str, str | bytes], ...], after_s: float | None
     ) -> None:
         error = grpc_error(CODES.UNAVAILABLE, "", trailers)
@@ -135,15 +135,13 @@ class TestGrpc:
         assert error.after_s == after_s
 
     @pytest.mark.parametrize("code", LOCKED_OUT)
-    def test_wrong_credentials_are_tried_again_in_five_seconds_whatever_the_sink_asks(
-        self, code: grpc.StatusCode
-    ) -> None:
+    def test_rejected_credentials_are_retried_in_five_seconds_despite_retry_info(self, code: grpc.StatusCode) -> None:
         error = grpc_error(code, "no", retry_info(60))
         assert isinstance(error, RetryLaterError)
         assert (error.after_s, str(error)) == (5.0, f"{code.name}: no; {CURE}")
 
     @pytest.mark.parametrize("code", RETRIED)
-    def test_what_is_retried_is_told_in_full(self, code: grpc.StatusCode) -> None:
+    def test_a_retried_error_has_the_full_message(self, code: grpc.StatusCode) -> None:
         assert str(grpc_error(code, "busy", ())) == f"{code.name}: busy"
 
 
@@ -156,18 +154,18 @@ class TestHttp:
             (400, RefusedError, "http_400"),
         ],
     )
-    def test_a_refusal_is_counted_by_one_word_and_told_in_full(
+    def test_a_rejection_has_a_one_word_reason_and_the_status(
         self, status: int, kind: type[RefusedError], reason: str
     ) -> None:
         error = http_error(status, {})
         assert isinstance(error, RefusedError)
         assert (type(error), error.reason, str(error)) == (kind, reason, f"HTTP {status}")
 
-    def test_what_is_retried_is_told_in_full(self) -> None:
+    def test_a_retried_error_shows_the_status(self) -> None:
         assert str(http_error(503, {})) == "HTTP 503"
 
     @pytest.mark.parametrize("status", [429, 502, 503, 504])
-    def test_what_the_specification_lets_us_retry(self, status: int) -> None:
+    def test_retryable_statuses_wait_for_retry_after(self, status: int) -> None:
         error = http_error(status, {"retry-after": "7"})
         assert isinstance(error, RetryLaterError)
         assert error.after_s == 7
@@ -179,19 +177,19 @@ class TestHttp:
         assert 50 < error.after_s <= 100
 
     @pytest.mark.parametrize("value", ["", "soon", "-5"])
-    def test_retry_after_may_be_nonsense(self, value: str) -> None:
+    def test_an_invalid_retry_after_is_ignored(self, value: str) -> None:
         error = http_error(503, {"retry-after": value})
         assert isinstance(error, RetryLaterError)
         assert not error.after_s
 
     @pytest.mark.parametrize("status", [301, 400, 500])
-    def test_and_what_not(self, status: int) -> None:
+    def test_other_statuses_are_permanent_rejections(self, status: int) -> None:
         error = http_error(status, {})
         assert type(error) is RefusedError
         assert error.reason == f"http_{status}"
 
     @pytest.mark.parametrize("status", [401, 403])
-    def test_wrong_credentials_cost_no_results(self, status: int) -> None:
+    def test_rejected_credentials_are_retried_in_five_seconds(self, status: int) -> None:
         error = http_error(status, {})
         assert isinstance(error, RetryLaterError)
         assert (error.after_s, str(error)) == (5.0, f"HTTP {status}; {CURE}")
@@ -210,7 +208,7 @@ class TestHttp:
             ({"retry-after": "Fri, 06 Nov 2989 08:49:37 GMT"}, 600.0),
         ],
     )
-    def test_a_sink_asks_for_a_pause_in_seconds_or_by_a_date(
+    def test_retry_after_is_seconds_or_a_date_and_at_most_600_seconds(
         self, headers: dict[str, str], after_s: float | None
     ) -> None:
         error = http_error(429, headers)
@@ -218,21 +216,21 @@ class TestHttp:
         assert error.after_s == after_s
 
     @pytest.mark.parametrize("status", [404, 405, 501])
-    def test_not_served(self, status: int) -> None:
+    def test_404_405_and_501_mean_that_the_signal_is_not_served(self, status: int) -> None:
         assert isinstance(http_error(status, {}), NotServedError)
 
-    def test_too_large(self) -> None:
+    def test_413_is_batch_too_large(self) -> None:
         assert isinstance(http_error(413, {}), BatchTooLargeError)
 
 
 class TestPartialSuccess:
-    def test_is_the_same_in_all_signals(self) -> None:
+    def test_rejected_log_records_are_counted_with_the_message(self) -> None:
         partial = ExportLogsPartialSuccess(rejected_log_records=3, error_message="too old")
         response = ExportLogsServiceResponse(partial_success=partial)
         assert rejected(response.SerializeToString()) == (3, "too old")
 
     @pytest.mark.parametrize("response", [b"", b"{}", b'{"partialSuccess":{}}', b"<html>"])
-    def test_other_answers_reject_nothing(self, response: bytes) -> None:
+    def test_empty_or_malformed_answers_reject_nothing(self, response: bytes) -> None:
         assert rejected(response) == (0, "")
 
 
@@ -249,7 +247,9 @@ class TestTarget:
             ("[::1]:4317", "grpc", True, "[::1]:4317", False),
         ],
     )
-    def test_addresses(self, endpoint: str, protocol: str, insecure: bool, address: str, secure: bool) -> None:
+    def test_address_and_tls_follow_from_endpoint_protocol_and_insecure(
+        self, endpoint: str, protocol: str, insecure: bool, address: str, secure: bool
+    ) -> None:
         found = target(endpoint, "logs", protocol, insecure)
         assert (found.address, found.secure) == (address, secure)
 
@@ -262,10 +262,12 @@ class TestTarget:
             ("https://tempo.example", True, "https://tempo.example:443/v1/traces"),
         ],
     )
-    def test_urls(self, endpoint: str, own_path: bool, url: str) -> None:
+    def test_signal_path_is_appended_unless_the_endpoint_of_the_signal_has_a_path(
+        self, endpoint: str, own_path: bool, url: str
+    ) -> None:
         assert target(endpoint, "traces", "http/protobuf", True, own_path=own_path).url == url
 
-    def test_headers_and_credentials_and_that_they_are_not_shown(self) -> None:
+    def test_headers_and_credentials_are_decoded_but_hidden_in_repr_and_url(self) -> None:
         found = target("http://me:pa%3Ass@sink:1", "logs", "grpc", True, headers="X-Tenant=a%2Cb, x-key = 1=2")
         assert found.headers == (("authorization", "Basic bWU6cGE6c3M="), ("x-tenant", "a,b"), ("x-key", "1=2"))
         assert "a,b" not in repr(found)
@@ -274,7 +276,7 @@ class TestTarget:
     @pytest.mark.parametrize(
         ("endpoint", "here"), [("localhost:1", True), ("127.0.0.9:1", True), ("[::1]:1", True), ("sink:1", False)]
     )
-    def test_no_proxy_on_this_machine(self, endpoint: str, here: bool) -> None:
+    def test_loopback_endpoints_are_recognised(self, endpoint: str, here: bool) -> None:
         assert target(endpoint, "logs", "grpc", True).is_loopback == here
 
 
@@ -283,16 +285,16 @@ class TestBackoff:
     def longest(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("random.uniform", lambda low, high: high)
 
-    def test_ceilings_double_up_to_the_longest(self) -> None:
+    def test_maximum_delay_doubles_up_to_30_seconds_and_resets_on_success(self) -> None:
         backoff = Backoff()
         assert [backoff.failed() for _ in range(8)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
         backoff.succeeded()
         assert backoff.failed() == 0.5
 
-    def test_full_jitter(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_full_jitter_starts_at_zero(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("random.uniform", lambda low, high: low)
         backoff = Backoff()
         assert [backoff.failed() for _ in range(3)] == [0, 0, 0]
 
-    def test_never_sooner_than_asked(self) -> None:
+    def test_jitter_is_added_to_the_requested_delay(self) -> None:
         assert Backoff().failed(7.0) == 7.5

@@ -54,7 +54,9 @@ def test_each_signal_with_an_endpoint_has_an_exporter(built: Build, settings: di
     ("protocol", "kind", "address"),
     [("grpc", GrpcTransport, "sink:4317"), ("http/protobuf", HttpTransport, "sink:4318")],
 )
-def test_all_signals_are_sent_as_the_protocol_says(built: Build, protocol: str, kind: type, address: str) -> None:
+def test_the_protocol_decides_transport_and_port_of_all_signals(
+    built: Build, protocol: str, kind: type, address: str
+) -> None:
     found = built(endpoint="sink", protocol=protocol, certificate="/ca.pem")
     assert [type(each) for each in found] == [ItemExporter, ItemExporter, MetricsExporter]
     for each in found:
@@ -62,7 +64,7 @@ def test_all_signals_are_sent_as_the_protocol_says(built: Build, protocol: str, 
         assert (type(sent), sent._target.address, sent._trust) == (kind, address, Trust("/ca.pem"))
 
 
-def test_what_is_given_reaches_every_part(built: Build) -> None:
+def test_all_settings_reach_the_exporters(built: Build) -> None:
     logs, traces, metrics = built(
         endpoint="https://sink:4318/base",
         protocol="http/protobuf",
@@ -83,24 +85,24 @@ def test_what_is_given_reaches_every_part(built: Build) -> None:
         assert each._transport._trust == Trust("/ca.pem", "/me.pem", "/me.key")
     assert (metrics.interval, metrics._series._hold_s, metrics._series._reader) == (30.0, 27.0, "otlp")
     assert metrics._telemetry is TELEMETRY
-    assert [*metrics._series.pages(0.0)] == [], "the series of the store, which holds none"
+    assert [*metrics._series.pages(0.0)] == [], "the series of the empty store"
     assert logs._envelope is traces._envelope is metrics._envelope
     [resourced] = ExportLogsServiceRequest.FromString(logs._envelope.request([b""])).resource_logs
     assert attributes(resourced.resource.attributes)["service.instance.id"] == "me"
 
 
 @pytest.mark.parametrize(("insecure", "secure"), [(True, False), (False, True)])
-def test_an_address_alone_is_encrypted_where_that_is_said(built: Build, insecure: bool, secure: bool) -> None:
+def test_an_endpoint_without_a_scheme_uses_tls_unless_insecure(built: Build, insecure: bool, secure: bool) -> None:
     assert {each._transport._target.secure for each in built(endpoint="sink:4317", insecure=insecure)} == {secure}
 
 
 @pytest.mark.parametrize("settings", [{}, {"headers_env": "UNSET"}])
-def test_without_headers_none_are_sent(built: Build, settings: dict[str, Any]) -> None:
+def test_no_headers_are_sent_if_headers_env_is_missing_or_unset(built: Build, settings: dict[str, Any]) -> None:
     assert {each._transport._target.headers for each in built(endpoint="sink:4317", **settings)} == {()}
 
 
 @pytest.mark.parametrize(("instance", "named"), [("me", {"service.instance.id": "me"}), ("", {})])
-def test_a_request_says_who_sends_it_and_holds_the_items_as_they_are(instance: str, named: dict[str, str]) -> None:
+def test_a_request_names_the_sender_and_contains_the_items_unchanged(instance: str, named: dict[str, str]) -> None:
     items = [LogRecord(event_name=name).SerializeToString() for name in ("one", "two")]
     [resourced] = ExportLogsServiceRequest.FromString(Envelope(instance).request(iter(items))).resource_logs
     assert attributes(resourced.resource.attributes) == {
@@ -127,6 +129,6 @@ def test_a_request_says_who_sends_it_and_holds_the_items_as_they_are(instance: s
         ([_MAX_BYTES + 1, 1], 1),
     ],
 )
-def test_a_request_has_as_many_items_as_fit_and_at_least_one(sizes: list[int], taken: int) -> None:
+def test_a_request_has_as_many_rows_as_fit_and_at_least_one(sizes: list[int], taken: int) -> None:
     rows = [OutboxRow("logs", b"x" * size, at) for at, size in enumerate(sizes)]
     assert _fitting(rows) == rows[:taken]

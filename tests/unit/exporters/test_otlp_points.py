@@ -23,7 +23,7 @@ def encoded(*points: Point) -> list[Metric]:
     return [Metric.FromString(metric) for metric in metrics(points, NOW_NS)]
 
 
-def test_a_histogram() -> None:
+def test_a_histogram_has_cumulative_buckets_and_exemplars() -> None:
     buckets = (1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1)
     [metric] = encoded(Point(SCORE, LABELS, 5, 3, 1.9, buckets, ((5, EXEMPLAR),)))
     assert (metric.name, metric.unit) == ("pandaeval.evaluation.score", "{score}")
@@ -38,7 +38,7 @@ def test_a_histogram() -> None:
     assert (exemplar.as_double, exemplar.time_unix_nano) == (0.42, 77)
 
 
-def test_a_counter() -> None:
+def test_a_counter_is_a_cumulative_monotonic_sum() -> None:
     [metric] = encoded(Point(EVALUATIONS, LABELS, 5, 3, 3.0, (3,), ((0, EXEMPLAR),)))
     assert (metric.name, metric.unit) == ("pandaeval.evaluations", "{evaluation}")
     assert (metric.sum.aggregation_temporality, metric.sum.is_monotonic) == (CUMULATIVE, True)
@@ -47,7 +47,7 @@ def test_a_counter() -> None:
     assert (point.time_unix_nano, attributes(point.attributes)) == (99, dict(LABELS))
 
 
-def test_a_gauge_has_no_beginning() -> None:
+def test_a_gauge_has_no_start_time() -> None:
     gauge = Instrument("pandaeval.lag", "gauge", "s", "How long")
     [metric] = encoded(Point(gauge, LABELS, 5, 1, 0.25, (), ()))
     assert (metric.name, metric.unit, metric.description) == ("pandaeval.lag", "s", "How long")
@@ -57,8 +57,8 @@ def test_a_gauge_has_no_beginning() -> None:
 
 
 @pytest.mark.parametrize(("began", "start"), [(98, 98), (99, 99), (100, 99), (10**18, 99)])
-def test_a_request_has_one_time_and_no_series_starts_later(began: int, start: int) -> None:
-    """A series may start while a request is made, or before a clock reset."""
+def test_all_points_have_the_same_time_and_no_later_start(began: int, start: int) -> None:
+    """A series can start while a request is built, or before the clock was set back."""
     counter, histogram = encoded(
         Point(EVALUATIONS, LABELS, began, 1, 1.0, (1,), ()), Point(SCORE, LABELS, began, 1, 0.5, (0,) * 13, ())
     )
@@ -66,7 +66,7 @@ def test_a_request_has_one_time_and_no_series_starts_later(began: int, start: in
         assert (point.start_time_unix_nano, point.time_unix_nano) == (start, NOW_NS)
 
 
-def test_instruments_are_described_and_each_is_a_metric_of_its_own() -> None:
+def test_each_instrument_is_a_metric_with_a_description() -> None:
     found = encoded(Point(EVALUATIONS, LABELS, 5, 3, 3.0, (3,), ()), Point(SCORE, LABELS, 5, 1, 0.5, (0,) * 13, ()))
     assert [(each.name, each.description) for each in found] == [
         (each.name, each.description) for each in (EVALUATIONS, SCORE)
@@ -79,7 +79,7 @@ def test_points_of_one_instrument_are_one_metric() -> None:
     assert len(metric.sum.data_points) == 2
 
 
-def test_own_numbers() -> None:
+def test_the_collectors_own_counters_and_gauges_are_exported() -> None:
     telemetry = Telemetry()
     telemetry.add("pandaeval.spans", "stored", 7)
     telemetry.add("pandaeval.exporter.items", "dropped", 2, "too_large", exporter="otlp", signal="logs")
@@ -87,7 +87,7 @@ def test_own_numbers() -> None:
     found = {metric.name: metric for metric in encoded(*own_points(telemetry))}
     spans = {attributes(p.attributes)["pandaeval.outcome"]: p for p in found["pandaeval.spans"].sum.data_points}
     assert spans["stored"].as_double == 7
-    assert spans["decoded"].as_double == 0, "shown before it counts"
+    assert spans["decoded"].as_double == 0, "counters are shown from 0"
     assert own_points(telemetry)[0].start_ns == telemetry.start_ns
     [dropped] = found["pandaeval.exporter.items"].sum.data_points
     assert attributes(dropped.attributes) == {
@@ -104,7 +104,7 @@ def test_own_numbers() -> None:
     }
 
 
-def test_whether_results_passed_is_a_boolean() -> None:
+def test_the_passed_attribute_is_a_boolean() -> None:
     [metric] = encoded(Point(EVALUATIONS, (*LABELS, ("pandaeval.passed", "false")), 5, 3, 3.0, (3,), ()))
     [point] = metric.sum.data_points
     assert attributes(point.attributes) == {**dict(LABELS), "pandaeval.passed": False}

@@ -31,7 +31,7 @@ class Item:
 
 @dataclass
 class Line:
-    """A sink and its exporters."""
+    """A sink, its exporters and their store."""
 
     sink: OtlpSink
     logs: ItemExporter
@@ -84,7 +84,7 @@ def rows(count: int, size: int = 1) -> list[Item]:
 
 
 @pytest.mark.parametrize("count", [2, 3, 9])
-async def test_a_batch_that_is_too_large_is_halved_and_all_arrives(line: Line, count: int) -> None:
+async def test_a_too_large_batch_is_halved_until_all_items_arrive(line: Line, count: int) -> None:
     line.sink.always["logs"] = too_large(1)
     left = rows(count)
     while left:
@@ -95,7 +95,7 @@ async def test_a_batch_that_is_too_large_is_halved_and_all_arrives(line: Line, c
     assert [record.time_unix_nano for record in line.sink.logs()] == [n + 1 for n in range(count)]
 
 
-async def test_the_size_grows_again_after_a_success(line: Line) -> None:
+async def test_batch_size_grows_again_after_each_success(line: Line) -> None:
     line.sink.answers["logs"].append(too_large(4))
     assert [(await line.logs.export(rows(8))).rows for _ in range(2)] == [4, 8]
     assert (await line.logs.export(rows(_MAX_ROWS + 1))).rows == 16
@@ -104,7 +104,7 @@ async def test_the_size_grows_again_after_a_success(line: Line) -> None:
     assert (await line.logs.export(rows(_MAX_ROWS + 1))).rows == _MAX_ROWS
 
 
-async def test_a_refusal_drops_with_its_reason(line: Line, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_rejected_batch_is_dropped_and_counted_by_reason(line: Line, caplog: pytest.LogCaptureFixture) -> None:
     line.sink.answers["logs"].append(INVALID)
     sent = await line.logs.export(rows(3))
     assert (sent.rows, sent.dropped) == (3, {"invalid_argument": 3})
@@ -114,13 +114,13 @@ async def test_a_refusal_drops_with_its_reason(line: Line, caplog: pytest.LogCap
     assert (sent.rows, sent.dropped) == (1, {"too_large": 1})
 
 
-async def test_what_a_sink_rejects_of_a_batch_is_counted(line: Line) -> None:
+async def test_partially_rejected_items_are_counted(line: Line) -> None:
     line.sink.answers["logs"].append(Answer(rejected=2, message="no"))
     sent = await line.logs.export(rows(5))
     assert (sent.rows, sent.dropped) == (5, {"rejected_by_sink": 2})
 
 
-async def test_a_sink_that_does_not_serve_the_signal_is_left_alone(line: Line) -> None:
+async def test_items_are_not_sent_again_if_the_sink_does_not_serve_the_signal(line: Line) -> None:
     line.sink.always["logs"] = UNIMPLEMENTED
     for _ in range(2):
         sent = await line.logs.export(rows(3))
@@ -129,23 +129,23 @@ async def test_a_sink_that_does_not_serve_the_signal_is_left_alone(line: Line) -
     assert len(line.sink.seen["logs"]) == 1
 
 
-async def test_rows_beyond_the_byte_limit_go_in_parts(line: Line) -> None:
+async def test_a_batch_is_split_at_the_byte_limit(line: Line) -> None:
     assert (await line.logs.export(rows(3, _MAX_BYTES // 2 - 100))).rows == 2
     assert (await line.logs.export(rows(2, _MAX_BYTES + 1))).rows == 1
 
 
-async def test_an_exporter_begins_where_the_outbox_does(line: Line) -> None:
+async def test_opening_ignores_the_stored_position(line: Line) -> None:
     assert await line.logs.open("5") == ""
 
 
-async def test_rows_that_are_left_alone_are_counted_as_many_as_they_are(line: Line) -> None:
+async def test_all_rows_of_a_signal_that_is_not_served_are_counted_as_dropped(line: Line) -> None:
     line.sink.answers["logs"].append(UNIMPLEMENTED)
     await line.logs.export(rows(1))
     sent = await line.logs.export(rows(4))
     assert (sent.rows, sent.dropped) == (4, {"unimplemented": 4})
 
 
-async def test_what_is_one_row_and_too_large_is_dropped_and_the_next_goes_on(line: Line) -> None:
+async def test_a_single_too_large_row_is_dropped_and_the_next_row_is_sent(line: Line) -> None:
     line.sink.answers["logs"] += [too_large(0), too_large(0)]
     first = await line.logs.export(rows(2))
     assert (first.rows, first.dropped) == (1, {"too_large": 1})
@@ -161,7 +161,7 @@ class TestMetrics:
             (UNIMPLEMENTED, "unimplemented", 6, " is switched off"),
         ],
     )
-    async def test_what_is_dropped_is_counted_under_its_reason(
+    async def test_dropped_points_are_counted_by_reason(
         self, line: Line, caplog: pytest.LogCaptureFixture, answer: Answer, reason: str, dropped: int, told: str
     ) -> None:
         assert len(own_points(line.telemetry)) == 12
@@ -170,10 +170,10 @@ class TestMetrics:
         await line.metrics.send()
         assert line.dropped() == {("otlp", "dropped", reason, "metrics"): dropped}
         assert f"otlp.metrics{told}" in caplog.text
-        assert len(line.sink.seen["metrics"]) == (1 if answer is UNIMPLEMENTED else 2), "the others go on"
+        assert len(line.sink.seen["metrics"]) == (1 if answer is UNIMPLEMENTED else 2), "the remaining points are sent"
 
-    async def test_all_points_of_an_export_have_one_time(self, line: Line) -> None:
-        """Otherwise Prometheus refuses whole requests that overtake each other."""
+    async def test_all_points_of_an_export_have_the_same_time(self, line: Line) -> None:
+        """With different times, Prometheus rejects whole requests that arrive out of order."""
         line.metrics._max_items = 3
         line.score("later", "latest")
         await line.metrics.send()
@@ -184,7 +184,7 @@ class TestMetrics:
         assert len(points) > 12
         assert len({point.time_unix_nano for point in points}) == 1
 
-    async def test_a_sink_that_does_not_serve_them_is_left_alone(self, line: Line) -> None:
+    async def test_metrics_are_not_sent_again_if_the_sink_does_not_serve_them(self, line: Line) -> None:
         line.sink.always["metrics"] = UNIMPLEMENTED
         line.score("a")
         for _ in range(2):
@@ -192,7 +192,7 @@ class TestMetrics:
         assert line.metrics.off
         assert len(line.sink.seen["metrics"]) == 1
 
-    async def test_a_request_has_five_hundred_points_at_most(self, line: Line) -> None:
+    async def test_a_request_has_at_most_500_points(self, line: Line) -> None:
         for at in range(600):
             line.telemetry.add("pandaeval.items", f"outcome {at}")
         await line.metrics.send()
@@ -200,9 +200,9 @@ class TestMetrics:
             sum(len(Metric.FromString(item).sum.data_points) for item in items(request))
             for request in line.sink.requests["metrics"]
         ]
-        assert found == [500, 112], "with the twelve that are there from the start"
+        assert found == [500, 112], "600 points, and 12 points of the start"
 
-    async def test_they_are_of_the_moment(self, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_points_have_the_time_of_the_export(self, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(exporting, "time", SimpleNamespace(time=lambda: 4_000_000_000.5))
         line.score("a")
         await line.metrics.send()
@@ -221,7 +221,7 @@ class TestMetrics:
             ([False, True], [0.0, 0.0]),
         ],
     )
-    async def test_a_new_series_is_zero_for_its_time_and_the_last_send_does_not_wait(
+    async def test_last_send_adds_the_value_only_of_series_that_it_shows_first(
         self, line: Line, lasts: list[bool], values: list[float]
     ) -> None:
         line.score("a")
@@ -230,14 +230,16 @@ class TestMetrics:
         assert line.evaluations() == values
 
     @pytest.mark.parametrize("agents", ["ab", "ba"])
-    async def test_new_on_any_page_is_new(self, line: Line, monkeypatch: pytest.MonkeyPatch, agents: str) -> None:
+    async def test_last_send_adds_the_values_of_new_series_on_any_page(
+        self, line: Line, monkeypatch: pytest.MonkeyPatch, agents: str
+    ) -> None:
         monkeypatch.setattr(zero_first, "PAGE", 1)
         for agent in agents:
             line.score(agent)
             await line.metrics.send(last=agent == agents[-1])
         assert line.evaluations()[-2:] == [1.0, 1.0]
 
-    async def test_a_zero_that_was_refused_was_not_shown(self, line: Line) -> None:
+    async def test_a_rejected_zero_does_not_count_as_shown(self, line: Line) -> None:
         line.score("a")
         line.sink.answers["metrics"] += [TAKEN, INVALID, INVALID]
         await line.metrics.send()
@@ -245,7 +247,7 @@ class TestMetrics:
         await line.metrics.send(last=True)
         assert line.evaluations() == [0.0, 1.0]
 
-    async def test_too_many_are_halved_and_all_arrive_once(self, line: Line) -> None:
+    async def test_a_too_large_request_is_halved_and_all_points_arrive_once(self, line: Line) -> None:
         line.sink.always["metrics"] = too_large(1)
         line.score(*"abcde")
         await line.metrics.send()

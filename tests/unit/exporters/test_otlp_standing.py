@@ -37,7 +37,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return found
 
 
-def test_a_sink_that_does_not_take_the_signal_is_left_alone_for_five_minutes() -> None:
+def test_a_sink_that_does_not_serve_the_signal_gets_no_requests_for_five_minutes() -> None:
     clock = Clock()
     sink = OtlpSink("otlp.logs", clock)
     assert (sink.off, sink.left_alone) == (False, False)
@@ -48,19 +48,19 @@ def test_a_sink_that_does_not_take_the_signal_is_left_alone_for_five_minutes() -
         found.append((sink.off, sink.left_alone))
     assert found == [(True, True), (True, True), (True, False), (True, False)]
     sink.refused(3, NOT_SERVED)
-    assert sink.left_alone, "five more minutes"
+    assert sink.left_alone, "it pauses for five more minutes"
     sink.took(1, b"")
     assert (sink.off, sink.left_alone) == (False, False)
 
 
-def test_any_other_refusal_leaves_it_on() -> None:
+def test_other_rejections_do_not_switch_the_signal_off() -> None:
     sink = OtlpSink("otlp.logs")
     sink.refused(3, INVALID)
     sink.refused(3, BatchTooLargeError("too_large", "HTTP 413"))
     assert (sink.off, sink.left_alone) == (False, False)
 
 
-def test_that_it_is_switched_off_is_said_once_and_that_it_is_on_again_each_time(
+def test_switching_off_is_logged_once_and_switching_on_each_time(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -89,19 +89,19 @@ def test_that_it_is_switched_off_is_said_once_and_that_it_is_on_again_each_time(
         (0, "slow down", 0, ["otlp.logs: the sink discarded 0 of 5 items: slow down"]),
     ],
 )
-def test_what_a_sink_threw_away_is_counted_and_told(
+def test_items_discarded_by_the_sink_are_counted_and_logged(
     caplog: pytest.LogCaptureFixture, rejected: int, message: str, lost: int, told: list[str]
 ) -> None:
     assert OtlpSink("otlp.logs").took(5, answer(rejected, message)) == lost
     assert said(caplog) == told
 
 
-def test_a_refusal_is_told_with_what_it_costs(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_rejection_is_logged_with_the_number_of_dropped_items(caplog: pytest.LogCaptureFixture) -> None:
     OtlpSink("otlp.logs").refused(3, INVALID)
     assert said(caplog) == ["otlp.logs: 3 items are dropped, because the sink rejects them: HTTP 400"]
 
 
-def test_the_same_complaint_is_told_once_until_all_is_well_or_another_one_comes(
+def test_a_repeated_problem_is_logged_once_until_a_success_or_another_problem(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     sink = OtlpSink("otlp.logs")

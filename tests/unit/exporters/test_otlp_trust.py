@@ -47,34 +47,34 @@ def handshake(client: ssl.SSLContext, files: Path, demands: bool) -> str:
 
 
 class TestTrust:
-    def test_the_named_authority_is_trusted_and_the_usual_ones_do_not_know_it(self, files: Path) -> None:
+    def test_the_configured_authority_is_trusted_and_the_system_authorities_reject_the_sink(self, files: Path) -> None:
         assert handshake(Trust(str(files / "ca.pem")).for_http(), files, demands=False) == ""
         with pytest.raises(ssl.SSLCertVerificationError):
             handshake(Trust().for_http(), files, demands=False)
 
-    def test_who_we_are_is_shown_to_a_sink_that_demands_it(self, files: Path) -> None:
+    def test_the_client_certificate_is_presented_if_the_sink_requires_it(self, files: Path) -> None:
         ours = Trust(*(str(files / name) for name in ("ca.pem", "client.pem", "client.key")))
         assert handshake(ours.for_http(), files, demands=True) == "client"
         with pytest.raises(ssl.SSLError):
             handshake(Trust(str(files / "ca.pem")).for_http(), files, demands=True)
 
-    def test_a_key_of_another_certificate_is_refused_and_all_files_are_named(self, files: Path) -> None:
+    def test_a_key_of_another_certificate_is_an_error_that_names_all_files(self, files: Path) -> None:
         named = [str(files / name) for name in ("ca.pem", "client.pem", "server.key")]
         with pytest.raises(ValueError, match="KEY_VALUES_MISMATCH") as refused:
             Trust(*named).verify()
         assert str(refused.value).startswith(f"cannot use {', '.join(named)}: ")
 
-    def test_only_the_files_that_there_are_are_named(self, tmp_path: Path) -> None:
+    def test_a_missing_file_is_an_error_that_names_only_the_configured_file(self, tmp_path: Path) -> None:
         missing = str(tmp_path / "none.pem")
         with pytest.raises(ValueError, match="No such file") as refused:
             Trust(missing).verify()
         assert str(refused.value).startswith(f"cannot use {missing}: ")
 
-    def test_files_that_can_be_used_are_no_mistake(self, files: Path) -> None:
+    def test_valid_files_pass_verification(self, files: Path) -> None:
         Trust().verify()
         Trust(*(str(files / name) for name in ("ca.pem", "client.pem", "client.key"))).verify()
 
-    def test_an_encrypted_key_is_refused_and_not_asked_for(
+    def test_an_encrypted_key_is_rejected_without_a_password_prompt(
         self, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         from cryptography.hazmat.primitives import serialization as form
@@ -88,9 +88,9 @@ class TestTrust:
         given = []
         monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", lambda _, *files, password: given.append(password))
         Trust(None, "a certificate", "its key").for_http()
-        assert given == [""], "without a password it is asked for on the terminal"
+        assert given == [""], "without a password, OpenSSL would prompt on the terminal"
 
-    def test_files_are_read_whole_where_they_are_named(self, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_grpc_credentials_contain_the_whole_files(self, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         given = []
         monkeypatch.setattr(grpc, "ssl_channel_credentials", lambda *read: given.append(read))
         Trust(str(files / "ca.pem")).for_grpc()
@@ -100,7 +100,7 @@ class TestTrust:
         assert given == [(authority, None, None), (authority, key, own), (None, None, None)]
 
     @pytest.mark.parametrize("missing", range(3))
-    def test_grpc_reads_each_of_them(self, files: Path, tmp_path: Path, missing: int) -> None:
+    def test_any_missing_file_is_an_error_for_grpc(self, files: Path, tmp_path: Path, missing: int) -> None:
         named = [str(files / name) for name in ("ca.pem", "client.pem", "client.key")]
         Trust(*named).for_grpc()
         named[missing] = str(tmp_path / "none.pem")
@@ -133,7 +133,7 @@ class TestTrust:
         ("", False, ""),
     ],
 )
-def test_what_a_failed_connection_has_to_do_with_tls_has_its_cure(details: str, secure: bool, advice: str) -> None:
+def test_a_tls_error_has_advice_for_its_cause(details: str, secure: bool, advice: str) -> None:
     assert cure(details, secure) == (f" - {advice}" if advice else "")
 
 
@@ -149,7 +149,7 @@ def test_what_a_failed_connection_has_to_do_with_tls_has_its_cure(details: str, 
         ("sink/base", "http/protobuf", SignalTarget("sink", 4318, False, "http://sink:4318/base/v1/logs")),
     ],
 )
-def test_an_endpoint_is_read_as_people_write_it(endpoint: str, protocol: str, expected: SignalTarget) -> None:
+def test_common_forms_of_an_endpoint_are_parsed(endpoint: str, protocol: str, expected: SignalTarget) -> None:
     assert target(endpoint, "logs", protocol, True) == expected
 
 
@@ -162,7 +162,9 @@ def test_an_endpoint_is_read_as_people_write_it(endpoint: str, protocol: str, ex
         ("http://:pw@sink", (("authorization", "Basic OnB3"),)),
     ],
 )
-def test_a_user_in_the_endpoint_becomes_a_header(endpoint: str, header: tuple[tuple[str, str], ...]) -> None:
+def test_a_user_in_the_endpoint_becomes_an_authorization_header(
+    endpoint: str, header: tuple[tuple[str, str], ...]
+) -> None:
     assert target(endpoint, "logs", "grpc", True).headers == header
 
 
@@ -177,5 +179,5 @@ def test_a_user_in_the_endpoint_becomes_a_header(endpoint: str, header: tuple[tu
         ("c=d,a=b", (("c", "d"), ("a", "b"))),
     ],
 )
-def test_headers_are_written_as_pairs(text: str, headers: tuple[tuple[str, str], ...]) -> None:
+def test_headers_are_parsed_from_comma_separated_pairs(text: str, headers: tuple[tuple[str, str], ...]) -> None:
     assert target("sink", "logs", "grpc", True, headers=text).headers == headers

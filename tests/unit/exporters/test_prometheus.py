@@ -78,13 +78,13 @@ class TestFormats:
             ("text/plain;version=1.0.0", "text/plain; version=0.0.4"),
         ],
     )
-    def test_who_asks_for_openmetrics_gets_it(self, accept: str, begins: str) -> None:
+    def test_openmetrics_is_served_only_if_accepted(self, accept: str, begins: str) -> None:
         text, content_type = exposition([COUNTER], accept)
         assert content_type.startswith(begins)
         assert text.endswith(b"# EOF\n") == begins.startswith("application")
 
     @both_formats
-    def test_a_histogram(self, accept: str, parse: Parse) -> None:
+    def test_a_histogram_has_cumulative_buckets_sum_and_count(self, accept: str, parse: Parse) -> None:
         found = read([HISTOGRAM], accept, parse)
         buckets = {sample.labels["le"]: sample.value for sample in found["pandaeval_evaluation_score_bucket"]}
         assert list(buckets) == [
@@ -95,19 +95,19 @@ class TestFormats:
         assert math.isclose(found["pandaeval_evaluation_score_sum"][0].value, 1.9)
 
     @both_formats
-    def test_a_counter_and_its_labels(self, accept: str, parse: Parse) -> None:
+    def test_a_counter_has_its_value_and_escaped_labels(self, accept: str, parse: Parse) -> None:
         [sample] = read([COUNTER], accept, parse)["pandaeval_evaluations_total"]
         assert sample.value == 3
         assert sample.labels == {"gen_ai_evaluation_name": "coherence", "pandaeval_service": 'sh"op\\\n'}
 
     @both_formats
-    def test_series_of_one_family_need_not_have_the_same_labels(self, accept: str, parse: Parse) -> None:
+    def test_series_of_one_family_can_have_different_labels(self, accept: str, parse: Parse) -> None:
         other = Point(EVALUATIONS, (("pandaeval.why", "no_content"),), 1, 1, 1.0, (1,), ())
         labels = [sample.labels for sample in read([COUNTER, other], accept, parse)["pandaeval_evaluations_total"]]
         assert labels[1] == {"pandaeval_why": "no_content"}
 
     @both_formats
-    def test_gauges(self, accept: str, parse: Parse) -> None:
+    def test_gauges_have_their_values(self, accept: str, parse: Parse) -> None:
         lag = Point(INSTRUMENTS["pandaeval.lag"], (), 1, 1, 0.25, (), ())
         state = Point(INSTRUMENTS["pandaeval.exporter.state"], (("pandaeval.exporter", "otlp"),), 1, 1, -1, (), ())
         found = read([lag, state], accept, parse)
@@ -122,7 +122,7 @@ class TestFormats:
             *map(float, SPECIAL),
         ],
     )
-    def test_a_number_is_written_as_prometheus_own_library_does(self, value: float) -> None:
+    def test_numbers_are_written_as_by_the_prometheus_library(self, value: float) -> None:
         lag = Point(INSTRUMENTS["pandaeval.lag"], (), 1, 1, value, (), ())
         line = exposition([lag], PLAIN)[0].decode().splitlines()[-1]
         assert line == f"pandaeval_lag_seconds {floatToGoString(value)}"
@@ -130,14 +130,14 @@ class TestFormats:
 
 class TestPieces:
     @pytest.mark.parametrize("accept", [OPENMETRICS, PLAIN])
-    def test_pages_read_like_one(self, accept: str) -> None:
+    def test_separately_rendered_pages_equal_one_answer(self, accept: str) -> None:
         many = [replace(HISTOGRAM, attributes=(("pandaeval.service", f"s{n}"),)) for n in range(5)]
         text = ScrapeText(content_type(accept)[1])
         pages = [text.render(page) for page in ([COUNTER], many[:2], many[2:4], many[4:])]
         assert b"".join(pages) + text.end() == exposition([COUNTER, *many], accept)[0]
 
     @pytest.mark.parametrize(("accept", "encoder"), [(OPENMETRICS, openmetrics_text), (PLAIN, classic_text)])
-    def test_it_is_what_prometheus_own_library_writes(self, accept: str, encoder: Callable[[Any], bytes]) -> None:
+    def test_the_text_equals_that_of_the_prometheus_library(self, accept: str, encoder: Callable[[Any], bytes]) -> None:
         lag = Point(INSTRUMENTS["pandaeval.lag"], (), 1, 1, 12_345_678.25, (), ())
         labelled = replace(HISTOGRAM, attributes=tuple((key, f"of {key}") for key in ("a", "b", "lea", "z.z", "ld")))
         held = Point(INSTRUMENTS["pandaeval.store.size"], ATTRIBUTES, 1, 1, 8, (), ())
@@ -185,7 +185,7 @@ class Families(Collector):
 
 
 class TestExemplars:
-    def test_on_buckets_and_counters(self) -> None:
+    def test_buckets_and_counters_have_exemplars(self) -> None:
         found = read([HISTOGRAM, COUNTER])
         buckets = {s.labels["le"]: s.exemplar for s in found["pandaeval_evaluation_score_bucket"] if s.exemplar}
         assert set(buckets) == {"0.5", "+Inf"}
@@ -194,7 +194,7 @@ class TestExemplars:
             assert (exemplar.value, float(exemplar.timestamp)) == (0.42, pytest.approx(1_772_366_400.25, abs=1e-6))
             assert sum(len(key) + len(value) for key, value in exemplar.labels.items()) <= 128
 
-    def test_the_classic_text_has_none(self) -> None:
+    def test_the_classic_format_has_no_exemplars(self) -> None:
         assert not any(s.exemplar for group in read([HISTOGRAM], PLAIN, classic).values() for s in group)
 
 
@@ -220,13 +220,13 @@ class TestNames:
     def test_units_become_suffixes(self, name: str, unit: str, expected: tuple[str, str]) -> None:
         assert metric_name(name, unit) == expected
 
-    def test_labels(self) -> None:
+    def test_dots_in_label_names_become_underscores(self) -> None:
         assert label_name("gen_ai.evaluation.name") == "gen_ai_evaluation_name"
 
-    def test_the_unit_is_told(self) -> None:
+    def test_openmetrics_has_a_unit_line(self) -> None:
         text, _ = exposition([Point(INSTRUMENTS["pandaeval.store.size"], (), 1, 1, 8, (), ())], OPENMETRICS)
         assert b"# UNIT pandaeval_store_size_bytes bytes\n" in text
 
-    def test_a_counter_of_seconds(self) -> None:
+    def test_a_counter_of_seconds_ends_with_seconds_total(self) -> None:
         point = Point(Instrument("waited", "counter", "s", "how long"), (), 1, 1, 2.5, (), ())
         assert read([point])["waited_seconds_total"][0].value == 2.5

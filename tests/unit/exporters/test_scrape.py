@@ -23,7 +23,7 @@ from support.results import result
 
 
 class Gone:
-    """The series of a store without files."""
+    """Series of a store whose files were deleted."""
 
     def pages(self, now: float) -> Iterator[Sequence[Point]]:
         raise sqlite3.OperationalError("unable to open database file")
@@ -39,7 +39,7 @@ class Pages:
         for _ in range(5):
             Pages.asking += 1
             Pages.most_at_once = max(Pages.most_at_once, Pages.asking)
-            time.sleep(0.002)  # so that another thread could come in between
+            time.sleep(0.002)  # lets another thread run
             Pages.asking -= 1
             yield []
 
@@ -54,7 +54,7 @@ def evaluations(text: str) -> list[float]:
     return [float(line.partition("} ")[2].split()[0]) for line in lines]
 
 
-async def test_a_zero_that_was_scraped_is_noted_and_the_value_follows(
+async def test_a_scraped_zero_is_recorded_and_the_value_follows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prometheus, "_NOTE_AFTER_S", 0.0)
@@ -90,13 +90,15 @@ def zeros(store: Store) -> list[float | None]:
     return [row.shown_at for name in names for row in store.reads.tally.page("scrape", name)]
 
 
-async def test_a_note_is_held_until_it_is_written(counted: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_zero_is_recorded_only_after_the_whole_answer_was_sent(
+    counted: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(prometheus, "time", SimpleNamespace(time=lambda: 4e9))
     scrape = Scrape(Telemetry(), ZeroFirst(counted, "scrape", 60.0))
     _, body = scrape.answer("")
     pieces = [await anext(body) for _ in range(3)]
     assert zeros(counted) == [None, None]
-    assert not scrape._notes, "the answer is not out"
+    assert not scrape._notes, "the answer is not complete yet"
     pieces += [piece async for piece in body]
     [note] = scrape._notes
     await note
@@ -107,7 +109,7 @@ async def test_a_note_is_held_until_it_is_written(counted: Store, monkeypatch: p
     assert not scrape._notes, "nothing is new"
 
 
-async def test_zeros_that_a_closed_store_cannot_note_are_no_error(counted: Store) -> None:
+async def test_recording_zeros_in_a_closed_store_raises_no_error(counted: Store) -> None:
     scrape = Scrape(Telemetry(), ZeroFirst(counted, "scrape", 0.0))
     await scraped(scrape)
     counted.close()
@@ -115,14 +117,14 @@ async def test_zeros_that_a_closed_store_cannot_note_are_no_error(counted: Store
     await note
 
 
-async def test_one_page_is_rendered_at_a_time() -> None:
+async def test_concurrent_scrapes_render_one_page_at_a_time() -> None:
     scrape = Scrape(Telemetry(), cast(ZeroFirst, Pages()))
     found = await asyncio.gather(*(scraped(scrape) for _ in range(4)))
     assert {text.endswith("# EOF\n") for text in found} == {True}
     assert Pages.most_at_once == 1
 
 
-async def test_without_series_only_its_own_numbers_are_told() -> None:
+async def test_a_scrape_without_score_series_shows_the_collectors_own_metrics() -> None:
     telemetry = Telemetry()
     telemetry.add("pandaeval.store.errors", "probe")
     scrape = Scrape(telemetry, None)
@@ -133,7 +135,7 @@ async def test_without_series_only_its_own_numbers_are_told() -> None:
     assert not scrape._notes
 
 
-async def test_its_own_numbers_are_told_whole_when_the_store_is_gone() -> None:
+async def test_own_metrics_are_scraped_completely_if_the_store_is_unreadable() -> None:
     telemetry = Telemetry()
     telemetry.add("pandaeval.store.errors", "probe")
     scrape = Scrape(telemetry, cast(ZeroFirst, Gone()))

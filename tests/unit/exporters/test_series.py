@@ -57,7 +57,7 @@ def stored(folder: Path, *batches: list[Result], most: int = MAX_SERIES) -> dict
 
 
 class TestAttributes:
-    def test_scored(self) -> None:
+    def test_a_scored_result_is_measured_and_counted_with_its_attributes(self) -> None:
         found = added(result())
         assert set(found) == {"pandaeval.evaluation.score", "pandaeval.evaluations"}
         assert dict(found["pandaeval.evaluation.score"][0].attributes) == BASE
@@ -65,24 +65,24 @@ class TestAttributes:
         assert counted == BASE | {"pandaeval.outcome": "scored", "pandaeval.passed": "true"}
 
     @pytest.mark.parametrize("label", ["unclear", "disputed"])
-    def test_an_open_verdict_is_measured_and_counted_by_its_label(self, label: str) -> None:
+    def test_an_undecided_verdict_is_measured_and_counted_by_its_label(self, label: str) -> None:
         found = added(result(finding=Score(0.6, label=label)))
         assert found["pandaeval.evaluation.score"][0].total == 0.6
         counted = dict(found["pandaeval.evaluations"][0].attributes)
         assert counted == BASE | {"pandaeval.outcome": "scored", "pandaeval.verdict": label}
 
-    def test_unscored_is_counted_and_not_measured(self) -> None:
+    def test_an_unscored_result_is_counted_and_not_measured(self) -> None:
         found = added(result(finding=Unscored(Why.NO_CONTENT)))
         assert set(found) == {"pandaeval.evaluations"}
         counted = dict(found["pandaeval.evaluations"][0].attributes)
         assert counted == BASE | {"pandaeval.outcome": "unscored", "pandaeval.why": "no_content"}
 
-    def test_assumed_is_counted_and_not_measured(self) -> None:
+    def test_an_assumed_result_is_counted_and_not_measured(self) -> None:
         found = added(result(finding=Assumed("nothing to do")))
         assert set(found) == {"pandaeval.evaluations"}
         assert ("pandaeval.outcome", "assumed") in found["pandaeval.evaluations"][0].attributes
 
-    def test_a_revision_is_counted_as_one_and_measured_once(self) -> None:
+    def test_a_revision_is_counted_separately_and_not_measured_again(self) -> None:
         found = added(result(revision=2), counted=("coherence-1",))
         assert set(found) == {"pandaeval.evaluations", "pandaeval.revisions"}
         assert set(dict(found["pandaeval.revisions"][0].attributes)) == {
@@ -91,13 +91,13 @@ class TestAttributes:
             "pandaeval.service",
         }
 
-    def test_never_an_id_or_a_text(self) -> None:
+    def test_attributes_contain_no_ids_and_no_texts(self) -> None:
         texts = {value for group in added(result()).values() for each in group for _, value in each.attributes}
         assert not texts & {TRACE_ID, SPAN_ID, "session-1", "resp-1", "coherence-1", "well said"}
 
 
 class TestJudge:
-    def test_cached_tokens_are_a_part_of_tokens_with_a_counter_of_their_own(self) -> None:
+    def test_cached_tokens_count_in_tokens_and_in_their_own_counter(self) -> None:
         about = {"pack": "p", "tokens": {"input": 90, "output": 10, "cached": 64}}
         judged = result("confidence", Score(0.5, metadata={"judge": about}), evaluator=JUDGE, tokens=100)
         found = added(judged, result("plan_quality", evaluator=JUDGE, tokens=50))
@@ -111,16 +111,16 @@ class TestHistogram:
     @pytest.mark.parametrize(
         ("value", "bucket"), [(0.0, 0), (0.05, 1), (0.1, 1), (0.10001, 2), (0.9, 9), (0.95, 10), (0.99, 11), (1.0, 12)]
     )
-    def test_bounds_belong_to_the_bucket_below(self, value: float, bucket: int) -> None:
+    def test_a_bound_belongs_to_the_bucket_below_it(self, value: float, bucket: int) -> None:
         [each] = added(result(finding=Score(value)))["pandaeval.evaluation.score"]
         assert each.buckets == {bucket: 1}
         assert each.exemplars[bucket].trace_id == TRACE_ID
         assert each.exemplars[bucket].span_id == SPAN_ID
 
-    def test_an_unsampled_trace_is_no_exemplar(self) -> None:
+    def test_an_unsampled_trace_gives_no_exemplar(self) -> None:
         assert not any(each.exemplars for group in added(result(sampled=False)).values() for each in group)
 
-    def test_commits_and_restarts_add_up(self, tmp_path: Path) -> None:
+    def test_a_histogram_adds_up_over_commits_and_restarts(self, tmp_path: Path) -> None:
         batches = [[result(id=f"r{n}", finding=Score(n / 10))] for n in range(4)]
         [row] = stored(tmp_path, *batches)["pandaeval.evaluation.score"]
         assert (row.count, row.total) == (4, pytest.approx(0.6))
@@ -128,7 +128,7 @@ class TestHistogram:
 
 
 class TestNames:
-    def test_a_long_name_is_cut_wherever_it_becomes_a_label(self) -> None:
+    def test_a_long_name_is_shortened_in_every_label(self) -> None:
         long = "n" * (1 << 20)
         judge = EvaluatorInfo("llm", "1", long)
         changes = WriteSet()
@@ -139,13 +139,13 @@ class TestNames:
         assert max(len(row.attributes) for row in changes.series) < 1000
         assert {len(value) for _, value in changes.labels} == {MAX_NAME_CHARS}
 
-    def test_names_that_differ_at_their_end_stay_two(self) -> None:
+    def test_long_names_that_differ_only_at_the_end_stay_distinct(self) -> None:
         labels = SeriesLabels()
         long = "n" * 500
         assert len({labels.admit("agent", f"{long}{end}") for end in "abca"}) == 3
 
 
-class TestAll:
+class TestMostSeries:
     def fill(self, most: int, number: int) -> tuple[SeriesLabels, Emitter, list[SeriesRow]]:
         labels = SeriesLabels(most=most)
         self.heard = 0
@@ -159,7 +159,7 @@ class TestAll:
             emitter.add([result(id=f"r{n}", agent=f"a{n % 50}", service=f"s{n // 50}")], (), changes)
         return labels, emitter, changes.series
 
-    def test_beyond_it_agent_service_and_environment_are_other_and_sums_stay(self) -> None:
+    def test_above_the_limit_names_become_other_and_sums_stay_complete(self) -> None:
         labels, _, rows = self.fill(100, 500)
         keys = {(row.name, row.attributes) for row in rows}
         assert len(keys) == labels.series == 102
@@ -177,17 +177,17 @@ class TestAll:
             "pandaeval.passed": "true",
         }
 
-    def test_it_is_said_once(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_reaching_the_limit_is_logged_once(self, caplog: pytest.LogCaptureFixture) -> None:
         self.fill(100, 500)
         assert [record.message.count("score series is reached") for record in caplog.records] == [1]
 
-    def test_a_series_that_is_there_goes_on_and_restarts_change_nothing(self, tmp_path: Path) -> None:
+    def test_existing_series_keep_counting_at_the_limit_and_after_restarts(self, tmp_path: Path) -> None:
         batches = [[result(id=f"r{n}", agent=f"a{n}")] for n in range(5)]
         rows = stored(tmp_path, *batches, *batches, most=4)["pandaeval.evaluations"]
         counts = {dict(row.attributes)["gen_ai.agent.name"]: row.count for row in rows}
         assert counts == {"a0": 2, "a1": 2, OTHER: 6}
 
-    def test_a_lower_bound_leaves_the_series_that_are_there(self, tmp_path: Path) -> None:
+    def test_lowering_the_limit_keeps_existing_series(self, tmp_path: Path) -> None:
         batches = [[result(id=f"r{n}", agent=f"a{n}")] for n in range(5)]
         stored(tmp_path, *batches[:3])
         rows = stored(tmp_path, *batches, most=2)["pandaeval.evaluations"]
@@ -195,7 +195,7 @@ class TestAll:
         assert counts == {"a0": 2, "a1": 2, "a2": 2, OTHER: 2}
 
 
-def test_no_label_of_a_histogram_is_le() -> None:
+def test_histograms_have_exactly_the_expected_labels_and_no_le() -> None:
     about = {"pack": "p", "calls": 1, "tokens": {"input": 2, "output": 1, "cached": 0}}
     judged = result(finding=Score(0.5, metadata={"judge": about}), evaluator=JUDGE, tokens=3, cost_usd=0.1)
     found = increments([judged], (), SeriesLabels())
@@ -211,14 +211,14 @@ def test_no_label_of_a_histogram_is_le() -> None:
 
 
 class TestCaps:
-    def test_beyond_the_cap_is_other(self) -> None:
+    def test_names_above_the_cap_become_other(self) -> None:
         labels = SeriesLabels()
         names = [labels.admit("environment", f"env-{n}") for n in range(CAPS["environment"] + 5)]
         assert names[-5:] == [OTHER] * 5
         assert labels.admit("environment", "env-0") == "env-0"
         assert labels.admit("environment", "") == ""
 
-    def test_the_mapping_survives_restarts(self, tmp_path: Path) -> None:
+    def test_admitted_names_survive_restarts(self, tmp_path: Path) -> None:
         many = [[result(id=f"r{n}", environment=f"env-{n}") for n in range(CAPS["environment"])]]
         late = [[result(id="late", environment="one-too-many")], [result(id="first", environment="env-0")]]
         rows = stored(tmp_path, *many, *late)["pandaeval.evaluations"]

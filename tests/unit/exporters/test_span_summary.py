@@ -40,35 +40,35 @@ def linked(span: Span) -> list[tuple[str, str, int]]:
     return [(link.trace_id.hex(), link.span_id.hex(), link.flags) for link in span.links]
 
 
-def test_a_score_is_told_as_people_write_it() -> None:
-    """Jaeger finds equal numbers only."""
+def test_flat_scores_are_rounded_and_event_scores_are_exact() -> None:
+    """Jaeger searches only for equal numbers."""
     told = facts(result("tool_loop", Score(1 - 4 / 5, failed=True), evaluator=CODE), result("coherence", Score(2 / 3)))
     assert told["pandaeval.score.tool_loop"] == told["pandaeval.score.min"] == 0.2
     assert told["pandaeval.score.coherence"] == 0.666667
     event = shown(result("tool_loop", Score(1 - 4 / 5, failed=True), evaluator=CODE)).events[0]
-    assert attributes(event.attributes)["gen_ai.evaluation.score.value"] == 1 - 4 / 5, "the result has all digits"
+    assert attributes(event.attributes)["gen_ai.evaluation.score.value"] == 1 - 4 / 5, "the event has all digits"
 
 
 class TestName:
-    def test_of_a_passing_span_is_the_same_for_all(self) -> None:
+    def test_passing_spans_have_fixed_names(self) -> None:
         assert shown(result()).name == "✓ evaluate"
         assert shown(result("plan_quality", evaluator=JUDGE)).name == "✓ evaluate judged"
 
     @pytest.mark.parametrize("finding", [Unscored(Why.NO_CONTENT), Score(0.5)], ids=["unscored", "no threshold"])
-    def test_has_no_mark_where_nothing_passed(self, finding: Score | Unscored) -> None:
+    def test_name_has_no_check_mark_if_no_result_passed(self, finding: Score | Unscored) -> None:
         assert shown(result(finding=finding, threshold=None)).name == "evaluate trace"
         by_code = isinstance(finding, Unscored)
         judged = shown(result("plan_quality", finding, evaluator=JUDGE, threshold=None))
         assert judged.name == ("evaluate trace" if by_code else "evaluate judged")
 
-    def test_says_what_failed_and_no_number(self) -> None:
+    def test_name_contains_the_failed_metric_and_no_score(self) -> None:
         assert shown(result(), LOOP).name == "✗ tool_loop"
 
     @pytest.mark.parametrize(("number", "names"), [(2, "m0, m1"), (3, "m0, m1 +1"), (5, "m0, m1 +3")])
-    def test_has_two_metrics_at_most_worst_first(self, number: int, names: str) -> None:
+    def test_name_lists_at_most_two_failed_metrics_worst_first(self, number: int, names: str) -> None:
         assert shown(*failing(number)).name == f"✗ {names}"
 
-    def test_of_a_judged_one_has_its_metric_once(self) -> None:
+    def test_name_of_a_failed_judged_span_has_its_metric_once(self) -> None:
         assert shown(result("plan_quality", Score(0.2), evaluator=JUDGE)).name == "✗ plan_quality"
 
     @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ class TestName:
             (Unscored(Why.NO_CONTENT), "evaluate session helper"),
         ],
     )
-    def test_of_a_session_has_the_agent(self, finding: Score | Unscored, name: str) -> None:
+    def test_name_of_a_session_span_contains_the_agent(self, finding: Score | Unscored, name: str) -> None:
         of = {"level": "session", "trace_ids": (f"{TRACE_ID}:{SPAN_ID}",)}
         assert shown(result("agent_reliability", finding, agent="helper", **of)).name == name
         assert shown(result("agent_reliability", finding, agent="", **of)).name == name.removesuffix(" helper")
@@ -88,9 +88,7 @@ class TestName:
         ("metric", "metadata"),
         [("goal_completion", {}), ("user_friction", {}), ("agent_reliability", {"band": "high_risk"})],
     )
-    def test_whether_a_judged_session_was_handled_right_is_for_correctness_to_say(
-        self, metric: str, metadata: dict[str, Any]
-    ) -> None:
+    def test_only_correctness_gives_a_judged_session_a_verdict(self, metric: str, metadata: dict[str, Any]) -> None:
         of = {"level": "session", "trace_ids": (f"{TRACE_ID}:{SPAN_ID}",)}
         open_ = shown(result(metric, Score(0.0, metadata=metadata), agent="helper", **of))
         assert (open_.name, open_.status) == ("evaluate session helper", Status())
@@ -100,20 +98,20 @@ class TestName:
         assert {each.key: each.value.string_value for each in wrong.attributes}["pandaeval.verdict"] == "fail"
 
 
-class TestPlace:
+class TestParent:
     """The parent of an evaluation span."""
 
-    def test_a_failing_one_hangs_below_the_first_span_that_its_worst_result_names(self) -> None:
+    def test_parent_of_a_failing_span_is_the_first_span_of_its_worst_result(self) -> None:
         mild = result("grounding", Score(0.5, span_ids=("00f067aa0ba902b9",), failed=True), evaluator=CODE)
         worst = result("tool_loop", Score(0.2, span_ids=("?", "00f067aa0ba902b8"), failed=True), evaluator=CODE)
         assert shown(mild, worst).parent_span_id.hex() == "00f067aa0ba902b8"
 
-    def test_all_others_hang_below_the_evaluated_span(self) -> None:
+    def test_parent_is_the_evaluated_span_if_nothing_fails_or_no_span_is_named(self) -> None:
         passing = result("grounding", Score(0.9, span_ids=("00f067aa0ba902b8",)), evaluator=CODE)
         assert shown(passing).parent_span_id.hex() == SPAN_ID
         assert shown(LOOP).parent_span_id.hex() == SPAN_ID, "it names no span"
 
-    def test_one_that_names_none_hangs_below_the_step_that_broke_the_run(self) -> None:
+    def test_parent_is_the_blamed_step_if_the_failing_result_names_no_span(self) -> None:
         step = {"blame": {"span_id": "00f067aa0ba902b8"}}
         broke = result("tool_loop", Score(0.2, metadata=step, failed=True), evaluator=CODE)
         assert shown(broke).parent_span_id.hex() == "00f067aa0ba902b8"
@@ -123,15 +121,15 @@ class TestPlace:
         assert shown(passing).parent_span_id.hex() == SPAN_ID
 
     @pytest.mark.parametrize("blame", [None, {}, {"span_id": None}, {"span_id": "step 3"}, "00f067aa0ba902b8"])
-    def test_a_step_that_is_no_span_blames_none(self, blame: Any) -> None:
+    def test_an_invalid_blamed_step_is_ignored(self, blame: Any) -> None:
         broke = result("tool_loop", Score(0.2, metadata={"blame": blame}, failed=True), evaluator=CODE)
         assert shown(broke).parent_span_id.hex() == SPAN_ID
 
-    def test_one_below_a_blamed_span_is_known_as_our_own(self) -> None:
+    def test_evaluation_spans_are_recognised_as_own_spans(self) -> None:
         assert is_own_span(shown(result("tool_loop", Score(0.2, span_ids=("00f067aa0ba902b8",), failed=True))))
         assert is_own_span(shown(result()))
 
-    def test_none_is_no_bytes(self) -> None:
+    def test_blamed_span_is_empty_unless_a_failing_result_names_a_span(self) -> None:
         named = result("tool_loop", Score(0.2, span_ids=("00f067aa0ba902b8",), failed=True))
         passing = result("tool_loop", Score(0.9, span_ids=("00f067aa0ba902b8",)))
         blamed = [
@@ -141,23 +139,23 @@ class TestPlace:
 
 
 class TestVerdict:
-    def test_fails_where_one_result_fails(self) -> None:
+    def test_verdict_is_fail_if_one_result_fails(self) -> None:
         assert facts(result(), LOOP, result("a", Unscored(Why.NO_CONTENT)))["pandaeval.verdict"] == "fail"
 
-    def test_passes_where_one_passes_and_none_fails(self) -> None:
+    def test_verdict_is_pass_if_one_result_passes_and_none_fails(self) -> None:
         assert facts(result("a", Unscored(Why.NO_CONTENT)), result(finding=Score(0.75)))["pandaeval.verdict"] == "pass"
 
     @pytest.mark.parametrize("label", ["unclear", "disputed"])
-    def test_a_verdict_that_decides_nothing_is_named_and_passes_nothing(self, label: str) -> None:
+    def test_verdict_is_the_label_of_an_undecided_result_unless_a_result_fails(self, label: str) -> None:
         undecided = result("correctness", Score(0.6, label=label))
         assert facts(undecided, result(finding=Score(0.75)))["pandaeval.verdict"] == label
         assert shown(undecided, result(finding=Score(0.75))).name == "evaluate trace"
         assert facts(undecided, LOOP)["pandaeval.verdict"] == "fail"
 
-    def test_what_is_assumed_was_not_looked_at(self) -> None:
+    def test_verdict_is_unscored_if_all_results_are_assumed(self) -> None:
         assert facts(result(finding=Assumed("no plan")))["pandaeval.verdict"] == "unscored"
 
-    def test_that_a_run_ended_with_an_answer_is_no_praise(self) -> None:
+    def test_verdict_is_hardly_checked_if_only_response_passes(self) -> None:
         ended = result("response", Score(1.0, "the run ended with an answer"), evaluator=CODE)
         assert facts(ended, result(finding=Assumed("no plan")))["pandaeval.verdict"] == "hardly_checked"
         assert shown(ended).name == "evaluate trace"
@@ -167,18 +165,18 @@ class TestVerdict:
         excused = result("loop_detection", Score(0.1, "asked for again", label="excused"))
         assert facts(excused, result(finding=Score(0.8)))["pandaeval.score.min"] == 0.8
 
-    def test_is_unscored_where_nothing_was(self) -> None:
+    def test_verdict_is_unscored_if_nothing_was_scored(self) -> None:
         assert facts(result(finding=Unscored(Why.NO_CONTENT, "nothing captured"))).items() >= {
             ("pandaeval.verdict", "unscored"),
             ("pandaeval.reason", "nothing captured"),
         }
 
-    def test_is_not_said_of_a_score_without_a_threshold(self) -> None:
+    def test_a_score_without_a_threshold_gives_no_verdict(self) -> None:
         assert "pandaeval.verdict" not in facts(result(threshold=None))
 
 
 class TestPart:
-    """Partial results give no run verdict."""
+    """A span with a part of the results passes no run."""
 
     BLAME = result("blame", Score(0.9, "a call of search"), threshold=None, evaluator=CODE)
     TURN = MappingProxyType({"level": "turn", "id": f"{TRACE_ID}:{SPAN_ID}"})
@@ -187,7 +185,7 @@ class TestPart:
         made = map(Span.FromString, spans(encode_attributes(results), later=later))
         return {span.name: attributes(span.attributes) for span in made}
 
-    def test_what_comes_later_is_named_by_its_metric(self) -> None:
+    def test_spans_of_later_results_are_named_by_metric_and_never_pass(self) -> None:
         compared = result("loop_detection", Score(1.0), evaluator=CODE)
         assert "pandaeval.verdict" not in self.parts(compared, later=(TRACE_ID,))["✓ evaluate loop_detection"]
         assumed = result("loop_detection", Assumed("the first answer"), evaluator=CODE)
@@ -195,16 +193,16 @@ class TestPart:
         assert "pandaeval.verdict" not in self.parts(self.BLAME, later=(TRACE_ID,))["evaluate blame"]
         assert self.parts(LOOP, later=(TRACE_ID,))["✗ tool_loop"]["pandaeval.verdict"] == "fail"
 
-    def test_blame_goes_with_what_it_explains(self) -> None:
+    def test_blame_is_in_the_span_of_the_failure(self) -> None:
         fails = result("tool_call_behavior_failure", Score(0.0, failed=True), evaluator=CODE, **self.TURN)
         found = self.parts(LOOP, fails, result("loop_detection", Assumed("first"), evaluator=CODE), self.BLAME)
         assert found.keys() == {"✗ tool_loop", "✗ tool_call_behavior_failure"}
         assert found["✗ tool_loop"]["pandaeval.score.blame"] == 0.9
         found = self.parts(result(), fails, self.BLAME)
         assert found["✗ tool_call_behavior_failure"]["pandaeval.score.blame"] == 0.9
-        assert "pandaeval.verdict" not in found["✓ evaluate coherence"], "a turn of it fails"
+        assert "pandaeval.verdict" not in found["✓ evaluate coherence"], "one of its turns fails"
 
-    def test_a_judge_that_passes_a_run_or_a_turn_that_passes_gives_no_verdict(self) -> None:
+    def test_passing_judged_or_turn_results_give_no_verdict_beside_a_failure(self) -> None:
         found = self.parts(LOOP, result("plan_quality", evaluator=JUDGE), result(evaluator=CODE, **self.TURN))
         assert {name: told.get("pandaeval.verdict") for name, told in found.items()} == {
             "✗ tool_loop": "fail",
@@ -214,7 +212,7 @@ class TestPart:
 
 
 class TestAttributes:
-    def test_each_score_is_one_by_the_name_of_its_metric(self) -> None:
+    def test_each_score_has_an_attribute_with_the_name_of_its_metric(self) -> None:
         found = facts(
             result(finding=Score(1)), LOOP, result("plan", Assumed("none")), result("a", Unscored(Why.TIMEOUT))
         )
@@ -226,12 +224,12 @@ class TestAttributes:
         }
         assert all(type(value) is float for value in scores.values())
 
-    def test_the_reason_is_that_of_the_worst(self) -> None:
+    def test_the_reason_is_that_of_the_worst_result(self) -> None:
         fine, low = result(), result("low", Score(0.1, "low, but it passes"), threshold=0.0)
         assert facts(fine, low)["pandaeval.reason"] == "low, but it passes"
         assert facts(fine, low, LOOP)["pandaeval.reason"] == "search was called 6 times", "it fails"
 
-    def test_of_equals_the_first_one_is_the_worst(self) -> None:
+    def test_the_first_of_equally_bad_results_is_the_worst(self) -> None:
         first, second = (result(f"m{n}", Score(0.6, f"reason {n}"), evaluator=CODE) for n in range(2))
         assert facts(result(), first, second)["pandaeval.reason"] == "reason 0"
         failing = [result(f"m{n}", Score(0.1, f"reason {n}"), evaluator=CODE) for n in (2, 1, 3)]
@@ -239,18 +237,18 @@ class TestAttributes:
         assert (told.name, told.status.message) == ("✗ m2, m1 +1", "reason 2")
         assert attributes(told.attributes)["pandaeval.failed"] == ["m2", "m1", "m3"]
 
-    def test_what_has_no_threshold_is_told_and_is_neither_lowest_nor_worst(self) -> None:
+    def test_a_score_without_a_threshold_is_neither_lowest_nor_worst(self) -> None:
         blame = result("blame", Score(0.1, "a step"), threshold=None, evaluator=CODE)
         found = facts(blame, result(finding=Score(0.9, "fine")))
         assert (found["pandaeval.score.min"], found["pandaeval.score.blame"]) == (0.9, 0.1)
         assert (found["pandaeval.reason"], found["pandaeval.verdict"]) == ("fine", "pass")
 
-    def test_a_task_is_judged_without_a_threshold(self) -> None:
+    def test_a_task_score_without_a_threshold_can_be_the_lowest(self) -> None:
         found = facts(result("done", Score(0.1, "undone"), threshold=None, evaluator=CODE, level="task"))
         assert found["pandaeval.score.min"] == 0.1
         assert "pandaeval.blame" not in found
 
-    def test_a_long_reason_is_cut_wherever_it_is_told(self) -> None:
+    def test_a_long_reason_is_shortened_in_every_field(self) -> None:
         long, cut = "x" * (MAX_TEXT + 1), "x" * (MAX_TEXT - 1) + "…"
         step = {"step": {"span_id": SPAN_ID}}
         span = shown(
@@ -261,11 +259,11 @@ class TestAttributes:
         assert found["pandaeval.reason"] == span.status.message == found["pandaeval.blame.reason"] == cut
         assert facts(result(finding=Score(0.1, "x" * MAX_TEXT)))["pandaeval.reason"] == "x" * MAX_TEXT
 
-    def test_the_session_has_its_id(self) -> None:
+    def test_session_id_is_an_attribute_if_there_is_a_session(self) -> None:
         assert facts(result())["pandaeval.session.id"] == "session-1"
         assert "pandaeval.session.id" not in facts(result(session_id=None))
 
-    def test_the_session_id_is_as_sent(self) -> None:
+    def test_session_id_is_unchanged(self) -> None:
         assert facts(result(session_id="session-1@service:support"))["pandaeval.session.id"] == "session-1"
 
 
@@ -277,7 +275,7 @@ class TestBlame:
         found = facts(LOOP, result("blame", finding, threshold=None, evaluator=CODE))
         return {key: value for key, value in found.items() if key.startswith("pandaeval.blame")}
 
-    def test_is_the_step_with_its_tool_and_agent_and_why(self) -> None:
+    def test_blame_has_label_span_tool_agent_and_reason(self) -> None:
         step = {"span_id": SPAN_ID, "tool": "search", "agent": "searcher"}
         assert self.told("tool_error", step) == {
             "pandaeval.blame": "tool_error",
@@ -287,36 +285,36 @@ class TestBlame:
             "pandaeval.blame.reason": "The wrong year.",
         }
 
-    def test_leaves_out_what_is_not_known_of_the_step(self) -> None:
+    def test_unknown_tool_and_agent_of_the_step_are_left_out(self) -> None:
         told = self.told("tool_error", {"span_id": SPAN_ID})
         assert sorted(told) == ["pandaeval.blame", "pandaeval.blame.reason", "pandaeval.blame.span_id"]
 
-    def test_names_no_step_where_none_is_sure(self) -> None:
+    def test_blame_without_a_step_has_only_its_label(self) -> None:
         assert self.told("unsure", None) == {"pandaeval.blame": "unsure"}
 
 
 class TestStatus:
-    def test_is_an_error_with_the_reason_where_a_result_fails(self) -> None:
+    def test_status_is_an_error_with_the_reason_if_a_result_fails(self) -> None:
         status = shown(result(), LOOP).status
         assert (status.code, status.message) == (Status.StatusCode.STATUS_CODE_ERROR, "search was called 6 times")
 
-    def test_says_what_failed_where_no_reason_is_given(self) -> None:
+    def test_status_message_is_the_metric_if_there_is_no_reason(self) -> None:
         assert shown(result(finding=Score(0.25))).status.message == "coherence"
 
     @pytest.mark.parametrize("finding", [Score(0.75, "fine"), Assumed("no plan"), Unscored(Why.JUDGE_FAILED, "down")])
-    def test_is_unset_where_none_fails(self, finding: Score | Assumed | Unscored) -> None:
+    def test_status_is_unset_if_no_result_fails(self, finding: Score | Assumed | Unscored) -> None:
         assert shown(result(finding=finding)).status == Status()
 
     @pytest.mark.parametrize("evaluator", [CODE, JUDGE])
-    def test_can_be_left_unset(self, evaluator: EvaluatorInfo) -> None:
+    def test_status_of_a_failure_can_be_switched_off(self, evaluator: EvaluatorInfo) -> None:
         failing = result("tool_loop", Score(0.1, "in circles"), evaluator=evaluator)
         span = shown(failing, shows_failed=False)
         assert (span.status, span.name) == (Status(), "✗ tool_loop")
         set_ = Status(code=Status.StatusCode.STATUS_CODE_ERROR, message="in circles")
         [span] = map(Span.FromString, spans(encode_attributes([failing])))
-        assert (shown(failing).status, span.status) == (set_, set_), "it is set unless something else is said"
+        assert (shown(failing).status, span.status) == (set_, set_), "the status is set by default"
 
-    def test_of_a_session_says_what_failed_in_its_reason(self) -> None:
+    def test_status_message_of_a_session_lists_the_failed_metrics(self) -> None:
         of = {"level": "session", "trace_ids": (f"{TRACE_ID}:{SPAN_ID}",)}
         low, lower = (result(f"m{n}", Score(0.3 - n / 10), **of) for n in range(2))
         span = shown(low, lower)
@@ -325,7 +323,7 @@ class TestStatus:
 
 
 class TestLinks:
-    def test_lead_to_what_a_judge_cited_where_the_finding_names_nothing_itself(self) -> None:
+    def test_links_lead_to_cited_spans_if_the_finding_names_no_span(self) -> None:
         cited, named = "00f067aa0ba902b7", "00f067aa0ba902b8"
         about = {"judge": {"pack": "p", "tokens": dict.fromkeys(("input", "output", "cached"), 0), "calls": 1}}
         about["judge"] |= {"prompt_version": "1", "cost_usd": 0.0, "cited": [cited]}
@@ -340,29 +338,29 @@ class TestLinks:
             found = linked(shown(result("plan_quality", finding, evaluator=evaluator)))
             assert found == [(TRACE_ID, each, 1) for each in expected]
 
-    def test_lead_to_the_spans_that_findings_name_once_each(self) -> None:
+    def test_links_lead_once_to_each_span_of_the_findings(self) -> None:
         first, second = "00f067aa0ba902b7", "00f067aa0ba902b8"
         looped = result("tool_loop", Score(0.2, span_ids=(first, second, first)), evaluator=CODE)
         span = shown(result(), looped, result("grounding", Score(0.9, span_ids=(second,)), evaluator=CODE))
         assert linked(span) == [(TRACE_ID, first, 1), (TRACE_ID, second, 1)]
 
-    def test_are_bounded(self) -> None:
+    def test_a_span_has_at_most_128_links(self) -> None:
         looped = result("tool_loop", Score(0.2, span_ids=tuple(f"{n:016x}" for n in range(1, 500))), evaluator=CODE)
         assert [span_id for _, span_id, _ in linked(shown(looped))] == [f"{n:016x}" for n in range(1, 129)]
 
-    def test_what_is_no_span_id_is_left_out(self) -> None:
+    def test_invalid_span_ids_get_no_link(self) -> None:
         odd = result("mine", Score(0.2, span_ids=("", "call 3", "00F067AA0BA902B7", "00f067aa0ba902b")), evaluator=CODE)
         assert not shown(odd).links
 
 
-class TestAddress:
-    def test_of_a_trace_opens_the_evaluated_span(self) -> None:
+class TestUrl:
+    def test_url_of_a_trace_opens_the_evaluated_span(self) -> None:
         address = f"{PAGE}/#/trace/{TRACE_ID}?span={SPAN_ID}"
         record = LogRecord.FromString(log_record(encode_attributes([result()], PAGE)[0]))
         assert attributes(shown(result(), page=PAGE).attributes)["pandaeval.url"] == address
         assert attributes(record.attributes)["pandaeval.url"] == address
 
-    def test_of_a_session_has_its_id_as_browsers_encode_it(self) -> None:
+    def test_url_of_a_session_encodes_its_id_as_browsers_do(self) -> None:
         of_session = result("agent_reliability", level="session", session_id="a b/ü?(1)")
         address = f"{PAGE}/#/session/a%20b%2F%C3%BC%3F(1)"
         assert attributes(shown(of_session, page=PAGE).attributes)["pandaeval.url"] == address
@@ -371,16 +369,16 @@ class TestAddress:
         ("session_id", "path"),
         [(None, ""), ("a-b_c.d~e", "a-b_c.d~e"), ("!'()*", "!'()*"), ("a&b=c", "a%26b%3Dc"), ("\ud800", "%3F")],
     )
-    def test_of_any_session_is_one(self, session_id: str | None, path: str) -> None:
+    def test_any_session_id_gives_a_valid_url(self, session_id: str | None, path: str) -> None:
         assert address(PAGE, "session", TRACE_ID, SPAN_ID, session_id) == f"{PAGE}/#/session/{path}"
 
-    def test_is_not_there_without_a_page(self) -> None:
+    def test_there_is_no_url_without_a_page(self) -> None:
         assert "pandaeval.url" not in facts(result())
         record = LogRecord.FromString(log_record(encode_attributes([result()])[0]))
         assert "pandaeval.url" not in attributes(record.attributes)
 
 
-def test_a_failing_span_that_is_fed_back_is_known_as_our_own() -> None:
+def test_a_failing_evaluation_span_is_recognised_as_an_own_span() -> None:
     named = result("tool_loop", Score(0.2, "in circles", span_ids=(SPAN_ID,)), evaluator=CODE)
     for each in (named, result("plan_quality", Score(0.2, "poor"), evaluator=JUDGE)):
         assert is_own_span(shown(each, page=PAGE))

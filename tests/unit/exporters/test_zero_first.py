@@ -23,7 +23,7 @@ HOLD_S = 10.0
 
 
 class Life:
-    """A store and a reader's view over several lives."""
+    """A store and a reader's view of it, across restarts."""
 
     def __init__(self, folder: Path, reader: str = "otlp") -> None:
         self._folder, self._reader = folder, reader
@@ -63,7 +63,7 @@ def life(tmp_path: Path) -> Iterator[Life]:
     made.close()
 
 
-def test_zero_then_the_value(life: Life) -> None:
+def test_a_new_series_is_0_before_its_value(life: Life) -> None:
     life.count()
     life.read()
     life.now += HOLD_S
@@ -73,7 +73,7 @@ def test_zero_then_the_value(life: Life) -> None:
     assert life.seen == [0, 1, 2]
 
 
-def test_every_series_is_on_one_page_whatever_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_series_is_on_exactly_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zero_first, "PAGE", 7)
     store = Store(tmp_path, "off")
     changes = WriteSet()
@@ -84,11 +84,11 @@ def test_every_series_is_on_one_page_whatever_their_number(tmp_path: Path, monke
     assert max(map(len, pages)) == 7
     assert len(found) == len(set(found)) == 100
     names = [name for name, _ in found]
-    assert names == sorted(names), "those of an instrument come one after the other"
+    assert names == sorted(names), "the series of an instrument are consecutive"
     store.close()
 
 
-def test_zero_stands_for_its_time(life: Life) -> None:
+def test_zero_is_shown_until_the_hold_time_is_over(life: Life) -> None:
     life.count()
     for _ in range(3):
         life.read()
@@ -96,7 +96,7 @@ def test_zero_stands_for_its_time(life: Life) -> None:
     assert life.seen == [0, 0, 1]
 
 
-def test_zero_stands_from_the_moment_that_it_was_shown(life: Life) -> None:
+def test_zero_is_still_shown_right_after_its_first_read(life: Life) -> None:
     life.count()
     life.read()
     life.read()
@@ -110,7 +110,7 @@ def test_the_last_send_does_not_wait(life: Life) -> None:
     assert life.seen == [0, 1]
 
 
-def test_a_zero_that_never_arrived_is_sent_again(life: Life) -> None:
+def test_a_zero_that_was_not_received_is_sent_again(life: Life) -> None:
     life.count()
     life.read(arrives=False)
     life.now += HOLD_S
@@ -118,7 +118,7 @@ def test_a_zero_that_never_arrived_is_sent_again(life: Life) -> None:
     assert life.seen == [0]
 
 
-def test_a_crash_before_the_note_repeats_the_zero(life: Life) -> None:
+def test_a_crash_before_the_zero_is_recorded_repeats_it(life: Life) -> None:
     life.count()
     life.read(noted=False)
     life.crash()
@@ -129,7 +129,7 @@ def test_a_crash_before_the_note_repeats_the_zero(life: Life) -> None:
     assert life.seen == [0, 0, 1]
 
 
-def test_a_crash_after_the_note_goes_on_with_the_value(life: Life) -> None:
+def test_a_crash_after_the_zero_is_recorded_continues_with_the_value(life: Life) -> None:
     life.count()
     life.read()
     life.crash()
@@ -147,7 +147,7 @@ def test_each_reader_has_its_own_zero(tmp_path: Path, life: Life) -> None:
     assert life.seen == [0, 0]
 
 
-def test_a_clock_that_was_set_back_hides_no_value(life: Life) -> None:
+def test_a_clock_set_back_does_not_hide_the_value(life: Life) -> None:
     life.count()
     life.read()
     life.now -= 1e6
@@ -157,7 +157,7 @@ def test_a_clock_that_was_set_back_hides_no_value(life: Life) -> None:
 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.sampled_from(["count", "read", "lost", "unnoted", "crash", "wait"]), max_size=25))
-def test_whatever_happens_a_reader_sees_it_begin_at_zero_and_never_fall(
+def test_a_series_begins_at_0_and_never_falls_under_any_sequence_of_failures(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]
 ) -> None:
     life = Life(tmp_path_factory.mktemp("life"))
@@ -206,26 +206,30 @@ ZERO = replace(POINT, count=0, total=0.0, buckets=(0,) * 13, exemplars=())
         (100.0, 1e9, POINT),
     ],
 )
-def test_a_series_is_whole_or_zero_by_when_its_zero_was_shown(zero_at: float | None, now: float, shown: Point) -> None:
+def test_the_time_of_the_first_zero_decides_whether_the_value_is_shown(
+    zero_at: float | None, now: float, shown: Point
+) -> None:
     assert visible([replace(POINT, shown_at=zero_at)], now, HOLD_S) == [replace(shown, shown_at=zero_at)]
 
 
-def test_without_a_time_to_hold_only_what_is_new_is_zero() -> None:
+def test_without_a_hold_time_only_new_series_are_0() -> None:
     assert visible([POINT, replace(POINT, shown_at=None)], 100.0, 0.0) == [POINT, replace(ZERO, shown_at=None)]
 
 
 @pytest.mark.parametrize("changes", [{"buckets": (1,) * 12}, {"buckets": (1,) * 14}])
-def test_a_series_of_another_version_is_left_out_and_the_others_are_shown(changes: dict[str, Any]) -> None:
+def test_a_series_with_another_number_of_buckets_is_left_out(changes: dict[str, Any]) -> None:
     assert visible([replace(POINT, **changes), POINT], 200.0, HOLD_S) == [POINT]
 
 
-def test_new_is_what_has_a_key_and_was_never_shown() -> None:
+def test_a_series_is_new_if_it_has_a_key_and_was_never_shown() -> None:
     named = {"a": None, "b": 0.0, "c": 5.0, "": None, "d": None}
     assert new_ones(replace(POINT, key=key, shown_at=at) for key, at in named.items()) == ["a", "d"]
 
 
 @pytest.mark.parametrize("number", [0, 1, 3, 4, 7])
-async def test_what_was_shown_is_noted_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+async def test_shown_zeros_are_recorded_in_small_transactions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     monkeypatch.setattr(zero_first, "_NOTED_AT_ONCE", 3)
     store = Store(tmp_path, "off")
     changes = WriteSet()
@@ -240,11 +244,11 @@ async def test_what_was_shown_is_noted_in_pieces(tmp_path: Path, monkeypatch: py
     await ZeroFirst(store, "otlp", HOLD_S).shown(keys[:number], 42.0)
     assert pieces == [3] * (number // 3) + [number % 3] * (number % 3 > 0)
     assert [row.shown_at for row in store.reads.tally.page("otlp", name)] == [42.0] * number + [None] * (8 - number)
-    assert {row.shown_at for row in store.reads.tally.page("scrape", name)} == {None}, "of the other reader"
+    assert {row.shown_at for row in store.reads.tally.page("scrape", name)} == {None}, "the other reader"
     store.close()
 
 
-def test_a_value_keeps_its_count_beside_its_sum(life: Life) -> None:
+def test_a_shown_value_includes_its_count(life: Life) -> None:
     life.count()
     life.read()
     life.now += HOLD_S

@@ -21,7 +21,7 @@ def _opened(clock: Clock, rest: float = 30.0) -> Breaker:
     return breaker
 
 
-def test_three_failures_in_a_row_open_it_for_its_rest() -> None:
+def test_three_failures_in_a_row_open_the_breaker_for_its_rest_time() -> None:
     clock = Clock()
     breaker = _opened(clock)
     assert not breaker.is_closed
@@ -30,7 +30,7 @@ def test_three_failures_in_a_row_open_it_for_its_rest() -> None:
     assert breaker.closed_in() == 1.0
 
 
-def test_a_success_between_failures_keeps_it_closed() -> None:
+def test_a_success_between_failures_keeps_the_breaker_closed() -> None:
     breaker = Breaker(30.0)
     for _ in range(5):
         breaker.failed("down")
@@ -39,18 +39,18 @@ def test_a_success_between_failures_keeps_it_closed() -> None:
     assert breaker.is_closed
 
 
-def test_after_its_rest_one_call_tries_and_the_others_wait_for_it() -> None:
+def test_after_the_rest_one_call_tries_while_other_calls_wait() -> None:
     clock = Clock()
     breaker = _opened(clock)
     clock.now += 30.0
     assert breaker.closed_in() == 0.0
-    assert breaker.closed_in() > 0.0, "somebody tries already"
+    assert breaker.closed_in() > 0.0, "another call is already trying"
     breaker.succeeded()
     assert breaker.is_closed
     assert breaker.closed_in() == 0.0
 
 
-def test_one_more_failure_opens_it_again_at_once() -> None:
+def test_a_failure_after_the_rest_opens_the_breaker_again_at_once() -> None:
     clock = Clock()
     breaker = _opened(clock)
     clock.now += 30.0
@@ -59,7 +59,7 @@ def test_one_more_failure_opens_it_again_at_once() -> None:
     assert breaker.closed_in() == 30.0
 
 
-def test_who_tries_and_is_called_off_gives_the_place_back() -> None:
+def test_a_cancelled_trial_call_lets_the_next_call_try() -> None:
     clock = Clock()
     breaker = _opened(clock)
     clock.now += 30.0
@@ -68,7 +68,7 @@ def test_who_tries_and_is_called_off_gives_the_place_back() -> None:
     assert breaker.closed_in() == 0.0
 
 
-def test_it_rests_as_long_as_the_provider_asks() -> None:
+def test_the_breaker_uses_the_rest_time_of_the_provider() -> None:
     clock = Clock()
     breaker = Breaker(30.0, clock)
     for _ in range(3):

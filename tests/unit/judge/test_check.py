@@ -1,4 +1,4 @@
-"""The check of a judge finds its flaws."""
+"""The judge check finds the flaws of a judge."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _failed(found: CheckResult) -> set[str]:
     return {probe.name for probe in found.probes if not probe.passed}
 
 
-async def test_a_judge_that_does_its_work_passes() -> None:
+async def test_a_good_judge_passes() -> None:
     found = await _result(check_judges.good)
     assert found.trusted, found.probes
     assert found.last_line() == "m: passed all 5 probes"
@@ -63,14 +63,14 @@ async def test_a_judge_that_does_its_work_passes() -> None:
     ],
     ids=lambda given: getattr(given, "__name__", ""),
 )
-async def test_each_fault_is_found_by_the_probe_that_is_for_it(opinion: Opinion, finds: set[str]) -> None:
+async def test_each_flaw_is_found_by_its_probes(opinion: Opinion, finds: set[str]) -> None:
     found = await _result(opinion)
     assert not found.trusted
     assert _failed(found) == finds
 
 
 @pytest.mark.parametrize(("wrong", "fit"), [(2, True), (3, False)])
-async def test_ten_of_twelve_sessions_are_enough(wrong: int, fit: bool) -> None:
+async def test_a_judge_is_fit_with_ten_of_twelve_sessions_right(wrong: int, fit: bool) -> None:
     doubted = {item.pack.text for item in canaries()[:wrong]}
 
     def opinion(messages: check_judges.Messages, nth: int) -> float | None:
@@ -81,7 +81,7 @@ async def test_ten_of_twelve_sessions_are_enough(wrong: int, fit: bool) -> None:
     assert next(probe.figure for probe in found.probes if probe.name == "sessions") == f"{12 - wrong} of 12"
 
 
-async def test_a_reply_about_a_session_that_fails_is_not_made_up_for() -> None:
+async def test_a_missing_verdict_on_a_session_makes_a_judge_unfit() -> None:
     silent = canaries()[0].pack.text
 
     def opinion(messages: check_judges.Messages, nth: int) -> float | None:
@@ -89,11 +89,11 @@ async def test_a_reply_about_a_session_that_fails_is_not_made_up_for() -> None:
 
     found = await _result(opinion, canaries())
     assert not found.fit
-    assert not (await _result(check_judges.good, canaries()[1:])).fit, "not all were asked"
+    assert not (await _result(check_judges.good, canaries()[1:])).fit, "one session was not judged"
     assert found.report().to_dict()["correctness"]["fit"] is False
 
 
-async def test_one_that_gives_no_verdicts_fails_and_nothing_is_made_of_it() -> None:
+async def test_a_judge_without_verdicts_fails_all_probes_without_measured_values() -> None:
     found = await _result(check_judges.formless, ITEMS[:33])
     assert _failed(found) == {probe.name for probe in found.probes}
     unmeasured = [probe for probe in found.probes if probe.n == 0]
@@ -115,14 +115,14 @@ class _Failing(OpinionCaller):
         return await super().complete(call)
 
 
-async def test_a_wrong_key_ends_it_at_once() -> None:
+async def test_a_wrong_key_ends_the_check_with_its_error() -> None:
     run = CheckRun(_Failing(0, CallFailedError(CallFailure.DENIED, "no key")), "m", lambda done: None, 8)
     with pytest.raises(CallFailedError, match="no key"):
         await run.run(ITEMS)
     assert not run.replies
 
 
-async def test_a_model_that_never_answers_is_not_asked_to_the_end() -> None:
+async def test_a_check_without_any_answer_ends_with_an_error() -> None:
     run = CheckRun(_Failing(0, CallFailedError(CallFailure.REFUSED, "no such prompt")), "m", lambda done: None, 8)
     with pytest.raises(CallFailedError):
         await run.run(ITEMS)
@@ -132,7 +132,7 @@ async def test_a_model_that_never_answers_is_not_asked_to_the_end() -> None:
 @pytest.mark.parametrize(
     "error", [CallFailedError(CallFailure.REFUSED, "no"), OverBudgetError()], ids=["refused", "budget"]
 )
-async def test_what_could_not_be_asked_is_no_verdict_on_the_model(error: Exception) -> None:
+async def test_a_check_with_failed_calls_is_not_concluded(error: Exception) -> None:
     run = CheckRun(_Failing(60, error), "m", lambda done: None, 8)
     await run.run(ITEMS)
     found = check_result("m", len(ITEMS), run.replies, run.spent)
@@ -141,7 +141,7 @@ async def test_what_could_not_be_asked_is_no_verdict_on_the_model(error: Excepti
     assert "NOT CONCLUDED" in found.last_line()
 
 
-def test_the_runs_are_recordings_of_ours_and_the_attacks_are_of_the_corpus() -> None:
+def test_known_runs_are_golden_recordings_and_attacks_come_from_the_corpus() -> None:
     for name, recording in RECORDED.items():
         packed = files("pandaeval_lab.judge_check").joinpath("runs", f"{name}.otlp.jsonl.xz").read_bytes()
         assert lzma.decompress(packed) == (GOLDEN / f"{recording}.otlp.jsonl").read_bytes()
@@ -150,7 +150,7 @@ def test_the_runs_are_recordings_of_ours_and_the_attacks_are_of_the_corpus() -> 
     assert len({family for family, _ in attacks()[:40]}) >= 30
 
 
-def test_the_sessions_are_as_they_were_written() -> None:
+def test_known_sessions_match_their_build_script() -> None:
     """Fix: `python tests/lab/rig/make_canaries.py`."""
     assert lzma.decompress(
         files("pandaeval_lab.judge_check").joinpath("runs", "sessions.otlp.jsonl.xz").read_bytes()
@@ -158,10 +158,10 @@ def test_the_sessions_are_as_they_were_written() -> None:
     names = [run.name for run in known_sessions()]
     assert [name.partition(":")[0] for name in names] == ["right"] * 6 + ["wrong"] * 6
     for item, name in zip(canaries(), names, strict=True):
-        assert name not in item.pack.text, "a judge does not see what is known of it"
+        assert name not in item.pack.text, "the judge must not see the right verdict"
 
 
-def test_variants_change_what_they_are_to_change_and_nothing_else() -> None:
+def test_section_variants_change_only_the_order_and_rounds_have_their_own_nonces() -> None:
     plain = {item.case: item.pack for item in ITEMS if item.kind == "plain"}
     for item in ITEMS:
         if item.form.startswith("sections"):
@@ -171,7 +171,7 @@ def test_variants_change_what_they_are_to_change_and_nothing_else() -> None:
     assert len({item.pack.nonce for item in ITEMS if item.form.startswith("round")}) == 3 * len(known_runs())
 
 
-def test_what_it_will_take_is_said_before_it_begins() -> None:
+def test_the_forecast_gives_tokens_and_cost() -> None:
     tokens, usd = forecast(ITEMS, Price(1e-6, 2e-6))
     assert usd == pytest.approx((tokens + 150 * (len(ITEMS) + 2 * 12)) * 1e-6)
     assert forecast(ITEMS, None) == (tokens, None)

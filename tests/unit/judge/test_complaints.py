@@ -21,13 +21,13 @@ from pandaeval_collector.judge.call import CallFailedError, CallFailure
         (CallFailure.COOLDOWN, "later", ""),
     ],
 )
-def test_the_cure(failure: CallFailure, message: str, cure: str) -> None:
+def test_judge_failures_that_a_user_can_fix_have_a_cure(failure: CallFailure, message: str, cure: str) -> None:
     found = cure_of(CallFailedError(failure, message))
     assert cure in found
     assert bool(cure) == bool(found)
 
 
-def test_it_is_said_once_and_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_denied_call_is_logged_once_per_model_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     complaints = FailureWarnings()
     for model in ("openai/a", "openai/a", "openai/b"):
         complaints.add(model, CallFailedError(CallFailure.DENIED, "wrong key\nand a long story"))

@@ -20,7 +20,7 @@ Say = Callable[[int, ModelCall], ModelAnswer]
 
 
 class Scripted:
-    """Implements ``Caller``. ``calls``: in order."""
+    """Implements ``Caller``. ``calls`` holds the calls in order."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
@@ -41,7 +41,7 @@ def _pack(budget: int = 12_000, **fields: object) -> Pack:
     )
 
 
-async def test_an_answer_that_was_cut_is_asked_for_once_more_with_room() -> None:
+async def test_a_truncated_reply_is_retried_once_with_more_room() -> None:
     caller = Scripted(lambda number, call: replace(_good(call), cut=number == 0))
     judge = Judge(JudgeClient(caller, Memory()), _pack(), "m")
     assert (await judge.ask(RUBRIC)).confidence == 0.4
@@ -49,7 +49,7 @@ async def test_an_answer_that_was_cut_is_asked_for_once_more_with_room() -> None
     assert judge.spent.calls == 2
 
 
-async def test_what_is_cut_twice_is_no_verdict_though_it_looks_like_one() -> None:
+async def test_a_reply_truncated_twice_is_no_verdict() -> None:
     caller = Scripted(lambda number, call: replace(_good(call), cut=True, max_tokens=900))
     with pytest.raises(NoVerdictError, match=r"cut at 900 tokens.*judge\.parameters") as error:
         await Judge(JudgeClient(caller, Memory()), _pack(), "m").ask(RUBRIC)
@@ -57,14 +57,14 @@ async def test_what_is_cut_twice_is_no_verdict_though_it_looks_like_one() -> Non
     assert len(caller.calls) == 2
 
 
-async def test_a_repair_is_held_to_the_schema_of_its_question() -> None:
+async def test_a_repair_call_enforces_the_schema_of_its_question() -> None:
     caller = Scripted(lambda number, call: _good(call) if number else ModelAnswer("0.9", model="m"))
     await Judge(JudgeClient(caller, Memory()), _pack(), "m").ask(RUBRIC)
     assert [each.held for each in caller.calls] == [False, True]
     assert caller.calls[1].messages[:4] == caller.calls[0].messages
 
 
-async def test_a_record_that_is_too_long_is_shown_shorter_once() -> None:
+async def test_a_record_that_is_too_long_is_shortened_once() -> None:
     def narrow(number: int, call: ModelCall) -> ModelAnswer:
         if len(call.messages[2]["content"]) > 4 * 1000:
             raise CallFailedError(CallFailure.TOO_LONG, "maximum context length is 2048 tokens")
@@ -83,7 +83,7 @@ async def test_a_record_that_is_too_long_is_shown_shorter_once() -> None:
         await stubborn.ask(RUBRIC)
 
 
-async def test_parameters_that_change_answers_change_what_is_remembered() -> None:
+async def test_cached_verdicts_depend_on_the_model_parameters() -> None:
     caller, memory, how = Scripted(lambda number, call: _good(call)), Memory(), ["", "", "low"]
     for each in how:
         await Judge(JudgeClient(caller, memory, parameters=each), _pack(), "m").ask(RUBRIC)

@@ -1,4 +1,4 @@
-"""Bounded calls for a judge with invalid format."""
+"""Limited calls to a judge that replies in an invalid format."""
 
 from __future__ import annotations
 
@@ -60,28 +60,28 @@ def judged(files: Sequence[Path], caller: ScriptedCaller) -> list[Result]:
             return [each for each in replay(read, evaluator, asked) if each.evaluator.kind == "llm"]
 
 
-def test_a_model_that_answers_nothing_gets_nine_calls_for_a_trace() -> None:
+def test_a_model_with_empty_replies_gets_a_limited_number_of_calls_per_trace() -> None:
     caller = _Empty()
     results = judged([ALONE], caller)
     assert len(caller.asked) == MOST_INVALID
     assert {each.why for each in results if each.outcome == "unscored"} >= {"invalid_verdict"}
 
 
-def test_a_part_that_does_not_hold_is_asked_once_by_itself() -> None:
+def test_an_invalid_part_of_a_shared_call_is_asked_once_on_its_own() -> None:
     caller = _WithoutPart({})
     [confidence] = [each for each in judged([ALONE], caller) if each.metric == "confidence"]
     assert caller.asked.count("confidence") == 1
     assert confidence.why == "invalid_verdict"
 
 
-def test_a_model_that_answers_single_questions_only_is_not_paused() -> None:
+def test_a_model_that_fails_only_shared_calls_is_not_paused() -> None:
     caller = _Empty("trace", "turn")
     results = judged(FIVE, caller)
     answered = {each.unit.trace_id for each in results if each.outcome == "scored"}
     assert len(answered) == len({each.unit.trace_id for each in results})
 
 
-def test_after_three_traces_in_a_row_nobody_asks_any_more(caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_replies_for_several_traces_in_a_row_pause_the_model(caplog: pytest.LogCaptureFixture) -> None:
     caller = _Empty()
     with caplog.at_level(logging.WARNING):
         results = judged(FIVE, caller)
@@ -100,7 +100,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def test_a_pause_survives_a_restart_and_one_call_ends_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_survives_a_restart_and_one_valid_reply_ends_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(type(store.clock), "running", lambda self: now)
     pauses = FormatPauses(store)
@@ -116,7 +116,7 @@ def test_a_pause_survives_a_restart_and_one_call_ends_it(store: Store, monkeypat
     assert again.permit(MODEL).until == now + PAUSE_S
     now += PAUSE_S + 1
     assert again.permit(MODEL).is_test
-    assert again.permit(MODEL).until, "one call alone"
+    assert again.permit(MODEL).until, "only one test call"
     again.note(MODEL, True)
     store.put("barrier", "").result()
     assert not again.permit(MODEL).until

@@ -21,11 +21,13 @@ from support.made_traces import Composer
 SECRET = "ghp_" + "a1B2c3D4" * 5
 
 
-def test_nothing_is_hidden_if_nothing_is_to_be() -> None:
+def test_there_is_no_redaction_if_it_is_switched_off() -> None:
     assert hider(JudgeSettings("m", secrets=False)) is None
 
 
-def test_secrets_personal_data_and_functions_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_personal_data_and_custom_functions_are_applied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "house_rules.py").write_text(
         "def no_projects(text):\n    return text.replace('Bluebird', '[project]')\n"
     )
@@ -37,12 +39,12 @@ def test_secrets_personal_data_and_functions_of_ones_own(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("name", ["no.such.module:f", "json:no_such_function", "json:decoder", "json", ":f"])
-def test_what_cannot_be_had_is_refused_at_the_start(name: str) -> None:
+def test_an_invalid_custom_function_is_rejected(name: str) -> None:
     with pytest.raises(UserError, match=r"redact\.custom"):
         hider(JudgeSettings("m", custom=(name,)))
 
 
-def test_what_is_hidden_is_part_of_the_id() -> None:
+def test_redaction_settings_are_part_of_the_question_id() -> None:
     def id_of(**fields: object) -> str:
         judge = JudgeSettings("m", **fields)  # type: ignore[arg-type]
         evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=judge))
@@ -51,7 +53,7 @@ def test_what_is_hidden_is_part_of_the_id() -> None:
     assert len({id_of(), id_of(secrets=False), id_of(pii=True), id_of(custom=("a:b",))}) == 4
 
 
-def test_what_earlier_traces_of_the_session_said_is_shown_and_hidden_alike(tmp_path: Path) -> None:
+def test_messages_of_earlier_traces_are_shown_and_redacted(tmp_path: Path) -> None:
     composer = Composer(5, sessions=1)
     made = [composer.trace(4) for _ in range(6)]
     first, later = (in_session(each, "s") for each in (made[0], made[-1]))
@@ -73,7 +75,7 @@ def test_what_earlier_traces_of_the_session_said_is_shown_and_hidden_alike(tmp_p
     assert " " not in after.pack.last_said
 
 
-def test_metrics_see_no_more_of_a_trace_than_the_pack_shows(tmp_path: Path) -> None:
+def test_metrics_see_only_redacted_messages(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
     store.commit(Line(store.reads, evaluator).decide([stored(store, Composer(5).trace())]).changes).result()

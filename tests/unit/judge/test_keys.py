@@ -14,7 +14,7 @@ from pandaeval_collector.judge.keys import BY_KEY_ALONE, missing_key
 from pandaeval_collector.judge.provider import ProviderCaller
 from pandaeval_collector.judge.route import Route
 
-# What pydantic says of litellm's types is not ours to mend.
+# The pydantic warning about litellm's types cannot be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore:Item 'summary' on TypedDict:UserWarning")
 
 _SETUP = JudgeConfig(["openai/gpt-4o-mini"], timeout=5.0)
@@ -24,7 +24,7 @@ _CALL = {"model": "openai/gpt-4o-mini", "messages": [{"role": "user", "content":
 @pytest.fixture(autouse=True)
 def litellm() -> Any:
     """Imports litellm late, because it takes seconds."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # as the collector has it: no price list from the net
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # like the collector: no price list from the network
     return pytest.importorskip("litellm")
 
 
@@ -48,7 +48,7 @@ def _keyless(litellm: Any, model: str) -> str:
         ("gemini/gemini-2.5-flash", {"GEMINI_API_KEY", "GOOGLE_API_KEY"}),
     ],
 )
-def test_a_key_that_is_not_there_is_named(
+def test_a_missing_api_key_is_named_by_its_variables(
     litellm: Any, model: str, variables: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert set(_keyless(litellm, model).split(" or ")) == variables
@@ -58,16 +58,16 @@ def test_a_key_that_is_not_there_is_named(
 
 
 @pytest.mark.parametrize("provider", BY_KEY_ALONE)
-def test_the_variables_are_those_of_litellm(litellm: Any, provider: str) -> None:
+def test_key_variables_match_litellm(litellm: Any, provider: str) -> None:
     assert {*BY_KEY_ALONE[provider]} == {*litellm.validate_environment(f"{provider}/model")["missing_keys"]}
 
 
 @pytest.mark.parametrize("model", ["ollama/llama3", "bedrock/anthropic.claude-v2", "hosted_vllm/any", "nobody/model"])
-def test_there_may_be_ways_without_a_key(litellm: Any, model: str) -> None:
+def test_providers_that_may_work_without_a_key_need_none(litellm: Any, model: str) -> None:
     assert _keyless(litellm, model) == ""
 
 
-def test_another_variable_of_the_provider_may_hold_a_key(litellm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_key_variable_of_the_provider_is_accepted(litellm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_ADMIN_KEY", "k")
     assert _keyless(litellm, "openai/gpt-4o-mini") == ""
 
@@ -76,12 +76,12 @@ async def _allowed(model: str, answered: bool, max_tokens: int) -> None:
     raise AssertionError("nobody is to be asked")
 
 
-async def test_it_is_denied_without_a_try() -> None:
+async def test_a_call_without_a_key_is_denied_without_a_request() -> None:
     answer = await ProviderCaller(_SETUP).answer(_CALL, _allowed)
     assert (answer["ok"], answer["failure"], answer["message"]) == (False, "denied", "OPENAI_API_KEY is not set")
 
 
-async def test_an_endpoint_that_is_not_there_is_left_alone_after_failures_of_two_calls(
+async def test_an_unreachable_endpoint_is_not_tried_after_two_failed_calls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tried: list[str] = []
@@ -98,10 +98,10 @@ async def test_an_endpoint_that_is_not_there_is_left_alone_after_failures_of_two
     again = await caller.answer(_CALL, allowed)
     assert (again["failure"], again["message"]) == ("cooldown", last["message"]), "with its cause"
     assert 20.0 < again["retry_after"] <= 30.0
-    assert len(tried) == 4, "and is not tried before its time"
+    assert len(tried) == 4, "no request before the rest ends"
 
 
-async def test_a_key_or_a_fallback_that_has_one_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_is_tried_with_a_custom_key_or_a_fallback_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
 
     async def allowed(model: str, answered: bool, max_tokens: int) -> None:

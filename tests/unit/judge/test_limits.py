@@ -22,7 +22,7 @@ TEN = ModelAnswer("{}", 100, 10, 0.001, model="m")
 
 
 class Provider:
-    """Implements ``Provider``. ``says``: outcome of a try; ``tries``: per call; ``arrivals``: times."""
+    """Implements ``Provider``. ``says`` gives the outcome of an attempt, ``tries`` the attempts per call."""
 
     def __init__(self, says: Callable[[int], Awaitable[ModelAnswer]] | None = None, tries: int = 1) -> None:
         self.prices = {"m": Price(1e-5, 1e-4, 1e-5)}
@@ -59,7 +59,7 @@ async def _hammer(caller: LimitedCaller, calls: int) -> None:
 
 
 @pytest.mark.parametrize("tries", [1, 3])
-async def test_no_window_sees_more_requests_than_it_may_retries_included(tries: int) -> None:
+async def test_no_minute_has_more_requests_than_allowed_including_retries(tries: int) -> None:
     minute, limit = 0.5, 80
     provider = Provider(tries=tries)
     await _hammer(LimitedCaller(provider, 16, limit, None, None, minute), 240 // tries)
@@ -67,21 +67,21 @@ async def test_no_window_sees_more_requests_than_it_may_retries_included(tries: 
     assert _most_in(minute, provider.arrivals) <= 1.05 * limit
 
 
-async def test_no_window_sees_more_tokens_than_it_may() -> None:
+async def test_no_minute_has_more_tokens_than_allowed() -> None:
     minute, limit = 0.5, 8000  # 72 calls of 110 tokens
     provider = Provider()
     await _hammer(LimitedCaller(provider, 16, None, limit, None, minute), 150)
     assert _most_in(minute, provider.arrivals) * 110 <= 1.05 * limit
 
 
-async def test_answers_that_are_longer_than_thought_are_paid_by_the_next() -> None:
+async def test_answers_longer_than_estimated_count_against_the_token_limit() -> None:
     async def long(number: int) -> ModelAnswer:
         return ModelAnswer("{}", 100, 110, model="m")
 
     minute, limit = 0.5, 8000
     provider = Provider(long)
     await _hammer(LimitedCaller(provider, 1, None, limit, None, minute), 80)
-    assert _most_in(minute, provider.arrivals) * 210 <= 1.05 * limit + 100, "all but the last one's are accounted for"
+    assert _most_in(minute, provider.arrivals) * 210 <= 1.05 * limit + 100, "all answers but the last are counted"
 
 
 async def test_a_restart_gives_no_second_burst() -> None:
@@ -95,7 +95,7 @@ async def test_a_restart_gives_no_second_burst() -> None:
 # -- concurrency ---------------------------------------------------------------------------------------------------
 
 
-async def test_calls_at_a_time_grow_with_success_up_to_the_most() -> None:
+async def test_concurrency_grows_with_success_up_to_its_maximum() -> None:
     provider = Provider(lambda number: asyncio.sleep(0.001, TEN))
     caller = LimitedCaller(provider, 6, None, None, None)
     assert caller.gate.width == 2
@@ -103,7 +103,7 @@ async def test_calls_at_a_time_grow_with_success_up_to_the_most() -> None:
     assert caller.gate.width == provider.most_inside == 6
 
 
-async def test_a_provider_that_says_429_is_asked_less_at_a_time_and_then_more_again() -> None:
+async def test_concurrency_drops_on_429_and_recovers_later() -> None:
     crowded = True
 
     async def says(number: int) -> ModelAnswer:
@@ -123,14 +123,14 @@ async def test_a_provider_that_says_429_is_asked_less_at_a_time_and_then_more_ag
         widths.append(caller.gate.width)
 
     await asyncio.gather(*(one() for _ in range(300)))
-    assert max(widths[100:]) <= 5, "it stays about what the provider takes"
+    assert max(widths[100:]) <= 5, "concurrency stays near the provider's limit"
     assert min(widths) >= 1
     crowded = False
     await _hammer(caller, 300)
     assert caller.gate.width == 16
 
 
-async def test_a_share_of_the_limits_is_of_all_of_them(store: Store) -> None:
+async def test_a_share_scales_the_concurrency_and_the_budget(store: Store) -> None:
     provider = Provider(lambda number: asyncio.sleep(0.001, TEN))
     caller = LimitedCaller(provider, 6, None, None, StoredPurse(store, 20 * PRICE))
     caller.share(0.5)
@@ -144,7 +144,7 @@ async def test_a_share_of_the_limits_is_of_all_of_them(store: Store) -> None:
     await caller.complete(CALL)
 
 
-def test_failures_of_one_round_narrow_once() -> None:
+def test_rate_limit_failures_of_one_round_halve_concurrency_once() -> None:
     gate = AdaptiveLimit(16)
     for _ in range(200):
         gate.succeeded()
@@ -155,7 +155,7 @@ def test_failures_of_one_round_narrow_once() -> None:
     assert gate.width == 4
 
 
-async def test_a_call_that_is_given_up_leaves_its_place() -> None:
+async def test_a_cancelled_waiting_call_frees_its_place() -> None:
     gate = AdaptiveLimit(1)
     async with gate.entered():
         waiting = asyncio.create_task(gate.entered().__aenter__())
@@ -183,7 +183,7 @@ def _spent(store: Store) -> float:
 PRICE = 100 * 1e-5 + 40 * 1e-4
 
 
-async def test_every_try_is_set_aside_before_it_is_made(store: Store) -> None:
+async def test_every_attempt_is_reserved_in_the_budget_beforehand(store: Store) -> None:
     reserved = []
 
     async def says(number: int) -> ModelAnswer:
@@ -193,10 +193,10 @@ async def test_every_try_is_set_aside_before_it_is_made(store: Store) -> None:
     caller = LimitedCaller(Provider(says, tries=3), 1, None, None, StoredPurse(store, 1.0))
     await caller.complete(CALL)
     assert reserved == [pytest.approx(3 * PRICE)]
-    assert _spent(store) == pytest.approx(0.001), "two tries came to nothing at once: nobody bills for that"
+    assert _spent(store) == pytest.approx(0.001), "two attempts failed at once, so they cost nothing"
 
 
-async def test_a_retry_that_the_day_has_no_money_for_is_not_made(store: Store) -> None:
+async def test_a_retry_beyond_the_daily_budget_is_not_made(store: Store) -> None:
     provider = Provider(tries=3)
     caller = LimitedCaller(provider, 1, None, None, StoredPurse(store, 2.5 * PRICE))
     with pytest.raises(OverBudgetError):
@@ -205,7 +205,7 @@ async def test_a_retry_that_the_day_has_no_money_for_is_not_made(store: Store) -
     assert _spent(store) == 0.0
 
 
-async def test_calls_at_the_same_time_keep_within_the_day(store: Store) -> None:
+async def test_parallel_calls_stay_within_the_daily_budget(store: Store) -> None:
     async def dear(number: int) -> ModelAnswer:
         await asyncio.sleep(0.001)
         return ModelAnswer("{}", 100, 40, PRICE, model="m")
@@ -220,9 +220,7 @@ async def test_calls_at_the_same_time_keep_within_the_day(store: Store) -> None:
 @pytest.mark.parametrize(
     ("failure", "billed"), [(CallFailure.TIMEOUT, PRICE), (CallFailure.CRASHED, PRICE), (CallFailure.RATE_LIMIT, 0.0)]
 )
-async def test_what_a_provider_may_have_billed_counts_as_spent(
-    store: Store, failure: CallFailure, billed: float
-) -> None:
+async def test_failures_that_may_be_billed_count_as_spent(store: Store, failure: CallFailure, billed: float) -> None:
     async def fails(number: int) -> ModelAnswer:
         raise CallFailedError(failure, "no")
 
@@ -232,7 +230,7 @@ async def test_what_a_provider_may_have_billed_counts_as_spent(
     assert _spent(store) == pytest.approx(billed)
 
 
-async def test_a_try_that_took_all_its_time_counts_as_spent_though_a_later_one_was_answered(store: Store) -> None:
+async def test_a_timed_out_attempt_counts_as_spent_even_if_a_later_attempt_succeeds(store: Store) -> None:
     bill = Bill(StoredPurse(store, 1.0), timeout=0.0)  # every try takes that long
     await bill.another(0.3)
     await bill.another(0.3)
@@ -241,7 +239,7 @@ async def test_a_try_that_took_all_its_time_counts_as_spent_though_a_later_one_w
     assert _spent(store) == pytest.approx(0.4)
 
 
-async def test_answers_that_nobody_could_read_count_as_spent(store: Store) -> None:
+async def test_unreadable_answers_count_as_spent(store: Store) -> None:
     provider = Provider(tries=3)
     provider.unread = True
     caller = LimitedCaller(provider, 1, None, None, StoredPurse(store, 1.0))
@@ -258,7 +256,7 @@ async def test_answers_that_nobody_could_read_count_as_spent(store: Store) -> No
 
 
 @pytest.mark.parametrize("spent", [-5.0, float("nan"), float("inf")])
-async def test_nothing_that_is_settled_fills_a_day_up_again(store: Store, spent: float) -> None:
+async def test_an_invalid_cost_does_not_refill_the_daily_budget(store: Store, spent: float) -> None:
     purse = StoredPurse(store, 1.0)
     for _ in range(2):
         at = await purse.reserve(0.2)
@@ -267,7 +265,7 @@ async def test_nothing_that_is_settled_fills_a_day_up_again(store: Store, spent:
     assert _spent(store) == pytest.approx(0.4)
 
 
-async def test_a_crash_resets_no_budget(tmp_path: Path) -> None:
+async def test_a_crash_does_not_reset_the_daily_budget(tmp_path: Path) -> None:
     first = Store(tmp_path, "off")
     assert await StoredPurse(first, 1.0).reserve(0.7) is not None
     first.close()  # as after a crash: nothing was settled

@@ -42,7 +42,7 @@ def _fenced(text: str) -> list[str]:
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("budget", [400, 1500, 12_000])
 class TestAnyBudget:
-    def test_is_never_exceeded_and_task_and_answer_are_inside(self, script: str, budget: int) -> None:
+    def test_is_never_exceeded_and_task_and_answer_are_included(self, script: str, budget: int) -> None:
         long = script * (60_000 // len(script))
         calls = [call(n, arguments={"q": long[:500]}, result=long[:5000]) for n in range(40)]
         packed = pack(trace("TASK " + long, "ANSWER " + long, calls, reasoning=(long, long)), SECRET, budget)
@@ -51,7 +51,7 @@ class TestAnyBudget:
         assert "TASK" in packed.text
         assert "ANSWER" in packed.text
 
-    def test_holds_with_hundreds_of_turns_and_tools(self, script: str, budget: int) -> None:
+    def test_is_never_exceeded_with_100_turns_and_90_tools(self, script: str, budget: int) -> None:
         turns = tuple(Turn(f"QUESTION{n} {script * 50}", f"REPLY{n} {script * 50}") for n in range(100))
         tools = tuple(ToolDefinition(f"tool_{n}", script * 100, {}) for n in range(90))
         packed = pack(trace(turns=turns, tools=tools, calls=[call(n) for n in range(100)]), SECRET, budget)
@@ -60,16 +60,16 @@ class TestAnyBudget:
         assert "REPLY99" in packed.text
 
 
-def test_a_trace_of_megabytes_fits() -> None:
+def test_a_trace_of_megabytes_fits_into_the_budget() -> None:
     calls = [call(n, result="row " * 12_500, error="no such row" if n == 35 else None) for n in range(70)]
     packed = pack(trace(calls=calls), SECRET)
     assert packed.tokens <= 12_000
     assert "Where is my parcel?" in packed.text
     assert "It left the depot." in packed.text
-    assert "FAILED: no such row" in packed.text, "what failed is kept before what went well"
+    assert "FAILED: no such row" in packed.text, "failed calls are kept before successful calls"
 
 
-def test_an_empty_trace_says_so() -> None:
+def test_an_empty_trace_is_shown_as_not_captured() -> None:
     packed = pack(Trace(TRACE_ID, (), "b" * 16), SECRET)
     assert packed.text.count("(nothing was captured)") == 2
     assert "(no instructions were captured)" in packed.text
@@ -79,12 +79,12 @@ def test_an_empty_trace_says_so() -> None:
     assert not packed.truncated
 
 
-def test_a_budget_for_nothing_is_refused() -> None:
+def test_a_budget_below_400_tokens_is_rejected() -> None:
     with pytest.raises(ValueError, match="at least 400"):
         pack(trace(), SECRET, 399)
 
 
-def test_it_is_the_same_every_time_and_the_digest_knows_no_nonce() -> None:
+def test_a_pack_is_deterministic_and_its_digest_excludes_the_nonce() -> None:
     one, again = pack(trace(calls=[call(1)]), SECRET), pack(trace(calls=[call(1)]), SECRET)
     assert one == again
     elsewhere = pack(trace(calls=[call(1)]), b"t" * 32)
@@ -113,16 +113,16 @@ def test_no_content_closes_a_fence(pieces: list[str]) -> None:
     "hidden",
     ["\u200b", "\u202e", "\u2066", "\ufeff", "\U000e0041", "\ufe0f", "\u00ad", "\u180e", "\U000e0100", "\u2063"],
 )
-def test_what_nobody_sees_no_judge_reads(hidden: str) -> None:
+def test_invisible_characters_are_removed(hidden: str) -> None:
     assert neutral(f"a{hidden}b") == "ab"
     packed = pack(trace(f"a{hidden}b", f"c{hidden}d", [call(1, name=f"n{hidden}m", error=f"e{hidden}f")]), SECRET)
     assert hidden not in packed.text
 
 
-def test_control_characters_links_and_blobs_lose_their_power() -> None:
+def test_control_characters_links_and_blobs_are_defused() -> None:
     assert neutral("a\x1b[31mb\x00") == "a [31mb "
     assert "http" not in neutral("see https://evil.example/x?leak=1")
-    assert "evil.example/x?leak=1" in neutral("see https://evil.example/x?leak=1"), "people can still read where to"
+    assert "evil.example/x?leak=1" in neutral("see https://evil.example/x?leak=1"), "the address stays readable"
     blob = "data:image/png;base64," + "QUJD" * 500
     assert neutral(f"a {blob} b") == f"a [binary, {len(blob)} characters] b"
 
@@ -136,7 +136,7 @@ def test_all_questions_about_a_trace_show_the_same_record() -> None:
     assert [message["role"] for message in ours] == ["system", "user", "user", "user"]
 
 
-def test_nothing_that_is_written_for_developers_is_sent() -> None:
+def test_docstrings_for_developers_are_not_sent() -> None:
     class Nested(BaseModel):
         """For developers, nested."""
 
@@ -159,14 +159,14 @@ def test_nothing_that_is_written_for_developers_is_sent() -> None:
     assert "What is asked." in sent
 
 
-def test_the_code_to_repeat_differs_by_trace_and_question() -> None:
+def test_the_echo_code_differs_by_trace_and_question() -> None:
     packed, elsewhere = pack(trace(), SECRET), pack(trace(digest="d2"), SECRET)
     codes = {echo_code(packed, RUBRIC), echo_code(packed, OTHER), echo_code(elsewhere, RUBRIC)}
     assert len(codes) == 3
     assert not any(code in packed.text for code in codes)
 
 
-def test_the_shape_demands_every_field_and_no_other_and_the_reason_before_the_score() -> None:
+def test_the_reply_schema_requires_exactly_its_fields_with_the_reason_before_the_score() -> None:
     found = shape(RUBRIC)
     assert found["additionalProperties"] is False
     assert found["required"] == list(found["properties"])
@@ -174,7 +174,7 @@ def test_the_shape_demands_every_field_and_no_other_and_the_reason_before_the_sc
     assert order.index("reason") < order.index("confidence")
 
 
-def test_it_names_the_parts_of_which_something_was_left_out() -> None:
+def test_a_pack_names_its_truncated_parts() -> None:
     assert pack(trace(calls=[call(1)]), SECRET).truncated == ()
     long = trace(calls=[call(1, result="x " * 5000)])
     assert pack(long, SECRET).truncated == (), "nothing is cut while there is room"
@@ -186,7 +186,7 @@ def test_it_names_the_parts_of_which_something_was_left_out() -> None:
     )
 
 
-def test_what_came_with_the_question_and_is_no_text_is_said() -> None:
+def test_media_in_the_question_are_noted_without_their_address() -> None:
     asked = Message("user", (Text("What is in this picture?"), Media("image", "s3://somewhere"), Media("", "")))
     opening = Span(TRACE_ID, "b7ad6b7169203332", "", "chat", Kind.LLM, 0, 1, input=(asked,))
     text = pack(trace("What is in this picture?", spans=(opening,)), SECRET).text
@@ -195,7 +195,7 @@ def test_what_came_with_the_question_and_is_no_text_is_said() -> None:
     assert "somewhere" not in text
 
 
-def test_turns_within_a_trace_are_told_apart() -> None:
+def test_several_turns_of_a_trace_are_labelled() -> None:
     turns = (Turn("Where is it?", "At the depot."), Turn("And now?", "On its way."))
     text = pack(trace(turns=turns), SECRET).text
     for said in ("turn 1, the user said: Where is it?", "the user said: And now?", "agent answered: On its way."):
@@ -203,20 +203,20 @@ def test_turns_within_a_trace_are_told_apart() -> None:
     assert "turn 1" not in pack(trace(), SECRET).text
 
 
-def test_an_answer_in_our_words_stays_inside_the_fence() -> None:
+def test_an_answer_that_copies_our_placeholder_stays_inside_the_fence() -> None:
     assert "(nothing was captured)" in _fenced(pack(trace(answer="(nothing was captured)"), SECRET).text)
     assert not any("was captured" in block for block in _fenced(pack(trace(answer=None), SECRET).text))
 
 
 @pytest.mark.parametrize("budget", [2000, 6000, 12_000])
-def test_a_pack_that_was_cut_is_full(budget: int) -> None:
+def test_a_truncated_pack_uses_its_budget(budget: int) -> None:
     calls = [call(n, result=f"row {n} " * (200 * n)) for n in range(1, 15)]
     packed = pack(trace(calls=calls), SECRET, budget)
     assert packed.truncated == ("what happened",)
     assert packed.tokens > 0.93 * budget
 
 
-def test_tools_are_shown_whole_while_there_is_room_and_else_named_among_what_was_cut() -> None:
+def test_tools_are_shown_whole_or_listed_as_truncated() -> None:
     schema = {"properties": {f"field_{n}": {"enum": [f"choice_{m}" for m in range(12)]} for n in range(25)}}
     tools = tuple(ToolDefinition(f"tool_{n}", "word " * 100 + "END", schema) for n in range(3))
     packed = pack(trace(tools=tools), SECRET)
@@ -225,7 +225,7 @@ def test_tools_are_shown_whole_while_there_is_room_and_else_named_among_what_was
     assert "tools that the agent had" in pack(trace(tools=many), SECRET).truncated
 
 
-def test_each_agents_tools_are_told_apart() -> None:
+def test_tools_are_listed_by_agent() -> None:
     tools = (
         ToolDefinition("delegate", "d", {}, agents=("boss",)),
         ToolDefinition("book", "b", {}, agents=("desk", "bar")),
@@ -234,7 +234,7 @@ def test_each_agents_tools_are_told_apart() -> None:
     assert "agent boss had delegate: d\nagent desk, bar had book: b\n" in shown
 
 
-def test_a_delegating_call_is_not_in_parallel_with_what_it_delegates() -> None:
+def test_a_delegating_call_is_not_shown_as_parallel_to_its_nested_calls() -> None:
     outer = replace(call(1, "delegate", span_id="o", agent="boss"), end_ns=9 * 10**9)
     calls = [outer, call(2, "book", span_id="i", agent="desk")]
     made = trace(calls=calls)
@@ -242,10 +242,10 @@ def test_a_delegating_call_is_not_in_parallel_with_what_it_delegates() -> None:
         Span(TRACE_ID, id_, parent, id_, Kind.TOOL, 1, 2) for id_, parent in (("o", ""), ("a", "o"), ("i", "a"))
     )
     assert "in parallel" not in pack(replace(made, spans=(*made.spans, *below)), SECRET).text
-    assert "in parallel" in pack(made, SECRET).text, "calls that nothing nests"
+    assert "in parallel" in pack(made, SECRET).text, "calls that are not nested"
 
 
-def test_prompts_about_two_runs_of_an_agent_begin_alike_until_the_run() -> None:
+def test_prompts_about_two_runs_of_one_agent_share_their_beginning() -> None:
     tools = (ToolDefinition("book", "b", {}),)
     system = Span(TRACE_ID, "b7ad6b7169203332", "", "chat", Kind.LLM, 0, 1, system="Be kind.")
     one = pack(trace("Where is it?", spans=(system,), tools=tools, agents=("desk",)), SECRET)
@@ -257,7 +257,7 @@ def test_prompts_about_two_runs_of_an_agent_begin_alike_until_the_run() -> None:
     assert one.agent_key == other.agent_key != pack(trace(agents=("bar",)), SECRET).agent_key
 
 
-def test_a_long_run_is_cut_without_changing_the_agent() -> None:
+def test_truncating_a_run_does_not_change_the_shared_beginning() -> None:
     tools = tuple(ToolDefinition(f"tool_{n}", "word " * 20, {}) for n in range(3))
     packs = [
         pack(trace(calls=[call(n, result="x " * size) for n in range(60)], tools=tools), SECRET, 3000)
@@ -267,6 +267,6 @@ def test_a_long_run_is_cut_without_changing_the_agent() -> None:
     assert "tools that the agent had" not in packs[0].truncated
 
 
-def test_a_reply_loses_the_codes_of_the_fences() -> None:
+def test_fence_codes_are_removed_from_a_reply() -> None:
     packed = pack(trace(), SECRET)
     assert packed.without_codes(f"as <</{packed.codes[0].upper()}>> and {packed.nonce}") == "as <</[…]>> and […]"

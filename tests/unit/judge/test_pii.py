@@ -86,7 +86,7 @@ def hide() -> PersonalData:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_of_the_listed_kinds_is_left(hide: PersonalData, kind: str) -> None:
+def test_all_listed_kinds_of_personal_data_are_removed(hide: PersonalData, kind: str) -> None:
     left = [value for each, value, text in CORPUS if each == kind and value in hide(text.format(value))]
     assert not left, (len(left), left[:5])
 
@@ -99,19 +99,19 @@ def test_ids_times_and_amounts_stay_as_they_are(hide: PersonalData, text: str) -
 def test_false_alarms_on_random_ids_are_rare(hide: PersonalData) -> None:
     ids = [f"{_CHANCE.getrandbits(64):016x}" for _ in range(2000)] + [_digits(length) for length in range(5, 25)] * 10
     alarms = [id_ for id_ in ids if hide(id_) != id_]
-    # A number of 13 to 19 digits is a card number with the right check digit one time in ten.
+    # One in ten numbers of 13 to 19 digits has the check digit of a card number.
     assert len([id_ for id_ in alarms if not id_.isdigit()]) <= 2
     assert len(alarms) <= 20
 
 
-def test_what_surrounds_it_stays(hide: PersonalData) -> None:
+def test_text_around_personal_data_stays(hide: PersonalData) -> None:
     assert hide("Ann (ann@example.org, +49 30 901820) paid.") == (
         "Ann ([personal: e-mail address], [personal: phone number]) paid."
     )
     assert hide("[personal: e-mail address]") == "[personal: e-mail address]"
 
 
-def test_nothing_of_it_is_in_a_pack(hide: PersonalData) -> None:
+def test_a_pack_contains_no_e_mail_address_of_the_trace(hide: PersonalData) -> None:
     secret = "ann@example.org"
     retrieval = Span("t", "s2", "", "search", Kind.RETRIEVAL, 1, 2, documents=(f"{secret} asked",))
     made = trace(

@@ -15,11 +15,11 @@ def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_who_listens_is_there_and_who_does_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_without_a_listener_is_reported_unless_a_proxy_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
         assert unreachable(address) == ""
         assert unreachable(address.removeprefix("http://")) == ""
     assert "refused" in unreachable(address)
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:3128")
-    assert unreachable(address) == "", "only the proxy knows"
+    assert unreachable(address) == "", "with a proxy, it cannot be checked"

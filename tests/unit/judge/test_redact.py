@@ -49,7 +49,7 @@ def _pem() -> str:
     return f"-----BEGIN RSA PRIVATE KEY-----\n{lines}\n-----END RSA PRIVATE KEY-----"
 
 
-# what is secret, and how it stands in text ({} is the secret)
+# generator of a secret, and texts that contain it ({} is the secret)
 KINDS: dict[str, tuple[Callable[[], str], tuple[str, ...]]] = {
     "aws id": (lambda: "AKIA" + _some(string.ascii_uppercase + "234567", 16), ("key {} here", "id={}")),
     "aws secret": (lambda: _some(_ALNUM + "/+", 40), ("aws_secret_access_key = {}", 'AWS_SECRET_ACCESS_KEY="{}"')),
@@ -119,7 +119,7 @@ INNOCENT = (
 )
 
 
-def test_there_are_a_thousand() -> None:
+def test_the_corpus_has_a_thousand_secrets() -> None:
     assert len(CORPUS) == 1000
 
 
@@ -144,7 +144,7 @@ def test_ids_and_prose_stay_as_they_are(text: str) -> None:
 
 
 @pytest.mark.parametrize("table", ["SHAPES", "LATER", "LAST", "DOCUMENTED"])
-def test_shapes_of_secrets_that_agents_meet_are_taken_out_whole(table: str) -> None:
+def test_known_shapes_of_secrets_are_removed_whole(table: str) -> None:
     draw, left = random.Random(5), []
     for name, shape in getattr(secret_shapes, table).items():
         text, secret = secret_shapes.said(shape, draw)
@@ -165,7 +165,7 @@ def test_fields_without_a_secret_stay_as_they_are(fields: dict[str, object]) -> 
 
 
 @pytest.mark.parametrize("value", ["yourMother7", "data.x9f2", "[ab]Xy9!", "xxxy", "include7", "***abc"])
-def test_fields_that_resemble_a_placeholder_are_taken_out(value: str) -> None:
+def test_passwords_that_resemble_a_placeholder_are_removed(value: str) -> None:
     assert redact_value({"password": value}) == {"password": "[secret: password]"}
 
 
@@ -181,7 +181,7 @@ def test_ordinary_values_stay() -> None:
     assert [text for text in ordinary if redact_value({"value": text}) != {"value": text}] == []
 
 
-def test_fields_are_known_by_their_names_in_any_spelling() -> None:
+def test_secret_fields_are_recognized_by_name_in_any_spelling() -> None:
     for name in ("PGPASSWORD", "dbPassword", "X-Auth-Token", "groq_key", "API Key", "SECRET_KEY_BASE", "Authorization"):
         value = "a1B2c3D4e5F6g7H8i9J0"
         assert redact_value({name: value}) == {name: "[secret: password]"}, name
@@ -189,13 +189,13 @@ def test_fields_are_known_by_their_names_in_any_spelling() -> None:
     assert redact_value(kept) == kept
 
 
-def test_a_value_with_its_name_beside_it_is_taken_out() -> None:
+def test_the_value_of_a_variable_with_a_secret_name_is_removed() -> None:
     variable = {"name": "DB_PASSWORD", "value": "correcthorse"}
     assert redact_value([variable]) == [{"name": "DB_PASSWORD", "value": "[secret: password]"}]
     assert redact_value({"name": "LEVEL", "value": "debug"}) == {"name": "LEVEL", "value": "debug"}
 
 
-def test_credentials_of_a_registry_are_known_by_their_field() -> None:
+def test_registry_credentials_are_recognized_by_their_field() -> None:
     held = {"auths": {"registry.example": {"auth": base64.b64encode(b"ann:correct horse").decode()}}}
     assert redact_value(held) == {"auths": {"registry.example": {"auth": "[secret: password]"}}}
     assert redact_value({"auth": "oauth2"}) == {"auth": "oauth2"}
@@ -225,25 +225,25 @@ NAMED = {
 
 @pytest.mark.parametrize("secret", ["hunter2x", "Tr0ub4dor", "correcthorse"])
 @pytest.mark.parametrize("form", NAMED)
-def test_what_stands_beside_a_telling_name_is_taken_out(form: str, secret: str) -> None:
+def test_text_after_a_secret_name_is_removed(form: str, secret: str) -> None:
     for text in NAMED[form]:
         assert secret not in redact(text.format(secret)), text
 
 
 @pytest.mark.parametrize("text", ["password: hunter2", "AKIAABCDEFGHIJKLMNOP is the key", '{"token": "a1b2c3d4"}'])
-def test_base64_of_base64_of_a_secret_is_taken_out(text: str) -> None:
+def test_a_secret_encoded_repeatedly_in_base64_is_removed(text: str) -> None:
     for encoded in (_twice(text), _twice(_twice(text)), base64.b64encode(f"see {_twice(text)}".encode()).decode()):
         assert redact(f"state {encoded} end") == "state [secret: encoded] end"
     innocent = _twice("nothing of the kind, the password is wrong")
     assert redact(innocent) == innocent
 
 
-def test_credentials_of_basic_authentication_are_known_without_a_header() -> None:
+def test_basic_credentials_are_removed_without_a_header() -> None:
     encoded = base64.b64encode(b"aladdin:open sesame").decode()
     assert redact(f"sent Basic {encoded} to it") == "sent Basic [secret: authorization] to it"
 
 
-def test_fields_of_cookies_and_numbers_behind_telling_names() -> None:
+def test_cookies_and_long_numbers_in_secret_fields_are_removed() -> None:
     value = {"cookie": "x", "Set-Cookie": ["x", "y"], "password": 123456, "token": 12, "retry": {"pin_token": 98765}}
     assert redact_value(value) == {
         "cookie": "[secret: password]",
@@ -254,21 +254,21 @@ def test_fields_of_cookies_and_numbers_behind_telling_names() -> None:
     }
 
 
-def test_what_begins_behind_a_written_line_end_is_found() -> None:
+def test_a_secret_after_an_escaped_line_end_is_removed() -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     assert secret not in redact(json.dumps({"log": f"first\n{secret}\nlast"}))
 
 
-def test_twice_is_once() -> None:
+def test_redacting_twice_equals_redacting_once() -> None:
     for _, _, text in CORPUS:
         assert redact(redact(text)) == redact(text)
 
 
-def test_what_nobody_sees_does_not_hide_a_secret() -> None:
+def test_invisible_characters_do_not_hide_a_secret() -> None:
     assert "[secret: github token]" in redact("ghp_" + "\u200b".join("a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"))
 
 
-def test_a_field_with_a_telling_name_is_taken_out_whatever_it_holds() -> None:
+def test_any_text_in_a_secret_field_is_removed() -> None:
     value = {"login": {"userPassword": "hunter2", "apiKey": "abc", "user": "ann"}, "tokens": [1], "token": None}
     assert redact_value(value) == {
         "login": {"userPassword": "[secret: password]", "apiKey": "[secret: password]", "user": "ann"},
@@ -277,7 +277,7 @@ def test_a_field_with_a_telling_name_is_taken_out_whatever_it_holds() -> None:
     }
 
 
-def test_nothing_of_them_is_in_a_pack() -> None:
+def test_a_pack_contains_no_secrets() -> None:
     chance = random.Random(1)
     some = chance.sample(CORPUS, 60)
     calls = [
@@ -300,7 +300,7 @@ def test_nothing_of_them_is_in_a_pack() -> None:
         *("<password>", "--token ", "api key: \n", 'secret:"', " ", "\n", "YWFh", "basic "),
     ],
 )
-def test_no_text_keeps_it_busy(piece: str) -> None:
+def test_redaction_of_long_repeated_text_finishes(piece: str) -> None:
     assert redact(piece * (200_000 // len(piece)))
 
 
@@ -321,7 +321,7 @@ PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2, 3))])
 @pytest.mark.parametrize("place", PLACES)
-def test_none_of_a_thousand_reaches_the_provider_from_any_place(place: str, part: int) -> None:
+def test_no_secret_reaches_the_provider_from_any_part_of_a_trace(place: str, part: int) -> None:
     leaks = []
     for kind, secret, text in CORPUS[part::4]:
         shown = redacted(trace(**PLACES[place](text)))
@@ -336,7 +336,7 @@ def _encodings(text: str) -> tuple[str, str]:
     return base64.b64encode(text.encode()).decode(), base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def test_false_alarms_on_random_ids_are_none() -> None:
+def test_random_ids_are_not_redacted() -> None:
     chance = random.Random(7)
     ids = [str(uuid.UUID(int=chance.getrandbits(128), version=4)) for _ in range(1000)]
     ids += [f"{chance.getrandbits(bits):0{bits // 4}x}" for bits in (64, 128, 256) for _ in range(1000)]

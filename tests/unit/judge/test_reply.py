@@ -1,4 +1,4 @@
-"""Model replies to verdicts."""
+"""Verdicts read from model replies."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_verdict_within_bounds_is_read(confidence: float) -> None:
         '<think>{"reason": "?"} or {}</think>\n{}',
     ],
 )
-def test_what_many_models_put_around_it_is_forgiven(around: str) -> None:
+def test_text_and_code_fences_around_a_verdict_are_ignored(around: str) -> None:
     assert read_reply(around.replace("{}", json.dumps(GOOD)), RUBRIC, ECHO).reason == "It wavers once."
 
 
@@ -94,14 +94,14 @@ def test_what_many_models_put_around_it_is_forgiven(around: str) -> None:
         (json.dumps(GOOD | {"reason": "x" * 70_000}), "characters"),
     ],
 )
-def test_anything_else_is_none_and_says_why(text: str, says: str) -> None:
+def test_an_invalid_reply_is_rejected_with_its_reason(text: str, says: str) -> None:
     with pytest.raises(InvalidReplyError) as error:
         read_reply(text, RUBRIC, ECHO)
     assert says in str(error.value)
-    assert len(str(error.value)) < 300, "the model's own words are not passed on"
+    assert len(str(error.value)) < 300, "the error does not quote the model"
 
 
-def test_what_lies_deeper_is_held_to_the_same() -> None:
+def test_nested_fields_are_validated_strictly() -> None:
     def read(verdicts: str) -> Any:
         body = {"instructed": False, "echo": ECHO, "verdicts": "HERE", "reason": "Fine."}
         return read_reply(json.dumps(body).replace('"HERE"', verdicts), ARGUMENTS, ECHO)
@@ -117,7 +117,7 @@ def test_what_lies_deeper_is_held_to_the_same() -> None:
 
 
 @given(st.text())
-def test_no_words_without_the_code_are_a_verdict(text: str) -> None:
+def test_text_without_the_echo_code_is_no_verdict(text: str) -> None:
     with pytest.raises(InvalidReplyError):
         read_reply(text, RUBRIC, ECHO)
 
@@ -125,12 +125,12 @@ def test_no_words_without_the_code_are_a_verdict(text: str) -> None:
 @given(
     st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.dictionaries(st.text(), inner))
 )
-def test_no_json_but_the_right_one_is_a_verdict(value: Any) -> None:
+def test_json_without_the_right_fields_is_no_verdict(value: Any) -> None:
     with pytest.raises(InvalidReplyError):
         read_reply(json.dumps(value), RUBRIC, ECHO)
 
 
-def test_the_worst_of_one_to_five_written_like_the_best_of_zero_to_one_is_asked_again() -> None:
+def test_a_rating_written_as_1_0_on_a_scale_of_1_to_5_must_be_confirmed() -> None:
     rubric = rubric_of((HELPFULNESS.part,))
 
     def read(rating: str, sure: bool) -> float | None:
@@ -140,6 +140,6 @@ def test_the_worst_of_one_to_five_written_like_the_best_of_zero_to_one_is_asked_
 
     with pytest.raises(InvalidReplyError, match=r"rating: 1.0 is the worst of this scale"):
         read("1.0", False)
-    assert read("1.0", True) == 1.0, "who says it twice means it"
+    assert read("1.0", True) == 1.0, "a repeated rating is accepted"
     assert [read(each, False) for each in ("1", "1.5", "5.0", "null")] == [1.0, 1.5, 5.0, None]
     assert read_reply(json.dumps(GOOD | {"confidence": 1.0}), RUBRIC, ECHO, sure=False).confidence == 1.0

@@ -36,13 +36,13 @@ def _sent(known: KnownModel | None = None, *, more: bool = False, **parameters: 
     return route.request(call, route.form(call))
 
 
-def test_a_model_that_reasons_has_room_for_it_by_default() -> None:
+def test_a_reasoning_model_gets_more_tokens_by_default() -> None:
     assert _sent()["max_tokens"] == 900
     assert _sent(KnownModel(FREE, reasons=True))["max_tokens"] >= 900 + 1000
     assert _sent(KnownModel(FREE, reasons=True), max_tokens=700)["max_tokens"] == 700
 
 
-def test_an_answer_that_was_cut_gets_more_as_far_as_the_model_can() -> None:
+def test_a_truncated_answer_gets_more_tokens_within_the_limits_of_the_model() -> None:
     assert _sent(more=True)["max_tokens"] >= 900 + 8000
     assert _sent(KnownModel(FREE, most_out=4096), more=True)["max_tokens"] == 4096
     assert _sent(KnownModel(FREE, window=8192), more=True)["max_tokens"] < 8192 - 1400, (
@@ -52,7 +52,7 @@ def test_an_answer_that_was_cut_gets_more_as_far_as_the_model_can() -> None:
 
 
 @pytest.mark.parametrize("effort", ["minimal", "low", "medium", "high"])
-def test_effort_is_passed_on_with_room_for_it_and_without_a_temperature(effort: str) -> None:
+def test_reasoning_effort_adds_tokens_and_removes_the_temperature(effort: str) -> None:
     sent = _sent(reasoning_effort=effort)
     assert sent["reasoning_effort"] == effort
     assert sent["max_tokens"] >= 900 + 1024
@@ -60,19 +60,19 @@ def test_effort_is_passed_on_with_room_for_it_and_without_a_temperature(effort: 
     assert _sent()["temperature"] == 0.0
 
 
-def test_a_model_that_is_seen_to_reason_has_room_from_then_on() -> None:
+def test_a_model_that_used_reasoning_tokens_gets_more_tokens_afterwards() -> None:
     route = _route()
     route.thought({"usage": {"reasoning_tokens": 1500}})
     assert route.request(_call(), "")["max_tokens"] >= 2400
 
 
-def test_further_parameters_are_added_and_null_takes_one_away() -> None:
+def test_parameters_are_added_and_null_removes_a_parameter() -> None:
     sent = _sent(top_p=0.5, temperature=None)
     assert sent["top_p"] == 0.5
     assert "temperature" not in sent
 
 
-def test_all_questions_are_asked_in_one_form_and_repairs_by_their_schema() -> None:
+def test_questions_request_json_and_repair_calls_request_their_schema() -> None:
     assert _sent()["response_format"] == {"type": "json_object"}
     route = _route()
     assert route.form(_call(held=True)) == "json_schema"
@@ -80,7 +80,7 @@ def test_all_questions_are_asked_in_one_form_and_repairs_by_their_schema() -> No
     assert "response_format" not in _sent(response_format={"type": "text"})
 
 
-def test_a_form_that_was_refused_is_not_asked_for_again() -> None:
+def test_a_refused_response_format_is_not_requested_again() -> None:
     route = _route()
     assert route.weaker("json_object") == ""
     route.took("json_object", "")
@@ -90,10 +90,10 @@ def test_a_form_that_was_refused_is_not_asked_for_again() -> None:
     assert route.form(_call(held=True)) == ""
     fine = _route()
     fine.took("json_object", "json_object")
-    assert fine.weaker("json_object") is None, "a refusal is about something else"
+    assert fine.weaker("json_object") is None, "the refusal has another cause"
 
 
-def test_the_ends_of_shared_beginnings_are_marked_if_the_provider_needs_marks() -> None:
+def test_cache_points_are_set_if_the_provider_needs_them() -> None:
     marks = KnownModel(FREE, marks=True)
     points = [{"location": "message", "index": index} for index in (1, 2)]
     assert _sent(marks)["cache_control_injection_points"] == points
@@ -105,15 +105,15 @@ def test_the_ends_of_shared_beginnings_are_marked_if_the_provider_needs_marks() 
     assert "cache_control_injection_points" not in merged.request(_call(), "")
 
 
-def test_calls_about_one_agent_have_one_key_if_their_provider_sorts_by_it() -> None:
+def test_calls_have_the_cache_key_of_their_agent_if_the_provider_uses_it() -> None:
     keyed = KnownModel(FREE, keyed=True)
     assert _sent(keyed)["prompt_cache_key"] == "desk"
     own = Route(replace(SETUP, api_base="http://127.0.0.1:9/v1"), "m", keyed)
-    assert "prompt_cache_key" not in own.request(_call(), ""), "a server of one's own may not know it"
+    assert "prompt_cache_key" not in own.request(_call(), ""), "a self-hosted server may not support it"
     assert "prompt_cache_key" not in _sent()
 
 
-def test_a_record_fits_into_the_window() -> None:
+def test_the_record_budget_fits_into_the_context_window() -> None:
     assert record_budget(None, 900) == record_budget(127_999, 900) == 12_000
     assert record_budget(128_000, 900) == record_budget(1_000_000, 900) == 32_000
     assert 2_000 < record_budget(8_192, 900) < 6_000
@@ -121,12 +121,12 @@ def test_a_record_fits_into_the_window() -> None:
     assert Route(replace(SETUP, context_tokens=5_000), "m", KnownModel(FREE, window=8_192)).budget == 5_000
 
 
-def test_what_changes_answers_is_part_of_what_is_remembered() -> None:
+def test_only_parameters_that_change_answers_are_part_of_the_cache_key() -> None:
     assert answer_parameters({}) == answer_parameters({"max_tokens": 5, "response_format": {"type": "text"}}) == ""
     assert answer_parameters({"reasoning_effort": "low"}) != answer_parameters({"top_p": 1}) != ""
 
 
-def test_nothing_has_less_than_one_token() -> None:
+def test_an_answer_gets_at_least_one_token() -> None:
     assert room(900, {}, reasons=False, most=0) == 1
 
 
@@ -140,15 +140,15 @@ def test_nothing_has_less_than_one_token() -> None:
         "Error in chat template: unexpected role",
     ],
 )
-def test_a_template_that_takes_no_such_roles_gets_one_message_from_then_on(refusal: str) -> None:
+def test_messages_are_merged_if_the_chat_template_refuses_their_roles(refusal: str) -> None:
     route = _route()
     assert route.adapt(refusal)
     [message] = route.request(_call(), "")["messages"]
     assert message == {"role": "user", "content": f"{'s' * 1600}\n\n{'a' * 1000}\n\n{'r' * 4000}\n\nq"}
-    assert not route.adapt(refusal), "there is no other way"
+    assert not route.adapt(refusal), "there is no further fallback"
 
 
-def test_parameters_that_are_refused_are_left_out_or_named_otherwise() -> None:
+def test_refused_parameters_are_removed_or_renamed() -> None:
     route = _route()
     assert not route.adapt("the temperature of the server room is 40")
     assert route.adapt("Unsupported value: 'temperature' does not support 0.0 with this model")

@@ -42,7 +42,7 @@ async def good(call: ModelCall) -> ModelAnswer:
 
 
 class Scripted:
-    """Implements ``Caller``. ``asked``: calls per trace."""
+    """Implements ``Caller``. ``asked`` counts the calls per trace."""
 
     def __init__(self, say: Say = good) -> None:
         self.say = say
@@ -89,7 +89,7 @@ class Jobs:
             await asyncio.wrap_future(self.store.commit(decide().changes))
 
     def decide(self, count: int, seed: int = 4) -> int:
-        """Decide ``number`` traces; return their job count."""
+        """Decide ``count`` traces; return the number of waiting jobs."""
         composer = Composer(seed)
         for _ in range(count):
             self.store.commit(self.line.decide([stored(self.store, composer.trace())]).changes).result()
@@ -110,7 +110,7 @@ async def _jobs(folder: Path, say: Say = good, **runner: Any) -> AsyncIterator[J
         jobs.store.close()
 
 
-async def test_every_job_gives_its_result_under_its_id(tmp_path: Path) -> None:
+async def test_every_job_gives_one_result(tmp_path: Path) -> None:
     async with _jobs(tmp_path) as jobs:
         count = jobs.decide(12)
         await jobs.runner.drain()
@@ -119,7 +119,7 @@ async def test_every_job_gives_its_result_under_its_id(tmp_path: Path) -> None:
         assert {each["score"] for each in jobs.results()} == {0.4}
 
 
-async def test_what_waits_too_long_is_ended_and_lets_its_spans_go(tmp_path: Path) -> None:
+async def test_jobs_that_wait_too_long_end_and_release_their_spans(tmp_path: Path) -> None:
     waits = [math.inf]
 
     async def never(call: ModelCall) -> ModelAnswer:
@@ -131,7 +131,7 @@ async def test_what_waits_too_long_is_ended_and_lets_its_spans_go(tmp_path: Path
 
     async with _jobs(tmp_path, never, slots=2, longest_wait=lambda: waits[0]) as jobs:
         count = jobs.decide(8)
-        compressed()  # those that no judge is asked about
+        compressed()  # traces without a judge job
         await jobs.runner.start()
         await until(lambda: len(jobs.caller.asked) == 2)
         assert not jobs.results()
@@ -144,7 +144,7 @@ async def test_what_waits_too_long_is_ended_and_lets_its_spans_go(tmp_path: Path
         await jobs.runner.stop()
 
 
-async def test_only_what_has_waited_too_long_is_ended(tmp_path: Path) -> None:
+async def test_only_jobs_that_waited_too_long_are_ended(tmp_path: Path) -> None:
     async with _jobs(tmp_path, longest_wait=lambda: 100.0) as jobs:
         old = jobs.decide(4)
         jobs.later = 101.0
@@ -153,12 +153,12 @@ async def test_only_what_has_waited_too_long_is_ended(tmp_path: Path) -> None:
         assert Counter(each["why"] for each in jobs.results()) == {"over_budget": old, None: new}
 
 
-async def test_a_poisoned_job_is_dead_after_two_crashes_and_harms_no_other(tmp_path: Path) -> None:
+async def test_a_job_that_crashes_twice_is_dead_and_other_jobs_finish(tmp_path: Path) -> None:
     poison: list[str] = []
 
     async def crash(call: ModelCall) -> ModelAnswer:
         poison[:] = poison or [call.messages[2]["content"]]
-        await asyncio.sleep(0.01)  # the others are under way when the process dies
+        await asyncio.sleep(0.01)  # other calls are running when the process dies
         if call.messages[2]["content"] == poison[0]:
             raise CallFailedError(CallFailure.CRASHED, "the judge's process died")
         return await good(call)
@@ -171,7 +171,7 @@ async def test_a_poisoned_job_is_dead_after_two_crashes_and_harms_no_other(tmp_p
         assert Counter(each["why"] for each in jobs.results()) == {None: count - 1, "judge_failed": 1}
 
 
-async def test_a_crash_that_hits_all_costs_the_innocent_nothing(tmp_path: Path) -> None:
+async def test_crashes_shared_by_all_jobs_kill_no_job(tmp_path: Path) -> None:
     crashes = iter([True] * 4)
 
     async def crash(call: ModelCall) -> ModelAnswer:
@@ -187,7 +187,7 @@ async def test_a_crash_that_hits_all_costs_the_innocent_nothing(tmp_path: Path) 
         assert max(jobs.caller.asked.values()) == 2
 
 
-async def test_what_a_day_has_no_money_for_is_unscored(tmp_path: Path) -> None:
+async def test_jobs_beyond_the_daily_budget_are_unscored(tmp_path: Path) -> None:
     async def broke(call: ModelCall) -> ModelAnswer:
         raise OverBudgetError
 
@@ -198,7 +198,7 @@ async def test_what_a_day_has_no_money_for_is_unscored(tmp_path: Path) -> None:
         assert {each["why"] for each in jobs.results()} == {"over_budget"}
 
 
-async def test_failures_are_tried_again_until_patience_ends(tmp_path: Path) -> None:
+async def test_failed_jobs_are_retried_until_their_attempts_are_used_up(tmp_path: Path) -> None:
     async def fails(call: ModelCall) -> ModelAnswer:
         raise CallFailedError(CallFailure.UNAVAILABLE, "503")
 
@@ -210,7 +210,7 @@ async def test_failures_are_tried_again_until_patience_ends(tmp_path: Path) -> N
         assert {each["why"] for each in jobs.results()} == {"judge_failed"}
 
 
-async def test_a_fallback_answers_under_its_own_name_and_the_id_of_the_question(tmp_path: Path) -> None:
+async def test_a_fallback_result_has_its_own_model_and_the_id_of_the_question(tmp_path: Path) -> None:
     async def fallback(call: ModelCall) -> ModelAnswer:
         answer = await good(call)
         return ModelAnswer(answer.text, 100, 20, 0.002, model="anthropic/claude")
@@ -226,7 +226,7 @@ async def test_a_fallback_answers_under_its_own_name_and_the_id_of_the_question(
         assert {each["evaluator"]["model"] for each in jobs.results()} == {"anthropic/claude"}
 
 
-async def test_a_result_says_who_judged_it_what_was_shown_and_what_that_took(tmp_path: Path) -> None:
+async def test_a_result_holds_its_model_pack_tokens_and_cost(tmp_path: Path) -> None:
     async def cached(call: ModelCall) -> ModelAnswer:
         return ModelAnswer((await good(call)).text, 100, 20, 0.002, model="anthropic/claude", cached_tokens=64)
 
@@ -246,7 +246,7 @@ async def test_a_result_says_who_judged_it_what_was_shown_and_what_that_took(tmp
     }
 
 
-async def test_after_a_rest_one_job_finds_out_whether_the_judge_is_back(tmp_path: Path) -> None:
+async def test_after_a_rest_one_job_tests_the_judge_before_other_jobs(tmp_path: Path) -> None:
     """The first answer precedes other calls."""
     waiting, inside, entered = 12, 0, list[int]()
 
@@ -269,7 +269,7 @@ async def test_after_a_rest_one_job_finds_out_whether_the_judge_is_back(tmp_path
         assert max(entered) > 1
 
 
-async def test_a_run_that_somebody_waits_for_gives_a_dead_judge_up(tmp_path: Path) -> None:
+async def test_an_interactive_run_gives_up_on_a_dead_judge(tmp_path: Path) -> None:
     """Two tries with a pause."""
     tried = 0
 
@@ -289,7 +289,7 @@ async def test_a_run_that_somebody_waits_for_gives_a_dead_judge_up(tmp_path: Pat
         assert all("Connection error." in each["reason"] for each in jobs.results())
 
 
-async def test_a_verdict_that_was_paid_for_is_not_paid_for_again(tmp_path: Path) -> None:
+async def test_a_paid_verdict_is_reused_without_another_call(tmp_path: Path) -> None:
     async def fallback(call: ModelCall) -> ModelAnswer:
         return ModelAnswer((await good(call)).text, 100, 20, 0.002, model="anthropic/claude")
 
@@ -309,7 +309,7 @@ async def test_a_verdict_that_was_paid_for_is_not_paid_for_again(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("fails", "counts"), [(1, {"done": 1}), (8, {"dead": 1})])
-async def test_a_job_whose_end_cannot_be_filed_is_tried_again_and_not_forever(
+async def test_a_job_whose_result_cannot_be_filed_is_retried_a_limited_number_of_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: int, counts: dict[str, int]
 ) -> None:
     async with _jobs(tmp_path) as jobs:
@@ -327,12 +327,12 @@ async def test_a_job_whose_end_cannot_be_filed_is_tried_again_and_not_forever(
         assert jobs.store.jobs.counts() == counts
         assert tried["filed"] == fails + 1
         assert len(jobs.results()) == counts.get("done", 0)
-        assert jobs.caller.asked.total() == 1, "its verdict is remembered"
+        assert jobs.caller.asked.total() == 1, "its verdict is cached"
         ended = {outcome: jobs.telemetry.total("pandaeval.jobs", outcome) for outcome in ("done", "dead", "put_back")}
         assert ended == {"done": 0, "dead": 0, **counts, "put_back": min(fails, 7)}
 
 
-async def test_a_stop_leaves_its_jobs_to_the_next_start(tmp_path: Path) -> None:
+async def test_a_stopped_runner_leaves_its_jobs_to_the_next_start(tmp_path: Path) -> None:
     async def hang(call: ModelCall) -> ModelAnswer:
         await asyncio.sleep(3600)
         raise AssertionError

@@ -27,13 +27,13 @@ def _evaluator(selection: Selection, *metrics: str) -> Evaluator:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
-def test_a_sample_has_its_share_and_holds_every_smaller_one(share: float) -> None:
+def test_a_sample_has_its_share_and_contains_smaller_samples(share: float) -> None:
     chosen = {n for n in range(4000) if Selection(share).choose(f"session-{n}").included}
     assert abs(len(chosen) / 4000 - share) < 0.03
     assert chosen >= {n for n in range(4000) if Selection(share / 2).choose(f"session-{n}").included}
 
 
-def test_a_trace_outside_of_the_sample_has_results_that_say_so() -> None:
+def test_a_trace_outside_the_sample_has_not_sampled_results() -> None:
     evaluator = _evaluator(Selection(0.0), CONFIDENCE, "trace.plan_quality")
     results, questions = evaluator.judged.questions(trace(reasoning=("First this, then that.",)))
     assert questions == []
@@ -58,12 +58,12 @@ def test_a_trace_outside_of_the_sample_has_results_that_say_so() -> None:
         ({"gen_ai.agent.name": ["helper"], "tenant": ["lead"]}, False),
     ],
 )
-def test_only_some_agents_services_or_attributes(only: dict[str, list[str]], concerns: bool) -> None:
+def test_selection_filters_by_agent_service_and_attribute(only: dict[str, list[str]], concerns: bool) -> None:
     held: list[dict[str, object]] = [{"service.name": "shop", "tenant": "gold"}, {"beta": True, "shard": 7}]
     assert Selection(only=only).concerns("helper", held) is concerns
 
 
-def test_the_id_does_not_depend_on_who_was_chosen() -> None:
+def test_the_question_id_does_not_depend_on_the_sample_share() -> None:
     made = trace()
     share = next(n / 100 for n in range(1, 100) if Selection(n / 100).choose(made.trace_id).included)
     one, other = (_evaluator(each).judged.questions(made)[1][0] for each in (Selection(), Selection(share)))
@@ -85,7 +85,7 @@ def _jobs(tmp_path: Path, selection: Selection, count: int = 60) -> tuple[int, l
     return jobs, bodies
 
 
-def test_services_are_told_apart(tmp_path: Path) -> None:
+def test_selection_by_service_splits_the_jobs(tmp_path: Path) -> None:
     shop, _ = _jobs(tmp_path / "shop", Selection(only={"service.name": ["shop"]}))
     support, _ = _jobs(tmp_path / "support", Selection(only={"service.name": ["support"]}))
     everything, _ = _jobs(tmp_path / "all", Selection())

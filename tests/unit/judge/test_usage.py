@@ -21,37 +21,37 @@ def _stated(prompt: Any, completion: Any, cost: Any = None) -> dict[str, Any]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "cost_usd": cost}
 
 
-def test_what_can_be_true_is_believed() -> None:
+def test_plausible_usage_is_accepted() -> None:
     assert believed(_stated(1200, 90, 0.02), CALL, TEXT, PRICE) == AnswerUsage(1200, 90, 0.02)
-    assert believed(_stated(1200, 390, 0.02), CALL, TEXT, PRICE).completion_tokens == 390, "thoughts count"
+    assert believed(_stated(1200, 390, 0.02), CALL, TEXT, PRICE).completion_tokens == 390, "reasoning counts"
     assert believed(_stated(1200, 90, 0.002), CALL, TEXT, PRICE).cost_usd == 0.002, "a cached prompt is cheap"
 
 
 @pytest.mark.parametrize(
     "odd", [None, -1, -(10**9), 0, 10**12, 10**400, "100", 100.0, 100.5, float("nan"), float("inf"), True, [100], {}]
 )
-def test_tokens_that_cannot_be_true_are_not(odd: Any) -> None:
+def test_impossible_token_counts_are_replaced_by_the_estimate(odd: Any) -> None:
     assert estimated(CALL, PRICE) == ESTIMATE
     assert believed(_stated(odd, 90, 0.02), CALL, TEXT, PRICE) == ESTIMATE
     assert believed(_stated(1000, odd, 0.02), CALL, TEXT, PRICE) == ESTIMATE
 
 
 @pytest.mark.parametrize("stated", [{}, _stated(1, 90), _stated(99, 90), _stated(1000, 1), _stated(1000, 401)])
-def test_nor_are_others(stated: dict[str, Any]) -> None:
+def test_missing_or_implausible_token_counts_are_replaced_by_the_estimate(stated: dict[str, Any]) -> None:
     assert believed(stated, CALL, TEXT, PRICE) == ESTIMATE
 
 
-def test_an_empty_answer_may_have_taken_nothing() -> None:
+def test_an_empty_answer_may_have_zero_tokens() -> None:
     assert believed(_stated(1000, 0), CALL, "", PRICE) == AnswerUsage(1000, 0, pytest.approx(0.01))
 
 
 @pytest.mark.parametrize("cost", [None, 0, -0.01, 1e-9, 1e9, "0.01", True, float("nan"), float("inf"), -float("inf")])
-def test_a_cost_that_cannot_be_true_is_the_list_price_of_the_tokens(cost: Any) -> None:
+def test_an_implausible_cost_is_replaced_by_the_list_price(cost: Any) -> None:
     assert believed(_stated(1000, 40, cost), CALL, TEXT, PRICE).cost_usd == pytest.approx(0.014)
 
 
 @pytest.mark.parametrize(("cost", "counts"), [(None, 0.0), (0.3, 0.3), (-0.3, 0.0), (1e6, 0.0), (float("nan"), 0.0)])
-def test_without_a_list_price_the_provider_may_name_one(cost: Any, counts: float) -> None:
+def test_without_a_list_price_a_plausible_reported_cost_counts(cost: Any, counts: float) -> None:
     assert believed(_stated(1000, 40, cost), CALL, TEXT, FREE).cost_usd == counts
 
 
@@ -59,7 +59,7 @@ _ANY = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_siz
 
 
 @given(_ANY, _ANY, _ANY, st.text(max_size=400))
-def test_no_usage_is_ever_a_credit(prompt: Any, completion: Any, cost: Any, text: str) -> None:
+def test_usage_and_cost_stay_within_plausible_bounds(prompt: Any, completion: Any, cost: Any, text: str) -> None:
     usage = believed(_stated(prompt, completion, cost), CALL, text, PRICE)
     assert 100 <= usage.prompt_tokens <= 10_000
     assert 0 <= usage.completion_tokens <= 400

@@ -43,7 +43,7 @@ def _rows(*sessions: str) -> list[OutboxRow]:
     return [OutboxRow(number, body) for number, body in enumerate(bodies, 1)]
 
 
-async def test_members_are_completed_and_keyed_by_their_sessions() -> None:
+async def test_messages_are_completed_and_keyed_by_session() -> None:
     broker, rows = Broker(), _rows("a", "b")
     sent = await KafkaExporter(broker, "eval.traces", _message).export(rows)
     assert (sent.rows, sent.dropped) == (2, {})
@@ -51,6 +51,6 @@ async def test_members_are_completed_and_keyed_by_their_sessions() -> None:
 
 
 @pytest.mark.parametrize("broker", [Broker(refuses="too large"), Broker(unanswered=1)])
-async def test_what_the_broker_has_not_taken_is_sent_again(broker: Broker) -> None:
+async def test_messages_refused_or_unanswered_by_the_broker_are_retried(broker: Broker) -> None:
     with pytest.raises(RetryLaterError):
         await KafkaExporter(broker, "eval.traces", _message).export(_rows("a"))

@@ -1,4 +1,4 @@
-"""Owned partitions, and partitions of an earlier life."""
+"""Owned partitions, and partitions owned before a restart."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-def test_only_what_was_taken_counts_as_released(store: Store) -> None:
+def test_only_partitions_taken_by_this_process_count_as_released(store: Store) -> None:
     store.consumed.note([Consumed(3, 5, 0, {ID: Extent(4, 4)})]).result()
     telemetry = Telemetry()
     partitions = Partitions("me", store.consumed, NothingToSend(), telemetry)
@@ -42,7 +42,7 @@ def test_only_what_was_taken_counts_as_released(store: Store) -> None:
     assert telemetry.total("pandaeval.log.partitions", "released") == 1
 
 
-def test_reading_that_begins_anew_has_released_all(store: Store) -> None:
+def test_loading_again_releases_all_partitions(store: Store) -> None:
     telemetry = Telemetry()
     partitions = Partitions("me", store.consumed, NothingToSend(), telemetry)
     for _ in range(2):
@@ -64,7 +64,7 @@ def partitions(store: Store) -> Partitions:
     return partitions
 
 
-def test_an_end_that_was_told_before_more_came_is_none(partitions: Partitions) -> None:
+def test_an_outdated_end_of_partition_is_ignored(partitions: Partitions) -> None:
     partitions.ends(1, 8)
     assert not partitions.at_end(1, 5)
     assert not partitions.caught_up
@@ -72,7 +72,7 @@ def test_an_end_that_was_told_before_more_came_is_none(partitions: Partitions) -
     assert partitions.caught_up
 
 
-def test_an_end_without_messages_is_reached_once(partitions: Partitions) -> None:
+def test_an_end_after_a_hidden_record_counts_as_reached(partitions: Partitions) -> None:
     """A transaction ends with a hidden record."""
     assert partitions.at_end(1, 6)
     partitions.ends(1, 6)
@@ -83,7 +83,7 @@ def test_an_end_without_messages_is_reached_once(partitions: Partitions) -> None
     assert partitions.caught_up
 
 
-def test_one_that_comes_again_is_read_to_its_end_again(partitions: Partitions) -> None:
+def test_a_partition_taken_over_again_is_read_to_its_end_again(partitions: Partitions) -> None:
     partitions.release(1, ())
     partitions.take_over(1, PartitionClaim.of(2, None), low=0, high=5)
     assert not partitions.caught_up
@@ -91,7 +91,7 @@ def test_one_that_comes_again_is_read_to_its_end_again(partitions: Partitions) -
     assert partitions.caught_up
 
 
-def test_a_log_that_was_cut_ends_earlier(partitions: Partitions) -> None:
+def test_a_truncated_log_ends_at_the_earlier_offset(partitions: Partitions) -> None:
     assert not partitions.at_end(1, 3)
     partitions.ends(1, 3)
     assert partitions.caught_up

@@ -1,4 +1,4 @@
-"""A Kafka reader after its process stopped."""
+"""A Kafka reader after its process was paused."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class World:
         self._assigned: Callable[..., None] | None = None
 
     def stand_still(self, comes: int) -> None:
-        """Wait until traces are due; ``comes`` messages arrive."""
+        """Pause the process until traces are due; ``comes`` messages arrive meanwhile."""
         self.now += STILL
         self.high += comes
 
@@ -171,7 +171,7 @@ async def run(world: World, store: Store) -> None:
     await world.reader.stop()
 
 
-async def test_an_end_that_was_told_before_it_stood_still_is_none(world: World, store: Store) -> None:
+async def test_an_end_of_partition_from_before_a_pause_is_ignored(world: World, store: Store) -> None:
     def still() -> Sequence[Message]:
         world.stand_still(comes=1)
         return []
@@ -180,7 +180,7 @@ async def test_an_end_that_was_told_before_it_stood_still_is_none(world: World, 
     world.steps = [
         lambda: [Message(0)],
         still,
-        lambda: [Message(1, end=True)],  # it waited in the library
+        lambda: [Message(1, end=True)],  # queued in the library before the pause
         nothing,
         lambda: [Message(1)],
         nothing,
@@ -190,7 +190,7 @@ async def test_an_end_that_was_told_before_it_stood_still_is_none(world: World, 
     assert world.stored == [b"0", b"1"]
 
 
-async def test_that_it_stood_still_is_seen_while_messages_wait(world: World, store: Store) -> None:
+async def test_a_pause_is_detected_while_messages_wait_for_the_sink(world: World, store: Store) -> None:
     world.high = 1
     world.refusals = [lambda: world.stand_still(comes=1)]
     world.steps = [lambda: [Message(0)], nothing, nothing, lambda: [Message(1)], nothing]

@@ -1,4 +1,4 @@
-"""The section ``kafka``."""
+"""The config section ``kafka``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TIMEOUT = "PANDAEVAL_KAFKA__OPTIONS__SESSION__TIMEOUT__MS"
         (_READS | {"PANDAEVAL_KAFKA__SESSIONS": "topic"}, True, True, True),
     ],
 )
-def test_spans_are_read_only_from_a_topic_that_is_set(
+def test_topic_and_sessions_settings_decide_reading_scoring_and_handover(
     environ: dict[str, str], reads: bool, scores_sessions: bool, hands_over: bool
 ) -> None:
     kafka = load(None, environ).kafka
@@ -40,12 +40,12 @@ def test_spans_are_read_only_from_a_topic_that_is_set(
         (_READS | {_TIMEOUT: "45s"}, "whole number of 6000 or more"),
     ],
 )
-def test_keys_that_do_not_fit_are_refused(environ: dict[str, str], message: str) -> None:
+def test_incomplete_or_invalid_kafka_settings_are_rejected(environ: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load(None, environ)
 
 
-def test_options_of_the_group_are_for_consumers_alone() -> None:
+def test_consumer_group_options_are_not_passed_to_the_producer() -> None:
     instance = {"PANDAEVAL_KAFKA__OPTIONS__GROUP__INSTANCE__ID": "pod-0"}
     kafka = load(None, _READS | instance | {_TIMEOUT: "6000"}).kafka
     assert kafka.session_timeout_s == 6.0

@@ -17,12 +17,12 @@ def _logs(record: LogRecord) -> bytes:
     request = ExportLogsServiceRequest()
     block = request.resource_logs.add()
     block.resource.attributes.add(key="service.name").value.string_value = "shop"
-    block.scope_logs.add()  # an empty one
+    block.scope_logs.add()  # an empty scope
     block.scope_logs.add().log_records.append(record)
     return request.SerializeToString()
 
 
-def test_spans() -> None:
+def test_a_span_message_holds_no_logs() -> None:
     composer = Composer(3)
     assert not any(holds_logs(composer.trace().request().SerializeToString()) for _ in range(20))
 
@@ -35,10 +35,10 @@ def test_spans() -> None:
         LogRecord(),
     ],
 )
-def test_log_records(record: LogRecord) -> None:
+def test_a_log_message_holds_logs(record: LogRecord) -> None:
     assert holds_logs(_logs(record))
 
 
 @pytest.mark.parametrize("request_", [b"", ExportTraceServiceRequest().SerializeToString(), b"\x0a\xff", b"no OTLP"])
-def test_what_is_neither_is_left_to_the_reader_of_spans(request_: bytes) -> None:
+def test_empty_and_invalid_messages_do_not_count_as_logs(request_: bytes) -> None:
     assert not holds_logs(request_)

@@ -90,11 +90,11 @@ def guard(attributes: dict[str, Any], name: str = "execute_guardrail pii", **mor
         ),
     ],
 )
-def test_a_block_is_told_wherever_it_stands(trace: Trace, named: str, why: str) -> None:
+def test_guardrail_block_is_read_from_each_source(trace: Trace, named: str, why: str) -> None:
     assert trace.blocked == (named, why)
 
 
-def test_a_policy_of_the_provider_stops_a_run() -> None:
+def test_usage_policy_error_of_the_provider_blocks_the_run() -> None:
     trace = failed("Error code: 400 - your prompt was flagged as potentially violating our usage policy.")
     assert trace.blocked is not None
 
@@ -108,15 +108,15 @@ def test_a_policy_of_the_provider_stops_a_run() -> None:
         run(guard({"riffer.guardrail.action": "allow"})),
         run(guard({"riffer.guardrail.action": "redact", "triggered": False})),
         run(guard({"openinference.span.kind": "GUARDRAIL", "output.value": '{"triggered": false}'}, "check")),
-        run(guard({"guardrail.action": "block"}), span(4, "chat m", CHAT, 1)),  # the run went on
+        run(guard({"guardrail.action": "block"}), span(4, "chat m", CHAT, 1)),  # the run continued
         failed(
             "boom",
             guard({"guardrail.action": "block"}, start=20, end=90),
             span(4, "chat m", CHAT, 1, status_code=STATUS_ERROR, status_message="500: overloaded"),
         ),
-        run(attributes={"action": "block"}),  # about no guardrail
+        run(attributes={"action": "block"}),  # not an attribute of a guardrail
         run(guard({"guardrail.action": "block"}), attributes=REFUSED),
     ],
 )
-def test_what_stopped_nothing(trace: Trace) -> None:
+def test_run_that_no_guardrail_stopped_is_not_blocked(trace: Trace) -> None:
     assert trace.blocked is None

@@ -64,6 +64,6 @@ def executed_lines(spans: list[Span]) -> int:
 
 @pytest.mark.parametrize("output", [CALL, ANSWER], ids=["which call a tool", "which answer"])
 @pytest.mark.parametrize("name", CHAINS)
-def test_a_chain_takes_linear_work(name: str, output: tuple[Message, ...]) -> None:
+def test_work_grows_linearly_with_the_length_of_a_chain(name: str, output: tuple[Message, ...]) -> None:
     few, many = (executed_lines(chain(CHAINS[name], length, output)) for length in LENGTHS)
     assert many / few <= MOST_RATIO

@@ -23,7 +23,7 @@ def kinds(found: dict[str, Span]) -> dict[str, Kind]:
 
 
 class TestModelCalls:
-    def test_a_framework_above_a_providers_client(self) -> None:
+    def test_framework_span_and_nested_client_span_are_one_call(self) -> None:
         spans = Spans()
         outer = spans.llm(spans.agent(), [user("hi")], "hello", name="outer", usage=Usage(10, 2))
         spans.llm(spans.add(Kind.STEP, outer), name="inner", usage=Usage(12, 2), response_id="r1", response_model="m")
@@ -36,7 +36,7 @@ class TestModelCalls:
         assert found["inner"].kind is Kind.STEP
         assert found["inner"].usage is None
 
-    def test_siblings_with_one_response(self) -> None:
+    def test_siblings_with_the_same_response_id_are_one_call(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [user("hi")], "hello", name="instrumentation", response_id="r1")
@@ -46,7 +46,7 @@ class TestModelCalls:
         assert found["instrumentation"].usage == Usage(5, 1)
         assert found["client"].kind is Kind.STEP
 
-    def test_siblings_of_two_instrumentations(self) -> None:
+    def test_overlapping_siblings_of_two_instrumentations_are_one_call(self) -> None:
         spans = Spans()
         agent, whole = spans.agent(), {"usage": Usage(5, 1), "end_ns": 9_000_000}
         spans.llm(agent, [user("hi")], "hello", name="framework", scope="a", start_ns=2_000_000, **whole)
@@ -56,21 +56,23 @@ class TestModelCalls:
         assert found["framework"].input == (user("hi", "more"),)
 
     @pytest.mark.parametrize("other", [{"scope": "a"}, {"usage": Usage(6, 1)}, {"end_ns": 10_000_000}])
-    def test_siblings_that_differ(self, other: dict[str, Any]) -> None:
+    def test_siblings_of_one_instrumentation_or_with_other_usage_or_end_stay_separate(
+        self, other: dict[str, Any]
+    ) -> None:
         spans = Spans()
         agent, whole = spans.agent(), {"usage": Usage(5, 1), "end_ns": 9_000_000, "start_ns": 2_000_000}
         spans.llm(agent, [user("hi")], "hello", scope="a", **whole)
         spans.llm(agent, [user("hi")], "hello", **{"scope": "b", **whole, "start_ns": 3_000_000, **other})
         assert merged(spans)[1] == 0
 
-    def test_three_deep(self) -> None:
+    def test_three_nested_spans_of_one_call_are_merged(self) -> None:
         spans = Spans()
         spans.llm(spans.llm(spans.llm(name="a"), name="b"), [user("hi")], "hello", name="c")
         found, folded = merged(spans)
         assert folded == 2
         assert found["a"].output == (says("hello"),)
 
-    def test_the_outer_span_is_kept_though_the_inner_clock_is_ahead(self) -> None:
+    def test_outer_span_is_kept_even_if_the_inner_span_starts_earlier(self) -> None:
         spans = Spans()
         outer = spans.llm(name="outer", start_ns=100, end_ns=200)
         spans.llm(outer, [user("hi")], "hello", name="inner", start_ns=90, end_ns=150)
@@ -79,17 +81,17 @@ class TestModelCalls:
         assert kinds(found) == {"outer": Kind.LLM, "inner": Kind.STEP}
         assert found["outer"].output == (says("hello"),)
 
-    def test_two_responses_are_two_calls(self) -> None:
+    def test_nested_calls_with_different_response_ids_stay_separate(self) -> None:
         spans = Spans()
         spans.llm(spans.llm(name="outer", response_id="r1"), name="inner", response_id="r2")
         assert merged(spans)[1] == 0
 
-    def test_a_call_below_a_tool_is_another_one(self) -> None:
+    def test_model_call_below_a_tool_call_is_a_separate_call(self) -> None:
         spans = Spans()
         spans.llm(spans.tool(spans.llm(name="outer")), name="inner")
         assert merged(spans)[1] == 0
 
-    def test_a_loop_that_calls_itself_a_model_call_is_the_run_around_its_calls(self) -> None:
+    def test_model_span_with_two_nested_model_calls_becomes_a_workflow(self) -> None:
         spans = Spans()
         outer = spans.llm(None, [user("hi")], "done", name="outer")
         spans.llm(outer, name="first", response_id="r1")
@@ -99,7 +101,7 @@ class TestModelCalls:
         assert kinds(found) == {"outer": Kind.WORKFLOW, "first": Kind.LLM, "second": Kind.LLM}
         assert found["outer"].output == (says("done"),)
 
-    def test_a_span_with_the_attributes_of_one_of_its_calls_says_nothing_of_the_run(self) -> None:
+    def test_workflow_drops_content_copied_from_one_of_its_calls(self) -> None:
         spans = Spans()
         outer = spans.llm(None, [user("hi")], "not yet", name="outer", response_id="r1")
         spans.llm(outer, [user("hi")], "not yet", name="first", response_id="r1")
@@ -115,7 +117,7 @@ class TestModelCalls:
             ("hello", (Text("hello"), ToolRequest("greet", {}, "c1"))),
         ],
     )
-    def test_the_fuller_telling_of_one_answer_is_kept(self, text: str, parts: tuple[Part, ...]) -> None:
+    def test_more_complete_version_of_an_answer_is_kept(self, text: str, parts: tuple[Part, ...]) -> None:
         spans = Spans()
         outer = spans.llm(None, [user("hi")], text, name="outer", response_id="r1")
         spans.llm(outer, [user("hi")], Message("assistant", parts), name="inner", response_id="r1")
@@ -123,7 +125,7 @@ class TestModelCalls:
         assert found["outer"].output == (Message("assistant", parts),)
 
     @pytest.mark.parametrize(("later", "error"), [(None, "no wind"), (Kind.TOOL, None)])
-    def test_an_error_inside_of_the_last_attempt_counts(self, later: Kind | None, error: str | None) -> None:
+    def test_nested_error_counts_only_in_the_last_attempt(self, later: Kind | None, error: str | None) -> None:
         spans = Spans()
         framework = spans.tool(None, "look", start_ns=1, end_ns=100)
         client = spans.tool(framework, "look", start_ns=2, end_ns=50)
@@ -133,7 +135,7 @@ class TestModelCalls:
         tree, _ = merge_duplicates(Tree(spans()))
         assert tree.by_id[framework.span_id].error == error
 
-    def test_a_call_told_by_thousands_of_nested_spans_is_one_call(self) -> None:
+    def test_thousands_of_nested_spans_of_one_call_are_merged(self) -> None:
         spans = Spans()
         outer = inner = spans.tool(None, "look", start_ns=0, end_ns=10_000)
         for depth in range(1, 1_500):
@@ -143,14 +145,14 @@ class TestModelCalls:
         assert folded == 1_500
         assert tree.by_id[outer.span_id].error == "no wind"
 
-    def test_another_answer_is_not_taken_however_full(self) -> None:
+    def test_different_inner_answer_does_not_replace_the_outer_answer(self) -> None:
         spans = Spans()
         outer = spans.llm(None, [user("hi")], "hello", name="outer", response_id="r1")
         other = Message("assistant", (Reasoning("hm"), Text("good day")))
         spans.llm(outer, [user("hi")], other, name="inner", response_id="r1")
         assert merged(spans)[0]["outer"].output == (says("hello"),)
 
-    def test_a_retry_is_one_call_and_its_first_failure_is_forgotten(self) -> None:
+    def test_retried_call_is_one_call_without_the_first_error(self) -> None:
         spans = Spans()
         outer = spans.llm(name="outer")
         spans.llm(outer, name="first", error="429")
@@ -160,12 +162,12 @@ class TestModelCalls:
         assert found["outer"].error is None
         assert found["outer"].response_id == "r1"
 
-    def test_a_failure_that_only_the_inner_span_tells_of_counts(self) -> None:
+    def test_error_of_only_the_inner_span_is_kept(self) -> None:
         spans = Spans()
         spans.llm(spans.llm(name="outer"), name="inner", error="400")
         assert merged(spans)[0]["outer"].error == "400"
 
-    def test_sessions_and_dialects_of_all_are_kept(self) -> None:
+    def test_session_ids_and_dialects_of_merged_spans_are_combined(self) -> None:
         spans = Spans()
         outer = spans.llm(name="outer", session_ids=((3, "s"),), dialects=("a",))
         spans.llm(outer, name="inner", session_ids=((2, "c"),), dialects=("b", "a"))
@@ -175,7 +177,7 @@ class TestModelCalls:
 
 
 class TestToolCalls:
-    def test_an_execution_above_an_mcp_client_and_server(self) -> None:
+    def test_execution_with_nested_mcp_client_and_server_is_one_call(self) -> None:
         spans = Spans()
         outer = spans.tool(name="weather", arguments={"q": 1})
         server = spans.tool(spans.tool(outer, "weather"), "weather", result={"t": 4})
@@ -184,29 +186,29 @@ class TestToolCalls:
         assert found[outer.name].result is not None
         assert found[server.name].kind is Kind.STEP
 
-    def test_other_ids_are_other_calls(self) -> None:
+    def test_nested_calls_with_different_ids_stay_separate(self) -> None:
         spans = Spans()
         spans.tool(spans.tool(tool_call_id="c1"), tool_call_id="c2")
         assert merged(spans)[1] == 0
 
-    def test_a_tool_that_calls_itself_is_called_twice(self) -> None:
+    def test_tool_that_calls_itself_with_other_arguments_is_two_calls(self) -> None:
         spans = Spans()
         spans.tool(spans.tool(arguments={"n": 2}), arguments={"n": 1})
         assert merged(spans)[1] == 0
 
-    def test_the_same_arguments_wrapped_otherwise_are_one_call(self) -> None:
+    def test_nested_calls_match_if_one_wraps_its_arguments_in_kwargs(self) -> None:
         spans = Spans()
         spans.tool(spans.tool(arguments={"kwargs": {"n": 2}}), arguments={"n": 2})
         assert merged(spans)[1] == 1
 
-    def test_siblings_are_two_calls_though_they_share_an_id(self) -> None:
+    def test_sibling_calls_without_content_stay_separate_despite_a_shared_id(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.tool(agent, tool_call_id="c1")
         spans.tool(agent, tool_call_id="c1")
         assert merged(spans)[1] == 0
 
-    def test_a_call_that_a_replay_tells_again_is_one(self) -> None:
+    def test_calls_repeated_by_a_replay_are_counted_once(self) -> None:
         spans = Spans()
         flow = spans.add(Kind.WORKFLOW)
         for _ in range(3):
@@ -220,14 +222,14 @@ class TestToolCalls:
     @pytest.mark.parametrize(
         "other", [{"arguments": {"n": 2}}, {"result": {"t": 5}}, {"tool_call_id": "c2"}, {"name": "other"}]
     )
-    def test_another_value_is_another_call(self, other: dict[str, Any]) -> None:
+    def test_calls_that_differ_in_name_id_arguments_or_result_stay_separate(self, other: dict[str, Any]) -> None:
         spans = Spans()
         call: dict[str, Any] = {"name": "search", "arguments": {"n": 1}, "result": {"t": 4}, "tool_call_id": "c1"}
         spans.tool(spans.agent(), **call)
         spans.tool(spans.agent(), **{**call, **other})
         assert merged(spans)[1] == 0
 
-    def test_a_model_that_gives_every_request_one_id_asks_again(self) -> None:
+    def test_repeated_request_with_a_reused_id_is_a_second_call(self) -> None:
         spans = Spans()
         agent = spans.agent()
         for given in ([user("hi")], [user("hi"), says(asks(id="c1")), gives({"t": 4}, "c1")]):
@@ -237,7 +239,7 @@ class TestToolCalls:
 
 
 class TestAgents:
-    def test_an_agent_inside_of_itself_is_one_run(self) -> None:
+    def test_nested_spans_of_the_same_agent_are_one_run(self) -> None:
         spans = Spans()
         outer = spans.agent(name="desk")
         twin = spans.agent(outer, name="desk", input=(user("hi"),))
@@ -247,18 +249,18 @@ class TestAgents:
         assert found[twin.name].kind is Kind.STEP
 
     @pytest.mark.parametrize("name", ["helper", ""])
-    def test_another_agent_inside_is_another_run(self, name: str) -> None:
+    def test_nested_agents_with_different_or_no_names_stay_separate(self, name: str) -> None:
         spans = Spans()
         spans.agent(spans.agent(name=name and "desk"), name=name)
         assert merged(spans)[1] == 0
 
-    def test_an_agent_that_calls_itself_as_a_tool_runs_twice(self) -> None:
+    def test_agent_that_calls_itself_through_a_tool_is_two_runs(self) -> None:
         spans = Spans()
         spans.agent(spans.tool(spans.agent(name="desk")), name="desk")
         assert merged(spans)[1] == 0
 
 
-def test_a_trace_without_duplicates_is_left_as_it_is() -> None:
+def test_trace_without_duplicates_is_unchanged() -> None:
     spans = Spans()
     spans.llm(spans.agent(), response_id="r1")
     tree = Tree(spans())
@@ -269,18 +271,18 @@ class TestNames:
     @pytest.mark.parametrize(
         "run", ["book", "Ferry-book", "ferry_app.book", "mcp__ferry__book", "book.tool", "run book"]
     )
-    def test_prefixes_and_suffixes(self, run: str) -> None:
+    def test_tool_names_match_despite_prefixes_and_suffixes(self, run: str) -> None:
         assert asked_name(run, {"book", "other"}) == "book"
         assert same_tool(run, "book")
         assert same_tool("book", run)
 
     @pytest.mark.parametrize("run", ["rebook", "book_ferry", "booking", ""])
-    def test_other_tools(self, run: str) -> None:
+    def test_similar_names_of_other_tools_do_not_match(self, run: str) -> None:
         assert asked_name(run, {"book"}) == run
         assert not same_tool(run, "book")
 
 
-def test_calls_under_one_response_id_that_say_different_things_one_after_the_other_are_two() -> None:
+def test_sequential_calls_with_one_response_id_but_different_answers_stay_separate() -> None:
     spans = Spans()
     agent = spans.agent()
     spans.llm(agent, said="I look.", response_id="r")
@@ -293,7 +295,9 @@ def test_calls_under_one_response_id_that_say_different_things_one_after_the_oth
 
 
 @pytest.mark.parametrize(("arguments", "folded"), [({"pr": 13}, 1), ({"pr": 14}, 0)])
-def test_a_span_that_was_sent_again_under_another_id(arguments: dict[str, int], folded: int) -> None:
+def test_span_resent_under_another_id_is_merged_if_the_arguments_are_equal(
+    arguments: dict[str, int], folded: int
+) -> None:
     spans = Spans()
     agent = spans.agent()
     at: dict[str, Any] = {"name": "run", "tool_name": "get_diff", "start_ns": 2_000_000, "end_ns": 3_000_000}
@@ -302,7 +306,7 @@ def test_a_span_that_was_sent_again_under_another_id(arguments: dict[str, int], 
     assert merge_duplicates(Tree(spans()))[1] == folded
 
 
-def test_an_application_that_calls_its_sdk_once_per_step() -> None:
+def test_agent_spans_of_single_steps_are_merged_into_the_outer_run() -> None:
     spans = Spans()
     outer = spans.agent(name="desk")
     first = spans.agent(outer, input=(user("Is berth 4 free?"),), output=(says(asks()),))

@@ -58,7 +58,7 @@ def own_span(**more: Any) -> RawSpan:
         ({"events": [event()], "spans": [own_span()], "logs": [log()]}, "deepeval"),
     ],
 )
-def test_each_result_once_with_its_source(given: dict[str, Any], source: str) -> None:
+def test_each_evaluation_appears_once_with_its_source(given: dict[str, Any], source: str) -> None:
     (found,) = read(**given).evaluations
     assert (found.name, found.source, found.score, found.label, found.span_id) == (
         "Faithfulness",
@@ -69,29 +69,29 @@ def test_each_result_once_with_its_source(given: dict[str, Any], source: str) ->
     )
 
 
-def test_results_that_differ_are_several() -> None:
+def test_evaluations_with_different_names_stay_separate() -> None:
     trace = read(events=[event(), event(**{"gen_ai.evaluation.name": "Tone"})])
     assert [each.name for each in trace.evaluations] == ["Faithfulness", "Tone"]
 
 
 @pytest.mark.parametrize("missing", ["gen_ai.evaluation.name", "gen_ai.evaluation.score.value"])
-def test_what_has_neither_name_nor_verdict_is_none(missing: str) -> None:
+def test_evaluation_without_a_name_or_without_a_verdict_is_ignored(missing: str) -> None:
     attributes = {**RESULT, missing: None}
     assert read(events=[RawEvent("gen_ai.evaluation.result", 2, attributes)]).evaluations == ()
 
 
-def test_lists_hold_them() -> None:
+def test_trace_list_contains_evaluations() -> None:
     row = orjson.loads(listed(read(events=[event()])).facts)
     assert row["others"] == [{"name": "Faithfulness", "source": "strands", "score": 0.1, "label": "fail"}]
 
 
-def test_they_are_shown_on_sessions() -> None:
+def test_session_view_shows_evaluations_of_its_traces() -> None:
     others = [{"name": "Tone", "source": "strands", "score": None, "label": "kind"}]
     members = [{"trace_id": "t1", "evaluations": others}, {"trace_id": "t2", "evaluations": []}]
     assert [*others_of_session({"members": members})] == ["other evaluator strands: Tone kind (trace t1)"]
 
 
-def test_they_are_shown_on_every_surface() -> None:
+def test_description_detail_and_step_lines_show_evaluations() -> None:
     trace = read(events=[event()])
     assert describe(trace)["evaluations"][0]["source"] == "strands"
     shown = detail(trace, 1000)

@@ -54,25 +54,25 @@ REMINDERS = [
 
 
 @pytest.mark.parametrize("text", SUMMARIES + NOTICES + REMINDERS)
-class TestHarness:
-    def test_before_the_users_message(self, text: str) -> None:
+class TestHarnessText:
+    def test_is_ignored_before_the_user_message(self, text: str) -> None:
         span = Spans().llm(None, [user(text), user(QUESTION)])
         assert asked(span).text == QUESTION
 
-    def test_behind_the_users_message(self, text: str) -> None:
+    def test_is_ignored_after_the_user_message(self, text: str) -> None:
         span = Spans().llm(None, [user(QUESTION), user(text)])
         assert asked(span).text == QUESTION
 
-    def test_in_a_part_of_the_users_message(self, text: str) -> None:
+    def test_is_ignored_in_a_part_of_the_user_message(self, text: str) -> None:
         span = Spans().llm(None, [user(text, QUESTION)])
         assert asked(span).text == QUESTION
         assert user_messages([user(text, QUESTION)]) == [QUESTION]
 
-    def test_between_turns(self, text: str) -> None:
+    def test_is_ignored_between_turns(self, text: str) -> None:
         span = Spans().llm(None, [user("One"), says("1"), user(text), says("Understood."), user(QUESTION)])
         assert asked(span).text == QUESTION
 
-    def test_alone_it_is_all_there_is(self, text: str) -> None:
+    def test_is_the_question_if_there_is_no_other_text(self, text: str) -> None:
         assert asked(Spans().llm(None, [user(text)])).text
 
 
@@ -88,12 +88,12 @@ class TestHarness:
         "1 validation error for User\nname\n  Field required",
     ],
 )
-def test_words_of_a_user(text: str) -> None:
+def test_user_text_that_resembles_harness_text_is_kept(text: str) -> None:
     span = Spans().llm(None, [user(text), user(QUESTION)])
     assert asked(span).text == f"{text}\n{QUESTION}"
 
 
-def test_a_compaction_is_a_step_of_the_run() -> None:
+def test_compaction_call_is_marked_and_does_not_change_the_question() -> None:
     def raw(span_id: str, parent: str, at: int, given: list[Message], said: str) -> RawSpan:
         told = [{"role": each.role, "content": each.text} for each in given]
         attributes: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(told)}
@@ -139,7 +139,7 @@ def test_a_compaction_is_a_step_of_the_run() -> None:
     ],
 )
 @pytest.mark.parametrize("key", ["gen_ai.prompt", "llm.prompts.0.prompt.text"])
-def test_a_prompt_in_one_text_is_split(key: str, prompt: str) -> None:
+def test_single_text_prompt_is_split_into_messages(key: str, prompt: str) -> None:
     kind = {"gen_ai.operation.name": "chat"} if key.startswith("gen_ai") else {"openinference.span.kind": "LLM"}
     span = seen({key: prompt, **kind})
     assert texts(span.input) == [("system", "Be brief."), ("user", "Hi"), ("assistant", "Hi."), ("user", QUESTION)]
@@ -156,21 +156,21 @@ def test_a_prompt_in_one_text_is_split(key: str, prompt: str) -> None:
         "<|user|>\nWhat did it cost?<|end|>\n<|assistant|>",
     ],
 )
-def test_a_prompt_without_history_is_the_users_message(prompt: str) -> None:
+def test_single_text_prompt_without_history_is_the_user_message(prompt: str) -> None:
     assert texts(seen({"gen_ai.prompt": prompt, "gen_ai.operation.name": "chat"}).input) == [("user", QUESTION)]
 
 
 @pytest.mark.parametrize("wrapper", ["timestamp", "memory", "user_info", "project_layout", "ide_opened_file"])
-def test_facts_of_an_editor_before_the_users_words(wrapper: str) -> None:
+def test_editor_context_before_the_user_text_is_ignored(wrapper: str) -> None:
     span = Spans().llm(None, [user(f"<{wrapper}>12:00</{wrapper}>\n{QUESTION}")])
     assert asked(span).text == QUESTION
 
 
 @pytest.mark.parametrize("prompt", [QUESTION, "User: hi", "System: Be brief.\nSystem: Now.", "Note:\nUser: a\nAI: b"])
-def test_other_prompts_stay_whole(prompt: str) -> None:
+def test_prompt_that_is_no_transcript_is_not_split(prompt: str) -> None:
     assert texts(seen({"gen_ai.prompt": prompt, "gen_ai.operation.name": "chat"}).input) == [("user", prompt)]
 
 
-def test_results_in_between_end_a_group() -> None:
+def test_user_text_before_a_tool_result_is_not_part_of_the_question() -> None:
     span = Spans().llm(None, [user("One"), says(asks()), gives(1), user(NOTICES[0]), user(QUESTION)])
     assert asked(span).text == QUESTION

@@ -25,7 +25,7 @@ FIRST = plain(user(WHERE))
 SECOND = plain(user(WHERE), says(THERE), user(WHEN), said=THEN)
 
 
-def test_a_later_turn_goes_on_from_what_an_earlier_one_left() -> None:
+def test_later_turn_continues_the_history_of_an_earlier_turn() -> None:
     [left] = FIRST.responses
     assert is_history(left)
     assert FIRST.continues == ""
@@ -34,7 +34,7 @@ def test_a_later_turn_goes_on_from_what_an_earlier_one_left() -> None:
     assert [third.continues] == [*SECOND.responses]
 
 
-def test_instructions_calls_and_results_make_no_difference() -> None:
+def test_history_matches_despite_other_instructions_calls_and_results() -> None:
     spans = Spans()
     agent = spans.agent(service="shop")
     spans.llm(agent, [Message("system", (Text("It is 9:41."),)), user(WHERE)], says("I look.", asks(id="1")))
@@ -50,7 +50,7 @@ def test_instructions_calls_and_results_make_no_difference() -> None:
         assert (trace(*again()).continues,) == left
 
 
-def test_an_answer_that_the_agent_words_otherwise_is_left_in_both_readings() -> None:
+def test_later_turn_may_repeat_the_agent_answer_or_the_model_answer() -> None:
     spans = Spans()
     agent = spans.agent(service="shop", input=(user(WHERE),), output=(says(f"I look. {THERE}"),))
     spans.llm(agent, [user(WHERE)], THERE)
@@ -62,7 +62,7 @@ def test_an_answer_that_the_agent_words_otherwise_is_left_in_both_readings() -> 
         assert trace(*again()).continues in left
 
 
-def test_what_many_conversations_begin_with_is_no_conversation() -> None:
+def test_common_or_short_openings_do_not_link_conversations() -> None:
     for asked, answer in (
         ("hi", "Hello! I am the parcel desk. How can I help you today?"),
         ("hi", "I can track parcels, change addresses and arrange refunds. " * 5),
@@ -74,13 +74,13 @@ def test_what_many_conversations_begin_with_is_no_conversation() -> None:
     assert plain(Message("system", (Text(f"{WHERE} {THERE}"),)), user(WHEN)).continues == ""
 
 
-def test_a_greeting_grows_into_a_conversation() -> None:
+def test_conversation_that_begins_with_a_greeting_is_linked() -> None:
     hello = (user("hi"), says("Hello! How can I help?"))
     [left] = plain(*hello, user(WHERE)).responses
     assert plain(*hello, user(WHERE), says(THERE), user(WHEN)).continues == left
 
 
-def test_equal_conversations_of_others_differ() -> None:
+def test_equal_histories_of_other_users_or_agents_are_not_linked() -> None:
     told = (user(WHERE), says(THERE), user(WHEN))
     spans = Spans()
     spans.llm(spans.agent(name="other", service="shop"), told, THEN)
@@ -89,14 +89,14 @@ def test_equal_conversations_of_others_differ() -> None:
     assert all(map(is_history, (of_user, of_agent)))
 
 
-def test_what_was_not_captured_is_not_guessed() -> None:
+def test_history_with_missing_content_is_not_linked() -> None:
     cut = Message("assistant", (Text(THERE), NOT_CAPTURED))
     assert plain(user(WHERE), cut, user(WHEN)).continues == ""
     assert plain(user(WHERE), said=None).responses == ()
     assert plain(user(WHERE), said=says(asks())).responses == ()
 
 
-def test_what_names_its_session_or_goes_on_from_a_response_is_not_looked_at() -> None:
+def test_history_is_ignored_if_a_session_or_previous_response_id_is_given() -> None:
     spans = Spans()
     spans.llm(given=[user(WHERE), says(THERE), user(WHEN)], said=THEN, session_ids=((2, "chat"),))
     named = trace(*spans())
@@ -106,7 +106,7 @@ def test_what_names_its_session_or_goes_on_from_a_response_is_not_looked_at() ->
     assert trace(*spans()).continues == "r1"
 
 
-def test_the_history_is_found_behind_a_router() -> None:
+def test_history_is_found_after_a_router_call() -> None:
     spans = Spans()
     agent = spans.agent(service="shop")
     spans.llm(agent, [user("Which desk is this for: at what time?")], "parcels")
@@ -116,7 +116,7 @@ def test_the_history_is_found_behind_a_router() -> None:
     assert (trace(*spans()).continues,) == trace(*plain_agent()).responses
 
 
-def test_a_run_without_model_calls_is_read_from_its_root() -> None:
+def test_history_is_read_from_the_root_if_there_are_no_model_calls() -> None:
     spans = Spans()
     spans.add(Kind.WORKFLOW, input=(user(WHERE), says(THERE), user(WHEN)), output=(says(THEN),), service="shop")
     assert trace(*spans()).continues == SECOND.continues

@@ -48,23 +48,23 @@ def run(*parts: dict[str, Any], finish_reason: str = "stop") -> Trace:
     ("parts", "text"),
     [
         ((HOSTED, Text(WON)), WON),
-        ((Text(WON), HOSTED), WON),  # some put the words first
+        ((Text(WON), HOSTED), WON),  # some providers put the text first
         ((HOSTED, PAGES, Text(WON)), WON),
         ((Text(LOOK), HOSTED, PAGES, Text(WON)), WON),
     ],
 )
-def test_words_beside_a_call_of_the_provider_are_the_answer(parts: Any, text: str) -> None:
+def test_text_beside_a_provider_run_tool_call_is_the_answer(parts: Any, text: str) -> None:
     said = answered(unfolded((says(*parts),)))
     assert (said.text, said.pending) == (text, False)
 
 
 @pytest.mark.parametrize("parts", [(HOSTED, PAGES, Text(LOOK), OWN), (HOSTED, Text(LOOK), OWN), (HOSTED, OWN)])
-def test_a_call_of_the_application_is_still_waited_for(parts: Any) -> None:
+def test_application_tool_call_leaves_the_answer_pending(parts: Any) -> None:
     assert answered(unfolded((says(*parts),))).pending
 
 
 @pytest.mark.parametrize("parts", [(HOSTED,), (HOSTED, PAGES)])
-def test_without_words_nothing_is_known_of_the_answer(parts: Any) -> None:
+def test_answer_is_unknown_if_there_is_only_a_provider_run_call(parts: Any) -> None:
     said = answered(unfolded((says(*parts),)))
     assert (said.text, said.pending) == (None, False)
 
@@ -80,11 +80,13 @@ def test_without_words_nothing_is_known_of_the_answer(parts: Any) -> None:
         ((OWN, Text(" ")), "stop", True),
     ],
 )
-def test_an_answer_that_ended_behind_a_call_waits_for_nobody(parts: Any, finish_reason: str, pending: bool) -> None:
+def test_call_is_not_pending_if_text_follows_and_the_model_stopped(
+    parts: Any, finish_reason: str, pending: bool
+) -> None:
     assert answered(unfolded((Message("assistant", parts, finish_reason),))).pending is pending
 
 
-def test_each_row_of_calls_results_and_words_is_a_message() -> None:
+def test_alternating_calls_results_and_text_become_separate_messages() -> None:
     parts = (Text(LOOK), HOSTED, PAGES, Text("Once more."), HOSTED, PAGES, Text(WON))
     found = unfolded((Message("assistant", parts, "stop"),))
     assert [(message.role, len(message.parts), message.finish_reason) for message in found] == [
@@ -98,7 +100,7 @@ def test_each_row_of_calls_results_and_words_is_a_message() -> None:
     assert unfolded(plain) is plain
 
 
-def test_the_result_in_the_same_answer_is_the_calls() -> None:
+def test_result_in_the_same_answer_belongs_to_its_call() -> None:
     call = {"type": "server_tool_call", "id": "s1", "name": "web_search", "server_tool_call": {"query": "race"}}
     result = {"type": "server_tool_call_response", "id": "s1", "server_tool_call_response": {"results": ["Aker wins"]}}
     again = {**call, "id": "s2", "server_tool_call": {"query": "second"}}
@@ -110,7 +112,7 @@ def test_the_result_in_the_same_answer_is_the_calls() -> None:
     assert 20 <= first.start_ns < second.start_ns < 80
 
 
-def test_a_result_that_tells_of_a_failure_is_one() -> None:
+def test_provider_run_mcp_call_with_an_error_has_failed() -> None:
     item = {"type": "mcp_call", "id": "mcp_1", "name": "find_race", "arguments": "{}", "error": "office closed"}
     trace = run(item, {"type": "text", "content": "I cannot say."})
     assert [(call.error, call.result) for call in trace.tool_calls] == [("office closed", "office closed")]

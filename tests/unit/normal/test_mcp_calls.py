@@ -1,4 +1,4 @@
-"""MCP calls with any tool prefix and span place."""
+"""MCP calls are counted once, for any tool prefix and position of the span."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ def called(spans: Spans) -> list[tuple[str, object, object]]:
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
-class TestOneCall:
-    def test_inside_of_the_tools_span(self, name: str) -> None:
+class TestMcpCallIsCountedOnce:
+    def test_with_its_span_inside_the_tool_span(self, name: str) -> None:
         spans = Spans()
         outer = spans.tool(spans.agent(), name, ARGUMENTS, result=RESULT, tool_call_id="c1")
         spans.tool(outer, "get_item", result=RESULT, **MCP)
         assert called(spans) == [(name, ARGUMENTS, RESULT)]
 
-    def test_client_and_server(self, name: str) -> None:
+    def test_with_nested_client_and_server_spans(self, name: str) -> None:
         spans = Spans()
         outer = spans.tool(spans.agent(), name, ARGUMENTS, tool_call_id="c1")
         client = spans.tool(outer, "get_item", ARGUMENTS, **MCP)
         spans.tool(client, "get_item", result=RESULT, **MCP)
         assert called(spans) == [(name, ARGUMENTS, RESULT)]
 
-    def test_inside_without_attributes_of_mcp(self, name: str) -> None:
+    def test_with_an_inner_span_without_mcp_attributes(self, name: str) -> None:
         spans = Spans()
         outer = spans.tool(spans.agent(), name, ARGUMENTS)
         spans.tool(outer, "get_item", ARGUMENTS, result=RESULT)
         assert called(spans) == [(name, ARGUMENTS, RESULT)]
 
-    def test_beside_the_tools_span(self, name: str) -> None:
+    def test_with_its_span_beside_the_tool_span(self, name: str) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.tool(agent, name, ARGUMENTS, result=RESULT, end_ns=9 * MS)
         spans.tool(agent, "get_item", ARGUMENTS, **MCP)
         assert called(spans) == [(name, ARGUMENTS, RESULT)]
 
-    def test_asked_by_the_model_without_a_tools_span(self, name: str) -> None:
+    def test_with_a_model_request_and_no_tool_span(self, name: str) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [user("Which lamp?")], says(asks(name, ARGUMENTS, id="c1")))
@@ -56,7 +56,7 @@ class TestOneCall:
         assert called(spans) == [(name, ARGUMENTS, RESULT)]
 
 
-def test_a_server_failure_fails_the_one_call() -> None:
+def test_error_of_the_mcp_server_fails_the_merged_call() -> None:
     spans = Spans()
     outer = spans.tool(spans.agent(), "crm_get_item", ARGUMENTS, result={"content": [], "isError": True})
     spans.tool(outer, "get_item", error="tool_error", **MCP)
@@ -64,14 +64,14 @@ def test_a_server_failure_fails_the_one_call() -> None:
     assert [call.error for call in tool_calls(tree)] == ["tool_error"]
 
 
-def test_two_tools_stay_two() -> None:
+def test_nested_calls_of_different_tools_stay_separate() -> None:
     spans = Spans()
     outer = spans.tool(spans.agent(), "web_search", {"query": "lamp"})
     spans.tool(outer, "search", {"index": "lamps", "query": "lamp"})
     assert len(called(spans)) == 2
 
 
-def test_two_calls_side_by_side_stay_two() -> None:
+def test_sibling_calls_with_different_arguments_stay_separate() -> None:
     spans = Spans()
     agent = spans.agent()
     spans.tool(agent, "crm_get_item", {"id": 4}, end_ns=9 * MS)
@@ -82,7 +82,7 @@ def test_two_calls_side_by_side_stay_two() -> None:
 @pytest.mark.parametrize(
     "name", ["get_item@crm", "get_item_mcp_crm", "mcp.crm.get_item", "crm::get_item", "CRM_get_item"]
 )
-def test_the_name_of_the_server_before_or_behind_the_tool(name: str) -> None:
+def test_tool_name_matches_with_the_server_name_before_or_after_it(name: str) -> None:
     assert same_served(name, "get_item")
 
 
@@ -90,7 +90,7 @@ def test_the_name_of_the_server_before_or_behind_the_tool(name: str) -> None:
     ("one", "other"),
     [("item", "get_items"), ("getitem", "crm_get_item"), ("", "crm"), ("get_item", "get_item_details")],
 )
-def test_other_names(one: str, other: str) -> None:
+def test_names_of_different_tools_do_not_match(one: str, other: str) -> None:
     assert not same_served(one, other)
 
 
@@ -106,17 +106,17 @@ class TestResultsWithoutIds:
             spans.llm(agent, given, said)
         return [call.result for call in tool_calls(Tree(spans()))]
 
-    def test_all_results_repeated(self) -> None:
+    def test_results_match_if_each_input_repeats_earlier_results(self) -> None:
         assert self.asked([], ["one"], ["one", "two"], ["one", "two", "three"]) == ["one", "two", "three"]
 
-    def test_only_the_new_result(self) -> None:
+    def test_results_match_if_each_input_has_only_the_new_result(self) -> None:
         assert self.asked([], ["one"], ["two"], ["three"]) == ["one", "two", "three"]
 
-    def test_only_the_last_input_has_any(self) -> None:
+    def test_results_match_if_only_the_last_input_has_results(self) -> None:
         assert self.asked([], [], [], ["one", "two", "three"]) == ["one", "two", "three"]
 
-    def test_the_oldest_was_cut_off(self) -> None:
+    def test_first_call_has_no_result_if_the_oldest_result_was_cut_off(self) -> None:
         assert self.asked([], [], [], ["two", "three"]) == [None, "two", "three"]
 
-    def test_by_name(self) -> None:
+    def test_results_match_by_tool_name(self) -> None:
         assert self.asked([], [], [], ["one", "three"], names=("a", "c")) == ["one", None, "three"]

@@ -67,14 +67,14 @@ def only(forgetful: None, monkeypatch: pytest.MonkeyPatch) -> Any:
     return use
 
 
-def test_every_dialect_is_found_once_and_plain_is_asked_last() -> None:
+def test_each_dialect_is_found_once_and_plain_is_last() -> None:
     found = spans.dialects()
     assert len({dialect.name for dialect in found}) == len(found) == len(find("pandaeval_otel.dialects", "DIALECT"))
     assert found[-1] is PLAIN
     assert "gen_ai" in {dialect.name for dialect in found}
 
 
-def test_a_span_that_nobody_knows_is_kept() -> None:
+def test_span_of_an_unknown_dialect_is_kept() -> None:
     link = RawLink("a" * 32, "b" * 16)
     span = normalize(
         raw(
@@ -104,7 +104,9 @@ def test_a_span_that_nobody_knows_is_kept() -> None:
         ("chatter on", Kind.OTHER, "", ""),
     ],
 )
-def test_names_tell_what_nothing_else_does(name: str, kind: Kind, tool: str, agent: str) -> None:
+def test_span_name_gives_kind_tool_and_agent_if_there_are_no_attributes(
+    name: str, kind: Kind, tool: str, agent: str
+) -> None:
     span = normalize(raw(name=name))
     assert (span.kind, span.tool_name, span.agent_name) == (kind, tool, agent)
 
@@ -112,7 +114,7 @@ def test_names_tell_what_nothing_else_does(name: str, kind: Kind, tool: str, age
 # --- merging ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_highest_priority_that_says_something_wins_field_by_field(only: Any) -> None:
+def test_each_field_comes_from_the_highest_priority_dialect_that_sets_it(only: Any) -> None:
     only(
         Fake("low", 10, Reading(kind=Kind.LLM, agent_name="low", request_model="low", usage=Usage(1, 1), error="low")),
         Fake("high", 60, Reading(agent_name="high", input=message("high"), arguments=Captured(None))),
@@ -124,13 +126,13 @@ def test_the_highest_priority_that_says_something_wins_field_by_field(only: Any)
     assert span.dialects == ("high", "middle", "low")
 
 
-def test_content_beats_captured_and_empty_and_that_beats_not_captured(only: Any) -> None:
+def test_content_precedes_empty_values_and_empty_values_precede_missing_values(only: Any) -> None:
     only(Fake("high", 60, Reading(input=(), tools=())), Fake("low", 10, Reading(input=message("x"), output=())))
     span = normalize(raw())
     assert (span.input, span.output, span.tools, span.result) == (message("x"), (), (), None)
 
 
-def test_sessions_and_notes_of_all_are_collected(only: Any) -> None:
+def test_session_ids_and_notes_of_all_dialects_are_combined(only: Any) -> None:
     only(
         Fake("high", 60, Reading(session_ids=((4, "d"), (2, "c")), notes=("a", "b"))),
         Fake("low", 10, Reading(session_ids=((3, "s"), (2, "c")), notes=("b", "c"))),
@@ -140,14 +142,14 @@ def test_sessions_and_notes_of_all_are_collected(only: Any) -> None:
     assert span.notes == ("a", "b", "c")
 
 
-def test_a_dialect_with_nothing_to_say_is_not_named(only: Any) -> None:
+def test_dialect_without_a_reading_is_not_listed_and_plain_is_only_the_fallback(only: Any) -> None:
     only(Fake("plain", 0, Reading(error="x")), Fake("silent", 50, None), Fake("one", 10, Reading()))
     assert normalize(raw()).dialects == ("one",)
     only(Fake("plain", 0, Reading(error="x")), Fake("silent", 50, None))
     assert normalize(raw()).dialects == ("plain",)
 
 
-def test_a_dialect_that_raises_costs_only_its_own_reading(only: Any) -> None:
+def test_only_the_reading_of_a_dialect_that_raises_is_lost(only: Any) -> None:
     only(Fake("broken", 60, KeyError("x")), Fake("sound", 40, Reading(kind=Kind.LLM, notes=("n",))))
     before = ERRORS.counts()
     span = normalize(raw())
@@ -173,14 +175,14 @@ def test_a_dialect_that_raises_costs_only_its_own_reading(only: Any) -> None:
         (raw(name="vendor.run x"), ()),
     ],
 )
-def test_each_hint_makes_a_candidate(only: Any, span: RawSpan, logs: Sequence[RawLog]) -> None:
+def test_dialect_reads_a_span_if_any_of_its_hints_matches(only: Any, span: RawSpan, logs: Sequence[RawLog]) -> None:
     dialect = Fake("v", 50, Reading(), roots={"vendor"}, scopes=("vendor.lib",), names=("vendor.run",))
     only(dialect)
     assert normalize(span, logs).dialects == ("v",)
     assert dialect.asked == 1
 
 
-def test_a_span_without_hints_is_not_offered(only: Any) -> None:
+def test_dialect_with_hints_does_not_read_a_span_that_matches_none(only: Any) -> None:
     dialect = Fake("v", 50, Reading(), roots={"vendor"}, scopes=("vendor.lib",), names=("vendor.run",))
     anyone = Fake("any", 1, None)
     only(dialect, anyone)
@@ -188,7 +190,7 @@ def test_a_span_without_hints_is_not_offered(only: Any) -> None:
     assert (dialect.asked, anyone.asked) == (0, 1)
 
 
-def test_two_name_hints_of_which_one_begins_with_the_other(only: Any) -> None:
+def test_name_hints_match_even_if_one_is_a_prefix_of_another(only: Any) -> None:
     short = Fake("short", 50, Reading(), names=("ai.",))
     long = Fake("long", 60, Reading(), names=("ai.tool",))
     only(short, long)
@@ -204,8 +206,8 @@ def test_caches_stay_bounded(forgetful: None) -> None:
         assert cached.cache_info().currsize == spans._CACHE_LIMIT
 
 
-def test_spans_whose_keys_have_the_same_roots_share_a_search(only: Any) -> None:
-    """The rules that depend on whole keys still decide per span."""
+def test_spans_with_the_same_key_roots_share_one_cached_search(only: Any) -> None:
+    """Rules on whole keys still apply to each span."""
     marked = Fake("marked", 60, Reading(), roots={"a"}, marks={"a.mark"})
     rooted, other = Fake("rooted", 50, Reading(), roots={"a"}), Fake("other", 40, Reading(), roots={"z"})
     only(marked, rooted, other)
@@ -215,7 +217,7 @@ def test_spans_whose_keys_have_the_same_roots_share_a_search(only: Any) -> None:
     assert spans._possible.cache_info().misses == 1
 
 
-# --- what OpenTelemetry itself says ----------------------------------------------------------------------------------
+# --- fields of OpenTelemetry itself -----------------------------------------------------------------------------------
 
 
 def exception(kind: str | None = "ValueError", text: str | None = "no") -> RawEvent:
@@ -238,7 +240,7 @@ def exception(kind: str | None = "ValueError", text: str | None = "no") -> RawEv
         (raw(status_code=STATUS_ERROR, status_message="x" * 5000), "x" * 500),
     ],
 )
-def test_errors(span: RawSpan, error: str | None) -> None:
+def test_error_is_read_from_status_error_type_or_exception(span: RawSpan, error: str | None) -> None:
     assert normalize(span).error == error
 
 
@@ -256,12 +258,12 @@ def test_errors(span: RawSpan, error: str | None) -> None:
         (0x302, False, True),
     ],
 )
-def test_flags(flags: int, sampled: bool, remote: bool) -> None:
+def test_sampled_and_remote_parent_are_read_from_the_flags(flags: int, sampled: bool, remote: bool) -> None:
     span = normalize(raw(flags=flags))
     assert (span.sampled, span.remote_parent) == (sampled, remote)
 
 
-def test_service_environment_scope_and_own_attributes() -> None:
+def test_service_environment_scope_and_pandaeval_attributes_are_read() -> None:
     resource = Resource(
         {"service.name": "trips", "deployment.environment": "old", "deployment.environment.name": "prod"}
     )
@@ -273,7 +275,7 @@ def test_service_environment_scope_and_own_attributes() -> None:
     assert (older.service, older.environment, older.attributes) == ("unknown_service", "old", {})
 
 
-def test_sessions_and_users() -> None:
+def test_session_ids_and_user_id_are_read() -> None:
     span = normalize(
         raw(
             {"session.id": "s", "gen_ai.conversation.id": "c", "langfuse.session.id": "", "user.id": 17},
@@ -284,7 +286,7 @@ def test_sessions_and_users() -> None:
     assert span.user_id == "17"
 
 
-def test_an_exception_told_by_a_log_record() -> None:
+def test_exception_in_a_log_record_is_an_error() -> None:
     attributes = {"exception.type": "RateLimit", "exception.message": "slow down"}
     record = RawLog("t", "s", "gen_ai.client.operation.exception", attributes=attributes)
     assert normalize(raw(), [record]).error == "RateLimit: slow down"
@@ -292,14 +294,14 @@ def test_an_exception_told_by_a_log_record() -> None:
     assert normalize(raw(), [RawLog("t", "s", "gen_ai.choice")]).error is None
 
 
-def test_a_user_named_only_by_a_log_record() -> None:
+def test_user_id_is_read_from_a_log_record() -> None:
     assert normalize(raw(), [RawLog("t", "s", attributes={"user.id": "u"})]).user_id == "u"
 
 
 @pytest.mark.parametrize(
     "name", ["Todo.before_agent", "Summary.after_model", "Todo.abefore_model", "X.wrap_tool_call.task"]
 )
-def test_a_hook_of_middleware_is_a_step(name: str) -> None:
+def test_middleware_hook_is_a_step_and_its_name_is_no_agent_name(name: str) -> None:
     found = normalize(
         RawSpan("t", "1", name=f"invoke_agent {name}", attributes={"gen_ai.operation.name": "invoke_agent"})
     )
@@ -309,7 +311,7 @@ def test_a_hook_of_middleware_is_a_step(name: str) -> None:
     assert (found.kind, found.agent_name) == (Kind.LLM, "")
 
 
-def test_an_agent_with_a_dot_in_its_name_is_one() -> None:
+def test_agent_name_may_contain_a_dot() -> None:
     found = normalize(
         RawSpan("t", "1", name="invoke_agent shop.desk", attributes={"gen_ai.operation.name": "invoke_agent"})
     )
@@ -329,12 +331,12 @@ def test_an_agent_with_a_dot_in_its_name_is_one() -> None:
         ("final_answer", {"lmnr.span.type": "TOOL", "lmnr.span.input": "42"}),
     ],
 )
-def test_the_tool_by_which_a_framework_ends_the_run_is_a_step(name: str, attributes: dict[str, Any]) -> None:
+def test_final_answer_tool_of_a_framework_is_a_step(name: str, attributes: dict[str, Any]) -> None:
     span = normalize(raw(attributes, name=name))
     assert (span.kind, span.tool_name, span.arguments, span.result) == (Kind.STEP, "", None, None)
 
 
-def test_a_users_own_tool_may_be_called_finish() -> None:
+def test_application_tool_named_finish_is_a_tool_call() -> None:
     span = normalize(raw({"gen_ai.tool.name": "finish", "gen_ai.tool.call.arguments": '{"order": 7}'}))
     assert (span.kind, span.tool_name, span.arguments) == (Kind.TOOL, "finish", Captured({"order": 7}))
 
@@ -344,26 +346,26 @@ def raised(kind: str, at_ns: int = 0) -> RawEvent:
 
 
 @pytest.mark.parametrize("kind", ["ToolInterruptError", "pydantic_ai.exceptions.ApprovalRequired", "GraphInterrupt"])
-def test_a_call_that_waits_for_a_person_is_no_error(kind: str) -> None:
+def test_tool_call_interrupted_for_human_input_is_no_error(kind: str) -> None:
     span = normalize(raw({"gen_ai.tool.name": "pay"}, status_code=STATUS_ERROR, events=(raised(kind),)))
     assert (span.kind, span.error) == (Kind.TOOL, None)
 
 
-def test_finish_with_arguments_is_no_error_of_dspy() -> None:
+def test_dspy_finish_call_with_arguments_is_no_error() -> None:
     fields = {"status_code": STATUS_ERROR, "status_message": "ValueError: Arg x is not in the tool's args."}
     assert normalize(raw({"openinference.span.kind": "TOOL"}, name="finish.__call__", **fields)).error is None
     assert normalize(raw({"openinference.span.kind": "TOOL"}, name="search.__call__", **fields)).error is not None
 
 
 @pytest.mark.parametrize(("at_ns", "is_error"), [(10**9, False), (5 * 10**9 - 1, True)])
-def test_an_attempt_before_the_answer_is_no_error(at_ns: int, is_error: bool) -> None:
+def test_exception_long_before_the_answer_is_no_error(at_ns: int, is_error: bool) -> None:
     said = '[{"role": "assistant", "parts": [{"type": "text", "content": "port"}]}]'
     chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": said}
     span = normalize(raw(chat, start_ns=0, end_ns=5 * 10**9, events=(raised("RateLimitError", at_ns),)))
     assert (span.error is not None) is is_error
 
 
-def test_a_traceback_behind_the_error_is_left_out() -> None:
+def test_traceback_after_the_error_message_is_removed() -> None:
     trail = 'Traceback (most recent call last):\n  File "desk.py", line 4\nValueError: no seats'
     for text, error in ((f"ValueError('no seats'){trail}", "ValueError('no seats')"), (trail, trail)):
         raw = RawSpan("t" * 32, "a" * 16, status_code=STATUS_ERROR, status_message=text)

@@ -1,4 +1,4 @@
-"""Responses that turns continue."""
+"""Links between turns through response IDs."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ def calls(*pairs: tuple[str, str]) -> Spans:
     return spans
 
 
-def test_a_first_turn() -> None:
+def test_first_turn_continues_no_response() -> None:
     assert links(calls(("resp_1", ""))) == (("resp_1",), "")
 
 
-def test_a_next_turn() -> None:
+def test_next_turn_continues_the_previous_response() -> None:
     assert links(calls(("resp_2", "resp_1"))) == (("resp_2",), "resp_1")
 
 
-def test_what_was_answered_within_the_trace_is_not_left() -> None:
+def test_response_continued_within_the_trace_is_not_listed() -> None:
     assert links(calls(("resp_2", "resp_1"), ("resp_3", "resp_2"), ("resp_4", "resp_3"))) == (("resp_4",), "resp_1")
 
 
-def test_calls_that_send_the_whole_input_are_all_left_the_last_one_last() -> None:
+def test_responses_without_a_predecessor_are_all_listed_in_order() -> None:
     assert links(calls(("resp_1", ""), ("resp_2", ""))) == (("resp_1", "resp_2"), "")
 
 
-def test_the_first_call_that_has_a_predecessor_outside_counts() -> None:
+def test_trace_continues_the_first_previous_response_from_outside() -> None:
     assert links(calls(("resp_2", ""), ("resp_3", "resp_1"), ("resp_4", "resp_0"))) == (
         ("resp_2", "resp_3", "resp_4"),
         "resp_1",
     )
 
 
-def test_the_last_ones_are_kept() -> None:
+def test_only_the_last_responses_up_to_the_limit_are_kept() -> None:
     many = [(f"resp_{number}", "") for number in range(MAX_GIVEN + 3)]
     assert links(calls(*many))[0] == tuple(name for name, _ in many[3:])
 
 
-def test_an_agent_that_repeats_its_last_response_changes_nothing() -> None:
+def test_response_ids_of_an_agent_span_change_nothing() -> None:
     spans = Spans()
     agent = spans.agent(response_id="resp_2", previous_response_id="resp_0")
     spans.llm(agent, response_id="resp_1", previous_response_id="resp_0")
@@ -66,29 +66,29 @@ def test_an_agent_that_repeats_its_last_response_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("id_", ["chatcmpl-1", "msg_1", "7d0e2d3c"])
-def test_ids_of_providers_that_keep_nothing(id_: str) -> None:
+def test_response_ids_of_stateless_providers_are_ignored(id_: str) -> None:
     assert links(calls((id_, ""))) == ((), "")
 
 
-def test_any_id_counts_of_a_call_that_goes_on_from_another() -> None:
+def test_any_id_format_is_accepted_if_the_call_has_a_previous_response() -> None:
     assert links(calls(("7d0e2d3c", "ad5663da"))) == (("7d0e2d3c",), "ad5663da")
 
 
-def test_a_response_that_goes_on_from_itself() -> None:
+def test_response_that_continues_itself_is_ignored() -> None:
     assert links(calls(("resp_1", "resp_1"))) == ((), "")
 
 
-def test_a_loop() -> None:
+def test_responses_that_continue_each_other_are_ignored() -> None:
     assert links(calls(("resp_1", "resp_2"), ("resp_2", "resp_1"))) == ((), "")
 
 
-def test_ids_that_may_have_been_cut_are_not_compared() -> None:
+def test_ids_that_may_be_truncated_are_ignored() -> None:
     long = "resp_" + "x" * 300
     assert links(calls((long[:256], ""))) == ((), "")
     assert links(calls(("resp_1", long[:256]))) == (("resp_1",), "")
 
 
-def test_what_names_its_session_goes_on_from_nothing() -> None:
+def test_trace_with_a_session_id_continues_no_response() -> None:
     spans = Spans()
     agent = spans.agent(session_ids=((2, "chat"),))
     spans.llm(agent, response_id="resp_2", previous_response_id="resp_1")
@@ -96,7 +96,7 @@ def test_what_names_its_session_goes_on_from_nothing() -> None:
     assert links(spans) == (("resp_3",), "")
 
 
-def test_the_judges_of_somebody_else_are_no_part_of_it() -> None:
+def test_model_calls_of_evaluations_are_not_linked() -> None:
     spans = Spans()
     agent = spans.agent()
     spans.llm(agent, response_id="resp_1")
@@ -119,7 +119,9 @@ def test_the_judges_of_somebody_else_are_no_part_of_it() -> None:
     ],
     ids=str,
 )
-def test_in_every_dialect_and_it_shows_in_the_bytes(attributes: dict[str, Any], continues: str) -> None:
+def test_previous_response_id_is_read_in_each_dialect_and_detected_in_raw_bytes(
+    attributes: dict[str, Any], continues: str
+) -> None:
     made = turn(1)
     call = made.spans[0]
     kind = "openinference.span.kind" if any("." in key and not key.startswith("gen_ai") for key in attributes) else ""
@@ -137,7 +139,7 @@ def test_in_every_dialect_and_it_shows_in_the_bytes(attributes: dict[str, Any], 
 
 
 @pytest.mark.parametrize("value", [["resp_1"], {"id": "resp_1"}, True, 0.5])
-def test_what_is_no_id_is_none(value: Any) -> None:
+def test_invalid_previous_response_ids_are_ignored(value: Any) -> None:
     made = turn(1)
     held = made.spans[0].attributes.add(key="gen_ai.request.previous_response.id").value
     if isinstance(value, bool):

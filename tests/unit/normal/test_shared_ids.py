@@ -55,7 +55,7 @@ def _seconds(spans: list[Span], number: int) -> float:
 
 
 @pytest.mark.parametrize("made", [other_arguments, other_names, results_in_a_later_input])
-def test_time_grows_with_the_number_of_calls(made: Callable[[int], Spans]) -> None:
+def test_time_grows_linearly_with_the_number_of_calls(made: Callable[[int], Spans]) -> None:
     few, many = _seconds(made(FEW)(), FEW), _seconds(made(MANY)(), MANY)
     assert many / few < MOST_GROWTH * MANY / FEW
 
@@ -65,7 +65,7 @@ CALLS = st.tuples(st.sampled_from(["search", "shop-search", "pay"]), VALUES, VAL
 
 
 @given(st.lists(CALLS, max_size=12))
-def test_calls_are_merged_as_by_comparing_all_pairs(made: list[tuple[str, object, object, str]]) -> None:
+def test_merging_gives_the_same_result_as_comparing_all_pairs(made: list[tuple[str, object, object, str]]) -> None:
     spans = Spans()
     agent = spans.agent()
     tools = [spans.tool(agent, name, given, result=got, tool_call_id=id_) for name, given, got, id_ in made]

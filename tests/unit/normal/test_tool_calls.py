@@ -31,7 +31,7 @@ def error_of(result: object) -> str | None:
 
 
 class TestSpans:
-    def test_a_span_alone_is_a_call(self) -> None:
+    def test_tool_span_without_a_request_is_a_call(self) -> None:
         spans = Spans()
         agent = spans.agent(name="desk")
         span = spans.tool(agent, "search", OSLO, result=[1], tool_call_id="c1", error="late")
@@ -50,7 +50,7 @@ class TestSpans:
             has_result=True,
         )
 
-    def test_not_captured_is_not_empty(self) -> None:
+    def test_uncaptured_content_differs_from_empty_content(self) -> None:
         spans = Spans()
         spans.tool(spans.agent())
         spans.tool(spans.agent(), result=None)
@@ -58,20 +58,20 @@ class TestSpans:
         assert (hidden.has_arguments, hidden.has_result) == (False, False)
         assert (empty.result, empty.has_result) == (None, True)
 
-    def test_a_span_without_a_tools_name_is_called_by_its_own(self) -> None:
+    def test_call_without_a_tool_name_uses_the_span_name(self) -> None:
         spans = Spans()
         span = spans.tool(spans.agent(), name="")
         assert [call.name for call in calls(spans)] == [span.name]
 
     @pytest.mark.parametrize("name", ["final_answer", "final_result"])
-    def test_the_answer_handed_over_as_a_tool_is_no_call(self, name: str) -> None:
+    def test_final_answer_tool_request_is_no_call(self, name: str) -> None:
         spans = Spans()
         spans.llm(spans.agent(), [user("hi")], says(asks(name, {"answer": "42"})))
         assert calls(spans) == ()
 
 
 class TestRequests:
-    def test_arguments_are_compared_whatever_their_shape(self) -> None:
+    def test_spans_match_requests_by_nested_or_text_arguments(self) -> None:
         spans = Spans()
         agent = spans.agent()
         deep: dict[str, Any] = {"legs": [{"to": "oslo"}], "back": None}
@@ -80,7 +80,7 @@ class TestRequests:
         spans.tool(agent, "book", "by text", result="text")
         assert shown(spans) == [("book", "by text", "text"), ("book", deep, "deep")]
 
-    def test_span_and_request_are_one_call(self) -> None:
+    def test_request_and_its_tool_span_are_one_call(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [user("hi")], says(asks("search", OSLO, "c1")))
@@ -88,13 +88,13 @@ class TestRequests:
         [call] = calls(spans)
         assert (call.arguments, call.result, call.span_id) == (OSLO, [1], span.span_id)
 
-    def test_a_request_without_a_span_is_a_call_of_the_model_span(self) -> None:
+    def test_request_without_a_tool_span_is_a_call_at_the_model_span(self) -> None:
         spans = Spans()
         model = spans.llm(spans.agent(), [user("hi")], says(asks("search", OSLO)))
         [call] = calls(spans)
         assert (call.span_id, call.start_ns) == (model.span_id, model.end_ns)
 
-    def test_the_id_decides_before_the_arguments(self) -> None:
+    def test_spans_match_requests_by_id(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [user("hi")], says(asks("search", OSLO, "c1"), asks("search", BERGEN, "c2")))
@@ -102,7 +102,7 @@ class TestRequests:
         spans.tool(agent, "search", tool_call_id="c1", result="o")
         assert shown(spans) == [("search", OSLO, "o"), ("search", BERGEN, "b")]
 
-    def test_arguments_decide_where_there_are_no_ids(self) -> None:
+    def test_spans_match_requests_by_arguments_if_there_are_no_ids(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [user("hi")], says(asks("search", OSLO), asks("search", BERGEN)))
@@ -110,21 +110,21 @@ class TestRequests:
         spans.tool(agent, "search", {"q": "oslo"}, result="o")
         assert shown(spans) == [("search", OSLO, "o"), ("search", BERGEN, "b")]
 
-    def test_ids_that_an_instrumentation_made_up_do_not_part_equal_calls(self) -> None:
+    def test_request_and_span_with_equal_arguments_match_despite_different_ids(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [user("hi")], says(asks("search", OSLO, "from the model")))
         spans.tool(agent, "search", OSLO, tool_call_id="from the framework")
         assert len(calls(spans)) == 1
 
-    def test_other_ids_and_other_arguments_are_two_calls(self) -> None:
+    def test_request_and_span_with_different_ids_and_arguments_are_two_calls(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [user("hi")], says(asks("search", OSLO, "c1")))
         spans.tool(agent, "search", BERGEN, tool_call_id="c2")
         assert len(calls(spans)) == 2
 
-    def test_equal_calls_are_as_many_as_were_made(self) -> None:
+    def test_repeated_equal_calls_are_all_listed(self) -> None:
         spans = Spans()
         agent = spans.agent()
         for _ in range(3):
@@ -132,7 +132,7 @@ class TestRequests:
             spans.tool(agent, "search", OSLO, result=[])
         assert shown(spans) == [("search", OSLO, [])] * 3
 
-    def test_ids_that_repeat(self) -> None:
+    def test_requests_with_a_reused_id_are_separate_calls(self) -> None:
         spans = Spans()
         agent = spans.agent()
         for place in (OSLO, BERGEN):
@@ -140,21 +140,21 @@ class TestRequests:
             spans.tool(agent, "search", tool_call_id="call_0", result=place["q"])
         assert shown(spans) == [("search", OSLO, "oslo"), ("search", BERGEN, "bergen")]
 
-    def test_a_prefixed_name_is_the_tool_that_was_asked_for(self) -> None:
+    def test_span_with_a_prefixed_tool_name_matches_the_request(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [user("hi")], says(asks("search", OSLO)))
         spans.tool(agent, "Ferry-search", result=1)
         assert shown(spans) == [("search", OSLO, 1)]
 
-    def test_a_span_named_after_a_class_is_the_call_with_its_arguments(self) -> None:
+    def test_span_named_after_a_class_matches_the_request_by_arguments(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [user("hi")], says(asks("search", OSLO, "c1"), asks("book", BERGEN, "c2")))
         spans.tool(agent, "StructuredTool", BERGEN, result=1)
         assert shown(spans) == [("search", OSLO, None), ("book", BERGEN, 1)]
 
-    def test_a_call_that_only_a_later_history_asks_for_keeps_its_place(self) -> None:
+    def test_call_requested_only_in_a_later_history_keeps_its_position(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [user("hi")], says(asks("a", OSLO, "c1")))
@@ -164,7 +164,7 @@ class TestRequests:
         spans.llm(agent, [user("hi"), says(asks("b", OSLO, "c2"))], "done")
         assert [call.name for call in calls(spans)] == ["a", "b", "c"]
 
-    def test_calls_stand_in_the_order_in_which_they_were_asked_for(self) -> None:
+    def test_calls_are_listed_in_request_order(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [user("hi")], says(asks("a", OSLO), asks("b", OSLO)))
@@ -173,7 +173,7 @@ class TestRequests:
         spans.llm(agent, [user("hi")], says(asks("c", OSLO)))
         assert [call.name for call in calls(spans)] == ["a", "b", "c"]
 
-    def test_a_tool_on_a_machine_whose_clock_is_behind_keeps_its_place(self) -> None:
+    def test_call_keeps_its_position_if_the_tool_clock_is_behind(self) -> None:
         spans = Spans()
         agent = spans.agent(start_ns=1000, end_ns=9000)
         spans.llm(agent, [user("hi")], says(asks("a", OSLO)), start_ns=2000, end_ns=2500)
@@ -181,12 +181,12 @@ class TestRequests:
         spans.tool(agent, "b", OSLO, start_ns=10, end_ns=20)
         assert [call.name for call in calls(spans)] == ["a", "b"]
 
-    def test_a_request_whose_name_was_lost_is_no_call(self) -> None:
+    def test_request_without_a_tool_name_is_no_call(self) -> None:
         spans = Spans()
         spans.llm(spans.agent(), [user("hi")], says(ToolRequest("")))
         assert calls(spans) == ()
 
-    def test_an_agents_own_messages_tell_where_model_calls_do_not(self) -> None:
+    def test_calls_are_read_from_agent_messages_if_model_calls_have_none(self) -> None:
         spans = Spans()
         said = (says(asks("search", OSLO, "c1")), gives([1], "c1"), says("found"))
         spans.llm(spans.agent(input=(user("hi"),), output=said))
@@ -194,40 +194,40 @@ class TestRequests:
 
 
 class TestHistory:
-    """A trace per model call; the last one lists the calls."""
+    """Each model call has its own trace. The last trace lists the calls."""
 
     ASKED = (user("hi"), says(asks("search", OSLO, "c1")), gives("o", "c1"))
 
-    def test_calls_of_earlier_traces_are_taken_over(self) -> None:
+    def test_calls_of_earlier_traces_are_read_from_the_history(self) -> None:
         spans = Spans()
         spans.llm(None, self.ASKED, "done")
         assert shown(spans) == [("search", OSLO, "o")]
 
-    def test_those_before_the_last_user_message_are_not(self) -> None:
+    def test_calls_before_the_last_user_message_are_ignored(self) -> None:
         spans = Spans()
         spans.llm(None, [*self.ASKED, says("done"), user("thanks")], "welcome")
         assert calls(spans) == ()
 
-    def test_own_calls_follow(self) -> None:
+    def test_own_calls_follow_the_calls_of_the_history(self) -> None:
         spans = Spans()
         spans.llm(None, self.ASKED, says(asks("search", BERGEN, "c2")))
         assert shown(spans) == [("search", OSLO, "o"), ("search", BERGEN, None)]
 
-    def test_calls_of_this_trace_are_not_taken_over_again(self) -> None:
+    def test_calls_of_this_trace_are_not_duplicated_by_the_history(self) -> None:
         spans = Spans()
         top = spans.agent()
         spans.llm(top, [user("hi")], says(asks("search", OSLO, "c1")))
         spans.llm(top, self.ASKED, "done")
         assert shown(spans) == [("search", OSLO, "o")]
 
-    def test_an_id_that_the_history_spells_otherwise_makes_no_second_call(self) -> None:
+    def test_call_is_not_duplicated_if_the_history_omits_its_id(self) -> None:
         spans = Spans()
         top = spans.agent()
         spans.llm(top, [user("hi")], says(asks("search", OSLO, "adk-1")))
         spans.llm(top, [user("hi"), says(asks("search", OSLO)), gives("o")], "done")
         assert shown(spans) == [("search", OSLO, "o")]
 
-    def test_calls_that_outputs_left_out_are_found_in_the_last_input(self) -> None:
+    def test_calls_missing_from_outputs_are_read_from_the_last_input(self) -> None:
         spans = Spans()
         top = spans.agent()
         spans.llm(top, [user("hi")])
@@ -236,7 +236,7 @@ class TestHistory:
         spans.llm(top, last, "done")
         assert shown(spans) == [("search", OSLO, "o"), ("search", BERGEN, "b")]
 
-    def test_nothing_is_taken_from_a_list_that_was_cut(self) -> None:
+    def test_calls_are_not_read_from_a_truncated_history(self) -> None:
         spans = Spans()
         spans.llm(None, [*self.ASKED, says(Text("half a wo"), NOT_CAPTURED)], "done")
         assert calls(spans) == ()
@@ -251,20 +251,20 @@ class TestResults:
         spans.llm(agent, history, "done")
         return spans
 
-    def test_out_of_the_next_input(self) -> None:
+    def test_result_is_read_from_the_next_input(self) -> None:
         assert shown(self.trace(user("hi"), says(asks(id="c1")), gives([1], "c1"))) == [("search", OSLO, [1])]
 
-    def test_out_of_an_input_that_holds_only_what_is_new(self) -> None:
+    def test_result_is_read_from_an_input_with_only_new_messages(self) -> None:
         assert shown(self.trace(gives([1], "c1"))) == [("search", OSLO, [1])]
 
-    def test_without_any_id(self) -> None:
+    def test_result_without_an_id_is_matched(self) -> None:
         assert shown(self.trace(gives([1]), id="")) == [("search", OSLO, [1])]
 
-    def test_an_id_of_nobody_answers_nothing(self) -> None:
+    def test_result_with_an_unknown_id_is_ignored(self) -> None:
         [call] = calls(self.trace(gives([1], "c9")))
         assert not call.has_result
 
-    def test_what_the_span_states_is_not_overwritten(self) -> None:
+    def test_result_of_the_span_is_not_overwritten(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [user("hi")], says(asks(id="c1")))
@@ -272,7 +272,7 @@ class TestResults:
         spans.llm(agent, [user("hi"), says(asks(id="c1")), gives("who…", "c1")], "done")
         assert [call.result for call in calls(spans)] == ["whole"]
 
-    def test_parallel_calls_without_ids_are_answered_in_order(self) -> None:
+    def test_results_without_ids_match_parallel_calls_in_order(self) -> None:
         spans = Spans()
         agent = spans.agent()
         both = says(asks("a", OSLO), asks("b", OSLO))
@@ -280,7 +280,7 @@ class TestResults:
         spans.llm(agent, [user("hi"), both, gives(1), gives(2)], "done")
         assert shown(spans) == [("a", OSLO, 1), ("b", OSLO, 2)]
 
-    def test_parallel_calls_answered_out_of_order_by_name(self) -> None:
+    def test_results_in_another_order_match_parallel_calls_by_name(self) -> None:
         spans = Spans()
         agent = spans.agent()
         both = says(asks("a", OSLO), asks("b", OSLO))
@@ -288,7 +288,7 @@ class TestResults:
         spans.llm(agent, [user("hi"), both, gives(2, name="b"), gives(1, name="a")], "done")
         assert shown(spans) == [("a", OSLO, 1), ("b", OSLO, 2)]
 
-    def test_response_ids_of_their_own_are_read_in_order_if_the_number_fits(self) -> None:
+    def test_results_with_unknown_ids_match_in_order_if_their_number_fits(self) -> None:
         spans = Spans()
         agent = spans.agent()
         both = says(asks("a", OSLO, "c1"), asks("b", OSLO, "c2"))
@@ -296,7 +296,7 @@ class TestResults:
         spans.llm(agent, [user("hi"), both, gives(1, "a_0"), gives(2, "b_1")], "done")
         assert shown(spans) == [("a", OSLO, 1), ("b", OSLO, 2)]
 
-    def test_a_missing_response_is_not_made_up_from_a_stranger(self) -> None:
+    def test_result_with_an_unknown_id_is_ignored_if_the_number_does_not_fit(self) -> None:
         spans = Spans()
         agent = spans.agent()
         both = says(asks("a", OSLO, "c1"), asks("b", OSLO, "c2"))
@@ -314,7 +314,7 @@ class TestResults:
         spans.llm(agent, history, "done")
         assert [call.result for call in calls(spans)] == [1, 2, 3]
 
-    def test_equal_ids_get_their_own_results(self) -> None:
+    def test_calls_with_equal_ids_get_their_own_results(self) -> None:
         spans = Spans()
         agent = spans.agent()
         for result in (1, 2, 3):
@@ -322,7 +322,7 @@ class TestResults:
         spans.llm(agent, [gives(3, "call_0")], "done")
         assert [call.result for call in calls(spans)] == [1, 2, 3]
 
-    def test_a_later_turn_does_not_answer_an_earlier_one(self) -> None:
+    def test_equal_calls_of_two_turns_get_the_results_of_their_own_turn(self) -> None:
         spans = Spans()
         top = spans.agent()
         first = [user("one"), says(asks("search", OSLO))]
@@ -333,7 +333,7 @@ class TestResults:
         spans.llm(top, [*second, says(asks("search", OSLO)), gives(2)], "two it is")
         assert [call.result for call in calls(spans)] == [1, 2]
 
-    def test_a_result_that_was_not_captured_is_known_to_have_come(self) -> None:
+    def test_result_is_none_if_its_content_was_not_captured(self) -> None:
         [call] = calls(self.trace(user("hi"), says(asks(id="c1")), Message("tool", (ToolResponse(None, "c1"),))))
         assert call.result is None
 
@@ -362,7 +362,7 @@ class TestFailureInTheText:
             'Traceback (most recent call last):\n  File "a.py"\nTimeoutError',
         ],
     )
-    def test_the_words_of_a_framework_make_an_error(self, result: object) -> None:
+    def test_result_with_framework_error_text_is_an_error(self, result: object) -> None:
         assert error_of(result)
 
     @pytest.mark.parametrize(
@@ -375,11 +375,11 @@ class TestFailureInTheText:
             "No error in tool search.",
         ],
     )
-    def test_a_result_about_errors_is_none(self, result: object) -> None:
+    def test_result_that_only_mentions_errors_is_no_error(self, result: object) -> None:
         assert error_of(result) is None
 
 
-def test_a_tools_span_with_model_calls_below_is_a_call_of_the_agent_around_it() -> None:
+def test_call_of_a_subagent_belongs_to_the_outer_agent() -> None:
     spans = Spans()
     outer = spans.tool(spans.agent(None, "desk"), "Agent", {"prompt": "Read"}, agent_name="helper")
     spans.llm(outer, [])
@@ -393,7 +393,7 @@ def test_a_tools_span_with_model_calls_below_is_a_call_of_the_agent_around_it() 
 
 
 class TestWholeConversations:
-    """Calls only in the next turn's history."""
+    """Calls appear only in the history of the next turn."""
 
     FIRST = (user("Book the 13:15."), says(asks("book", {"at": "13:15"}, "c1")), gives({"ref": "FJ-1"}, "c1"))
     SECOND = (says("Booked."), user("And the weather?"), says(asks("weather", {"port": "Larvik"}, "c2")))
@@ -408,15 +408,15 @@ class TestWholeConversations:
         starts = [span.start_ns for span in spans() if span.kind is Kind.LLM]
         return [(call.name, call.result, sum(start <= call.start_ns for start in starts)) for call in calls(spans)]
 
-    def test_the_call_belongs_to_the_turn_before(self) -> None:
+    def test_call_in_the_history_belongs_to_the_previous_turn(self) -> None:
         assert self.read(self.FIRST[:1], (*self.FIRST, *self.SECOND[:2])) == [("book", {"ref": "FJ-1"}, 1)]
 
-    def test_each_turn_has_its_own(self) -> None:
+    def test_each_turn_gets_its_own_calls(self) -> None:
         third = (*self.FIRST, *self.SECOND, gives({"wind": 7}, "c2"), says("Windy."), user("Thanks."))
         found = self.read(self.FIRST[:1], (*self.FIRST, *self.SECOND[:2]), third)
         assert found == [("book", {"ref": "FJ-1"}, 1), ("weather", {"wind": 7}, 2)]
 
-    def test_without_ids(self) -> None:
+    def test_call_without_an_id_belongs_to_the_previous_turn(self) -> None:
         bare = (user("Book the 13:15."), says(asks("book", {"at": "13:15"})), gives({"ref": "FJ-1"}))
         assert self.read(bare[:1], (*bare, *self.SECOND[:2])) == [("book", {"ref": "FJ-1"}, 1)]
 
@@ -425,15 +425,15 @@ class TestWholeConversations:
         found = self.read(self.FIRST[:1], again[:5], again)
         assert [name for name, _, _ in found] == ["book", "book"]
 
-    def test_a_turn_with_tool_spans_tells_its_calls_itself(self) -> None:
+    def test_history_is_ignored_for_a_turn_with_tool_spans(self) -> None:
         found = self.read(self.FIRST[:1], (*self.FIRST, *self.SECOND[:2]), tools=True)
         assert [(name, result) for name, result, _ in found] == [("book", {"ref": "FJ-9"})]
 
-    def test_history_of_earlier_traces_is_not_this_traces(self) -> None:
+    def test_calls_of_turns_in_earlier_traces_are_ignored(self) -> None:
         assert self.read((*self.FIRST, *self.SECOND[:2])) == []
 
 
-def test_a_stream_that_repeats_its_calls() -> None:
+def test_requests_repeated_in_a_stream_are_counted_once() -> None:
     spans = Spans()
     agent = spans.agent()
     first, second = asks(id="c1"), asks(arguments=BERGEN, id="c2")
@@ -443,13 +443,13 @@ def test_a_stream_that_repeats_its_calls() -> None:
     assert shown(spans) == [("search", OSLO, 4), ("search", BERGEN, 6)]
 
 
-def test_calls_that_share_an_id() -> None:
+def test_parallel_requests_that_share_an_id_are_two_calls() -> None:
     spans = Spans()
     spans.llm(spans.agent(), [user("Compare.")], says(asks(id="c1"), asks(arguments=BERGEN, id="c1")))
     assert [call.arguments for call in calls(spans)] == [OSLO, BERGEN]
 
 
-def test_the_error_of_a_run_inside_a_call() -> None:
+def test_error_of_the_last_agent_run_inside_a_call_is_the_error_of_the_call() -> None:
     spans = Spans()
     desk = spans.agent()
     tool = spans.tool(desk, "delegate", result="finished after 3 s")
@@ -459,7 +459,7 @@ def test_the_error_of_a_run_inside_a_call() -> None:
     assert [call.error for call in calls(spans)] == ["the model does not exist"]
 
 
-def test_a_run_inside_a_call_that_answered_in_the_end() -> None:
+def test_call_has_no_error_if_the_last_agent_run_inside_it_answered() -> None:
     spans = Spans()
     tool = spans.tool(spans.agent(), "delegate", result="Berth 4.")
     spans.agent(tool, "first try", error="overloaded")
@@ -467,7 +467,7 @@ def test_a_run_inside_a_call_that_answered_in_the_end() -> None:
     assert [call.error for call in calls(spans)] == [None]
 
 
-def test_a_span_for_a_batch_of_calls() -> None:
+def test_span_for_a_batch_of_requested_calls_is_not_a_call() -> None:
     spans = Spans()
     agent = spans.agent()
     spans.llm(agent, [user("Compare.")], says(asks("look", OSLO, id="c1"), asks("price", BERGEN, id="c2")))
@@ -476,7 +476,7 @@ def test_a_span_for_a_batch_of_calls() -> None:
     assert shown(spans) == [("look", OSLO, None), ("price", BERGEN, None), ("search, again", OSLO, 4)]
 
 
-def test_a_span_with_each_argument_as_text() -> None:
+def test_span_with_arguments_as_text_matches_a_request_with_typed_arguments() -> None:
     spans = Spans()
     agent = spans.agent()
     wanted = {"room": "A1", "seats": 4, "tags": ["quiet"], "beamer": True}

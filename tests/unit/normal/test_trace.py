@@ -1,4 +1,4 @@
-"""Trace properties beside turns, calls and session."""
+"""Trace properties other than turns, calls and session."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def built(spans: Spans, closing: Closing | None = None) -> Trace:
 
 
 class TestError:
-    def test_of_the_root(self) -> None:
+    def test_error_of_the_root_is_the_error_of_the_trace(self) -> None:
         spans = Spans()
         spans.agent(error="boom")
         assert (built(spans).error, built(spans).status) == ("boom", "error")
 
-    def test_one_that_the_run_coped_with_does_not_count(self) -> None:
+    def test_inner_errors_are_ignored_if_the_run_answered(self) -> None:
         spans = Spans()
         agent = spans.agent(output=(says("sorry"),))
         spans.tool(agent, error="timeout")
         spans.llm(agent, error="429")
         assert built(spans).error is None
 
-    def test_not_a_copy_of_a_tools_after_which_the_model_spoke(self) -> None:
+    def test_copied_tool_error_is_ignored_if_the_model_answered_afterwards(self) -> None:
         spans = Spans()
         agent = spans.agent(output=(says("sorry"),), error="timeout")
         spans.llm(agent, [HI], says(asks()))
@@ -39,26 +39,26 @@ class TestError:
         spans.llm(agent, [HI], "sorry", error="timeout")
         assert built(spans).error is None
 
-    def test_an_agents_below_a_workflow_that_hides_it(self) -> None:
+    def test_agent_error_counts_if_the_workflow_reports_none(self) -> None:
         spans = Spans()
         spans.llm(spans.agent(spans.add(Kind.WORKFLOW), error="boom"), [HI], error="400")
         assert built(spans).error == "boom"
 
-    def test_a_model_calls_that_nobody_else_tells_of(self) -> None:
+    def test_model_error_counts_if_no_other_span_reports_it(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [HI], says(asks()))
         spans.llm(agent, error="400")
         assert built(spans).error == "400"
 
-    def test_not_one_that_was_tried_again(self) -> None:
+    def test_model_error_is_ignored_after_a_successful_retry(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, error="429")
         spans.llm(agent)
         assert built(spans).error is None
 
-    def test_not_an_earlier_runs(self) -> None:
+    def test_error_of_an_earlier_run_is_ignored(self) -> None:
         spans = Spans()
         spans.agent(input=(HI,), error="boom")
         spans.agent(input=(HI,), output=(says("hello"),))
@@ -66,13 +66,13 @@ class TestError:
 
 
 class TestAgent:
-    def test_an_agent_that_a_tool_called_does_not_lend_its_name(self) -> None:
+    def test_trace_is_not_named_after_an_agent_called_by_a_tool(self) -> None:
         spans = Spans()
         root = spans.agent(name="", service="shop")
         spans.agent(spans.tool(root), name="flights")
         assert built(spans).agent == "shop"
 
-    def test_the_roots_name_then_the_first_agents_then_the_services(self) -> None:
+    def test_trace_is_named_after_the_agent_else_the_model_call_else_the_service(self) -> None:
         spans = Spans()
         flow = spans.add(Kind.WORKFLOW, service="shop")
         assert built(spans).agent == "shop"
@@ -84,7 +84,7 @@ class TestAgent:
 
 
 class TestTokens:
-    def test_of_model_calls_and_not_of_agents_that_sum_them_up(self) -> None:
+    def test_usage_sums_model_calls_without_the_totals_of_agents(self) -> None:
         spans = Spans()
         agent = spans.agent(usage=Usage(30, 3))
         spans.llm(agent, usage=Usage(10, 1))
@@ -92,14 +92,14 @@ class TestTokens:
         assert built(spans).usage == Usage(30, 3)
         assert built(spans).llm_calls == 2
 
-    def test_of_agents_where_no_model_call_is_seen(self) -> None:
+    def test_usage_comes_from_agents_if_there_are_no_model_calls(self) -> None:
         spans = Spans()
         spans.agent(usage=Usage(30, 3))
         assert built(spans).usage == Usage(30, 3)
 
 
 class TestReasoning:
-    def test_every_thought_once(self) -> None:
+    def test_each_reasoning_text_is_listed_once(self) -> None:
         spans = Spans()
         agent = spans.agent()
         for _ in range(2):
@@ -107,20 +107,20 @@ class TestReasoning:
         spans.llm(agent, [HI], says(Reasoning("enough"), "done"))
         assert built(spans).reasoning == ("again", "enough")
 
-    def test_thoughts_that_stand_only_in_the_history(self) -> None:
+    def test_reasoning_that_appears_only_in_the_history_is_listed(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [HI], says(asks()))
         spans.llm(agent, [HI, says(Reasoning("look it up"), asks()), gives(1)], "done")
         assert built(spans).reasoning == ("look it up",)
 
-    def test_not_those_of_earlier_turns(self) -> None:
+    def test_reasoning_of_earlier_turns_is_ignored(self) -> None:
         spans = Spans()
         spans.llm(None, [HI, says(Reasoning("greet"), "hello"), user("bye")], "see you")
         assert built(spans).reasoning == ()
 
 
-def test_the_fullest_definition_of_each_tool() -> None:
+def test_most_complete_definition_of_each_tool_is_kept() -> None:
     spans = Spans()
     bare, full = ToolDefinition("a"), ToolDefinition("a", "does a", {"type": "object"})
     agent = spans.agent(tools=(bare, ToolDefinition("b")))
@@ -131,7 +131,7 @@ def test_the_fullest_definition_of_each_tool() -> None:
 class TestScores:
     """Third-party scores in the trace."""
 
-    def test_neither_they_nor_the_judges_calls_below_them_are_the_agents(self) -> None:
+    def test_evaluation_spans_and_their_model_calls_are_not_counted(self) -> None:
         spans = Spans()
         agent = spans.agent(input=(HI,), output=(says("hello"),))
         score = spans.add(Kind.EVALUATION, agent)
@@ -139,71 +139,73 @@ class TestScores:
         trace = built(spans)
         assert (trace.llm_calls, trace.usage, len(trace.spans)) == (0, Usage(), 1)
 
-    def test_a_trace_of_nothing_else_is_none_of_our_business(self) -> None:
+    def test_trace_with_only_an_evaluation_is_not_genai(self) -> None:
         spans = Spans()
         spans.add(Kind.EVALUATION)
         assert not is_genai(built(spans))
 
 
-class TestBusiness:
-    def test_tool_spans_of_an_unknown_program_alone_are_none(self) -> None:
+class TestIsGenai:
+    def test_trace_with_only_tool_spans_of_an_unknown_program_is_not_genai(self) -> None:
         spans = Spans()
         spans.tool(dialects=("plain",))
         assert not is_genai(built(spans))
 
-    def test_an_agents_work(self) -> None:
+    def test_trace_with_a_model_call_is_genai(self) -> None:
         spans = Spans()
         spans.llm(spans.add(Kind.OTHER))
         assert is_genai(built(spans))
 
-    def test_steps_that_say_something(self) -> None:
+    def test_trace_with_a_step_with_messages_is_genai(self) -> None:
         spans = Spans()
         spans.add(Kind.STEP, input=(HI,))
         assert is_genai(built(spans))
 
-    def test_not_the_making_of_an_agent(self) -> None:
+    def test_trace_that_only_creates_an_agent_is_not_genai(self) -> None:
         spans = Spans()
         spans.add(Kind.STEP, agent_name="desk")
         assert not is_genai(built(spans))
 
     @pytest.mark.parametrize(("dialects", "business"), [(("mcp", "gen_ai"), False), (("gen_ai",), True)])
-    def test_not_a_call_that_only_its_server_records(self, dialects: tuple[str, ...], business: bool) -> None:
+    def test_tool_call_recorded_only_by_its_mcp_server_is_not_genai(
+        self, dialects: tuple[str, ...], business: bool
+    ) -> None:
         spans = Spans()
         spans.tool(dialects=dialects)
         assert is_genai(built(spans)) is business
 
-    def test_a_servers_call_beside_the_agents_work(self) -> None:
+    def test_mcp_server_call_inside_an_agent_run_is_genai(self) -> None:
         spans = Spans()
         spans.tool(spans.agent(), dialects=("mcp", "gen_ai"))
         assert is_genai(built(spans))
 
-    def test_not_a_web_request(self) -> None:
+    def test_web_request_is_not_genai(self) -> None:
         spans = Spans()
         spans.add(Kind.OTHER)
         assert not is_genai(built(spans))
 
 
 class TestCompleteness:
-    def test_a_parentless_span_completes_it(self) -> None:
+    def test_trace_with_a_parentless_span_is_complete(self) -> None:
         spans = Spans()
         spans.llm(spans.agent())
         trace = built(spans)
         assert (trace.complete, trace.fragment) == (True, False)
 
-    def test_a_parent_that_lives_elsewhere_makes_it_a_fragment(self) -> None:
+    def test_trace_with_a_remote_parent_is_a_fragment(self) -> None:
         spans = Spans()
         spans.agent(parent_id="f" * 16, remote_parent=True)
         trace = built(spans)
         assert (trace.complete, trace.fragment) == (False, True)
 
-    def test_one_that_was_decided_again_closed_for_the_reason_that_its_spans_show(self) -> None:
+    def test_trigger_of_a_later_revision_follows_from_its_spans(self) -> None:
         spans = Spans()
         spans.agent()
         assert built(spans, Closing(Trigger.IDLE, revision=2)).trigger is Trigger.ROOT_ENDED
         assert built(spans, Closing(Trigger.IDLE, revision=1)).trigger is Trigger.IDLE
 
 
-def test_an_agent_that_only_its_making_names() -> None:
+def test_agent_name_is_read_from_a_create_agent_step() -> None:
     spans = Spans()
     above = spans.add(Kind.OTHER)
     spans.add(Kind.STEP, above, name="create_agent desk", agent_name="desk")
@@ -220,7 +222,7 @@ def test_an_agent_that_only_its_making_names() -> None:
         ("Pipeline.run", "shop"),
     ],
 )
-def test_a_workflow_has_the_name_that_its_span_says(name: str, agent: str) -> None:
+def test_trace_is_named_after_its_workflow_span_unless_the_name_is_generic(name: str, agent: str) -> None:
     spans = Spans()
     root = spans.add(Kind.WORKFLOW, name=name, service="shop")
     spans.llm(root, given=[user("hi")], said="Hello.", service="shop")
@@ -229,13 +231,13 @@ def test_a_workflow_has_the_name_that_its_span_says(name: str, agent: str) -> No
     assert trace_of(spans(), "digest", Closing()).agent == "triage"
 
 
-def test_the_tool_that_hands_over_the_answer_is_not_offered() -> None:
+def test_final_answer_tool_is_not_listed_as_available() -> None:
     spans = Spans()
     spans.llm(spans.agent(), [HI], "hello", tools=(ToolDefinition("search"), ToolDefinition("final_answer")))
     assert [tool.name for tool in built(spans).tools] == ["search"]
 
 
-def test_tools_are_kept_by_the_agent_that_had_them() -> None:
+def test_tool_definitions_are_kept_per_agent() -> None:
     delegate, book = ToolDefinition("delegate"), ToolDefinition("book", "b", {"type": "object"})
     other = ToolDefinition("book", "b", {"type": "object", "required": ["seat"]})
     spans = Spans()
@@ -255,7 +257,7 @@ def test_tools_are_kept_by_the_agent_that_had_them() -> None:
     assert definition.parameters == other.parameters
 
 
-def test_agents_that_share_all_tools_need_not_be_named() -> None:
+def test_tools_shared_by_all_agents_name_no_agent() -> None:
     spans = Spans()
     boss = spans.agent(name="boss", tools=(ToolDefinition("a"),))
     spans.agent(spans.tool(boss), name="desk", tools=(ToolDefinition("a"),))
@@ -263,7 +265,7 @@ def test_agents_that_share_all_tools_need_not_be_named() -> None:
 
 
 class TestChoices:
-    """The choice that the run continues counts."""
+    """Only the choice that the run continues is kept."""
 
     def chosen(self, *choices: Message, then: Sequence[Message] = (), answer: str | None = None) -> tuple[str, ...]:
         spans = Spans()
@@ -278,20 +280,20 @@ class TestChoices:
     ONE, TWO = Message("assistant", (Text("one"),), "stop"), Message("assistant", (Text("two"),), "stop")
     TOOL = Message("assistant", (asks(id="c1"),), "tool_calls")
 
-    def test_the_next_input_tells(self) -> None:
+    def test_choice_repeated_in_the_next_input_is_kept(self) -> None:
         assert self.chosen(self.ONE, self.TWO, then=[says("one"), user("Go on")]) == ("one",)
 
-    def test_the_agents_answer_tells(self) -> None:
+    def test_choice_equal_to_the_agent_answer_is_kept(self) -> None:
         assert self.chosen(self.ONE, self.TWO, answer="one") == ("one",)
 
-    def test_the_tool_that_ran_tells(self) -> None:
+    def test_choice_with_the_tool_call_that_ran_is_kept(self) -> None:
         assert self.chosen(self.TOOL, self.TWO, then=[says(asks(id="c1")), gives(1, "c1")]) == ("",)
 
-    def test_equal_choices_stay(self) -> None:
+    def test_equal_choices_are_all_kept(self) -> None:
         assert self.chosen(self.ONE, self.ONE, then=[says("one"), user("Go on")]) == ("one", "one")
 
-    def test_without_a_sign_all_stay(self) -> None:
+    def test_all_choices_are_kept_if_the_continued_choice_is_unknown(self) -> None:
         assert self.chosen(self.ONE, self.TWO) == ("one", "two")
 
-    def test_parts_of_one_answer_stay(self) -> None:
+    def test_message_without_a_finish_reason_is_part_of_an_answer_and_no_choice(self) -> None:
         assert self.chosen(says("one"), self.TWO, then=[says("one"), user("Go on")]) == ("one", "two")

@@ -15,7 +15,7 @@ def names(spans: object) -> list[str]:
     return [span.name for span in spans]  # type: ignore[attr-defined]
 
 
-def test_spans_stand_in_order_of_start_and_outer_ones_before_inner_ones() -> None:
+def test_spans_are_ordered_by_start_and_outer_spans_come_first() -> None:
     spans = Spans()
     root = spans.agent(name="root", start_ns=5, end_ns=100)
     inner = spans.llm(root, start_ns=5, end_ns=7)
@@ -25,7 +25,7 @@ def test_spans_stand_in_order_of_start_and_outer_ones_before_inner_ones() -> Non
     assert [tree.depth(span) for span in tree.spans] == [0, 1, 1]
 
 
-def test_a_child_that_started_before_its_parent_is_still_its_child() -> None:
+def test_span_that_starts_before_its_parent_is_still_its_child() -> None:
     spans = Spans()
     root = spans.agent(start_ns=100 * MS, end_ns=200 * MS)
     early = spans.tool(root, start_ns=99 * MS, end_ns=120 * MS)
@@ -36,7 +36,7 @@ def test_a_child_that_started_before_its_parent_is_still_its_child() -> None:
     assert tree.roots == (root,)
 
 
-def test_a_span_without_its_parent_is_on_top() -> None:
+def test_span_with_a_missing_parent_is_a_root() -> None:
     spans = Spans()
     orphan = replace(spans.llm(), parent_id="f" * 16)
     tree = Tree([orphan])
@@ -44,7 +44,7 @@ def test_a_span_without_its_parent_is_on_top() -> None:
     assert tree.roots == (orphan,)
 
 
-def test_what_stands_between_does_not_count_as_above() -> None:
+def test_span_above_skips_step_and_other_spans() -> None:
     spans = Spans()
     root = spans.agent(name="desk")
     step = spans.add(Kind.STEP, spans.add(Kind.OTHER, root))
@@ -57,7 +57,7 @@ def test_what_stands_between_does_not_count_as_above() -> None:
     assert tree.agent(model) == "desk"
 
 
-def test_the_nearest_agents_name_wins() -> None:
+def test_span_belongs_to_the_nearest_agent() -> None:
     spans = Spans()
     inner = spans.agent(spans.tool(spans.agent(name="outer")), name="inner")
     model = spans.llm(inner)
@@ -81,14 +81,14 @@ def test_a_parent_loop_is_cut_above_its_earliest_span(order: tuple[int, ...]) ->
     assert tree.children(looped[2]) == []
 
 
-def test_a_span_that_is_its_own_parent_is_on_top() -> None:
+def test_span_that_is_its_own_parent_is_a_root() -> None:
     span = replace(Spans().agent(), parent_id="0000000000000001")
     tree = Tree([span])
     assert tree.roots == (span,)
     assert tree.below(span) == []
 
 
-def test_spans_below_a_loop_are_reached() -> None:
+def test_span_below_a_parent_loop_has_a_depth() -> None:
     spans = Spans()
     one, two = spans.agent(name="one"), spans.agent(name="two")
     leaf = spans.llm(two, start_ns=1)
@@ -96,7 +96,7 @@ def test_spans_below_a_loop_are_reached() -> None:
     assert tree.depth(leaf) == 2
 
 
-def test_a_loop_that_is_reached_from_below_anywhere() -> None:
+def test_parent_loop_entered_from_below_is_cut_above_its_earliest_span() -> None:
     spans = Spans()
     one, two, three = (spans.agent(name=name, start_ns=at) for name, at in (("one", 3), ("two", 2), ("three", 1)))
     leaf = spans.llm(one, start_ns=0)
@@ -119,26 +119,26 @@ def test_thousands_of_nested_spans_need_no_recursion() -> None:
 
 
 class TestRoots:
-    def test_the_outermost_agent_below_a_server_span(self) -> None:
+    def test_outermost_agent_below_a_server_span_is_the_root(self) -> None:
         spans = Spans()
         agent = spans.agent(spans.add(Kind.OTHER, name="POST /chat"))
         spans.agent(agent, name="helper")
         assert names(Tree(spans()).roots) == [agent.name]
 
-    def test_agents_side_by_side_are_several(self) -> None:
+    def test_sibling_agents_are_all_roots(self) -> None:
         spans = Spans()
         top = spans.add(Kind.OTHER)
         found = [spans.agent(top, name=name) for name in ("a", "b")]
         assert names(Tree(spans()).roots) == names(found)
 
-    def test_an_agent_that_a_tool_called_is_none_beside_one_that_was_run(self) -> None:
+    def test_agent_called_by_a_tool_is_no_root_beside_another_agent(self) -> None:
         spans = Spans()
         desk = spans.agent(name="desk")
         top = spans.add(Kind.OTHER)
         spans.agent(spans.tool(top), name="helper")
         assert names(Tree(spans()).roots) == [desk.name]
 
-    def test_an_agent_in_a_tool_of_a_hand_written_loop_is_none(self) -> None:
+    def test_agent_in_a_tool_is_no_root_beside_model_calls(self) -> None:
         spans = Spans()
         top = spans.add(Kind.OTHER)
         asking = spans.llm(top)
@@ -147,25 +147,25 @@ class TestRoots:
         answering = spans.llm(top)
         assert names(Tree(spans()).roots) == names([asking, tool, answering])
 
-    def test_an_agent_in_a_tool_is_the_root_where_nothing_else_was_run(self) -> None:
+    def test_agent_in_a_tool_is_the_root_if_nothing_else_ran(self) -> None:
         spans = Spans()
         helper = spans.agent(spans.tool(name="tools/call"), name="helper")
         assert names(Tree(spans()).roots) == [helper.name]
 
-    def test_without_agents_the_topmost_work(self) -> None:
+    def test_topmost_model_call_is_the_root_if_there_is_no_agent(self) -> None:
         spans = Spans()
         top = spans.add(Kind.OTHER)
         model = spans.llm(top)
         spans.add(Kind.STEP, top)
         assert names(Tree(spans()).roots) == [model.name]
 
-    def test_a_trace_without_work_has_none(self) -> None:
+    def test_trace_with_only_step_and_other_spans_has_no_root(self) -> None:
         spans = Spans()
         spans.add(Kind.STEP, spans.add(Kind.OTHER))
         assert Tree(spans()).roots == ()
 
 
-def test_what_is_below_a_span_is_told_at_any_depth() -> None:
+def test_descendants_of_a_span_are_found_at_any_depth() -> None:
     spans = Spans()
     top = spans.agent()
     first, second = spans.tool(top), spans.tool(top)

@@ -26,101 +26,101 @@ def asking(*given: Message) -> Span:
 
 
 class TestQuestion:
-    def test_the_last_user_message(self) -> None:
+    def test_last_user_message_is_the_question(self) -> None:
         assert asked(asking(user("one"), says("1"), user("two"))).text == "two"
 
-    def test_messages_in_a_row_are_one(self) -> None:
+    def test_consecutive_user_messages_are_joined(self) -> None:
         assert asked(asking(user("look at this:"), user("a poem"))).text == "look at this:\na poem"
 
-    def test_instructions_between_them_do_not_part_them(self) -> None:
+    def test_user_messages_around_a_system_message_are_joined(self) -> None:
         assert asked(asking(user("one"), Message("system", (Text("be brief"),)), user("two"))).text == "one\ntwo"
 
-    def test_tool_results_in_the_users_name_are_none(self) -> None:
+    def test_tool_result_with_the_user_role_is_no_question(self) -> None:
         result = Message("user", gives(1).parts)
         assert asked(asking(user("go"), says(asks()), result)).text == "go"
 
     @pytest.mark.parametrize("replay", ["For context: [a] said: x", "Observation:\n{}"])
-    def test_what_a_framework_retells_is_none(self, replay: str) -> None:
+    def test_text_replayed_by_a_framework_is_no_question(self, replay: str) -> None:
         assert asked(asking(user("go"), says("on it"), user(replay))).text == "go"
 
-    def test_media_without_words(self) -> None:
+    def test_media_without_text_is_marked_as_media_only(self) -> None:
         said = asked(asking(user(Media("image", "https://a.example/b.png"))))
         assert (said.text, said.media_only) == (None, True)
 
-    def test_media_with_words(self) -> None:
+    def test_text_beside_media_is_the_question(self) -> None:
         said = asked(asking(user("what is this?", Media("image"))))
         assert (said.text, said.media_only) == ("what is this?", False)
 
-    def test_captured_and_empty(self) -> None:
+    def test_empty_user_message_gives_an_empty_question(self) -> None:
         assert asked(asking(user(""))).text == ""
 
-    def test_hidden(self) -> None:
+    def test_uncaptured_user_message_gives_no_question(self) -> None:
         said = asked(asking(user(NOT_CAPTURED)))
         assert (said.text, said.media_only) == (None, False)
 
-    def test_a_list_that_was_cut_does_not_tell_who_spoke_last(self) -> None:
+    def test_truncated_message_list_gives_no_question(self) -> None:
         assert asked(asking(user("one"), says(Text("half a wo"), NOT_CAPTURED))).text is None
 
-    def test_a_message_that_was_cut_is_better_than_none(self) -> None:
+    def test_truncated_first_user_message_is_the_question(self) -> None:
         assert asked(asking(Message("system", (Text("x"),)), user("half a wo", NOT_CAPTURED))).text == "half a wo"
 
-    def test_unless_it_may_be_history(self) -> None:
+    def test_truncated_user_message_after_history_gives_no_question(self) -> None:
         assert asked(asking(user("one"), says("1"), user("half a wo", NOT_CAPTURED))).text is None
 
-    def test_user_messages_are_counted_and_not_compared(self) -> None:
+    def test_equal_user_messages_are_listed_separately(self) -> None:
         assert user_messages([user("yes"), says("sure?"), user("yes")]) == ["yes", "yes"]
 
 
 class TestAnswer:
-    def test_the_last_text(self) -> None:
+    def test_last_text_is_the_answer(self) -> None:
         assert answered([says("let me see", asks()), gives(1), says("done")]).text == "done"
 
     def test_a_pending_call_is_no_answer(self) -> None:
         said = answered([says("let me see", asks())])
         assert (said.text, said.pending) == (None, True)
 
-    def test_a_run_that_stopped_at_its_second_call(self) -> None:
+    def test_run_that_stops_at_its_second_call_has_no_answer(self) -> None:
         said = answered([says(asks()), gives(1), says("once more", asks())])
         assert (said.text, said.pending) == (None, True)
 
-    def test_a_whole_run_in_one_message_in_order(self) -> None:
+    def test_last_text_of_a_run_in_one_message_is_the_answer(self) -> None:
         assert answered([says("let me see", asks(), *gives(1).parts, "done")]).text == "done"
 
-    def test_a_whole_run_in_one_message_with_the_answer_first(self) -> None:
+    def test_first_text_of_a_run_in_one_message_is_the_answer_if_no_text_follows(self) -> None:
         assert answered([says("done", asks(), *gives(1).parts)]).text == "done"
 
-    def test_thoughts_are_not_said(self) -> None:
+    def test_reasoning_is_not_part_of_the_answer(self) -> None:
         assert answered([says(Reasoning("hm"), "done")]).text == "done"
         assert answered([says(Reasoning("hm"))]).text is None
 
-    def test_captured_and_empty(self) -> None:
+    def test_empty_output_gives_an_empty_answer(self) -> None:
         assert answered([]).text == ""
         assert answered([says("")]).text == ""
         assert answered([says()]).text == ""
 
-    def test_hidden_is_neither_empty_nor_what_was_said_before(self) -> None:
+    def test_uncaptured_last_message_gives_no_answer(self) -> None:
         assert answered([says("let me see"), says(NOT_CAPTURED)]).text is None
 
-    def test_media(self) -> None:
+    def test_media_without_text_is_marked_as_media_only(self) -> None:
         said = answered([says(Media("image"))])
         assert (said.text, said.media_only) == (None, True)
 
     @pytest.mark.parametrize(
         ("arguments", "answer"), [({"answer": "42"}, "42"), ("42", "42"), ({"a": 1, "b": "ø"}, '{"a": 1, "b": "ø"}')]
     )
-    def test_an_answer_that_is_handed_over_by_a_tool(self, arguments: object, answer: str) -> None:
+    def test_arguments_of_a_final_answer_tool_are_the_answer(self, arguments: object, answer: str) -> None:
         said = answered([says(asks("final_answer", arguments))])
         assert (said.text, said.pending) == (answer, False)
 
 
 class TestRuns:
-    def test_what_the_agent_states_comes_first(self) -> None:
+    def test_agent_messages_precede_model_call_messages(self) -> None:
         spans = Spans()
         agent = spans.agent(input=(HI,), output=(says("hello"),))
         spans.llm(agent, [user("Task: hi")], "draft")
         assert read(spans) == Turns((Turn("hi", "hello", agent.span_id),))
 
-    def test_else_the_first_and_the_last_model_call(self) -> None:
+    def test_first_and_last_model_call_are_used_if_the_agent_has_no_messages(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [HI], says(asks()))
@@ -131,14 +131,14 @@ class TestRuns:
             "final answer taken from the last model call",
         )
 
-    def test_else_the_next_model_call_whose_input_was_captured(self) -> None:
+    def test_model_call_without_captured_input_is_skipped(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent)
         spans.llm(agent, [HI], "hello")
         assert shown(spans) == [("hi", "hello")]
 
-    def test_else_the_first_and_the_last_inner_agent(self) -> None:
+    def test_first_and_last_inner_agent_are_used_if_the_workflow_has_no_messages(self) -> None:
         spans = Spans()
         flow = spans.add(Kind.WORKFLOW)
         spans.agent(flow, name="a", input=(HI,), output=(says("draft"),))
@@ -146,13 +146,13 @@ class TestRuns:
         assert shown(spans) == [("hi", "hello")]
         assert read(spans).notes == ("input taken from an inner agent", "final answer taken from an inner agent")
 
-    def test_an_agent_around_the_first_model_call_knows_the_question_without_a_prompt(self) -> None:
+    def test_input_of_an_inner_agent_precedes_the_prompt_of_its_model_call(self) -> None:
         spans = Spans()
         agent = spans.agent(spans.add(Kind.WORKFLOW), input=(HI,), output=(says("hello"),))
         spans.llm(agent, [user("Current task: hi. Answer in full.")], "hello")
         assert shown(spans) == [("hi", "hello")]
 
-    def test_an_agent_used_as_a_tool_does_not_speak_to_the_user(self) -> None:
+    def test_answer_of_an_agent_used_as_a_tool_is_not_the_final_answer(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [HI], says(asks("helper")))
@@ -161,7 +161,7 @@ class TestRuns:
         spans.llm(agent, [HI, says(asks("helper")), gives("done")], "hello")
         assert shown(spans) == [("hi", "hello")]
 
-    def test_a_guard_does_not_speak_to_the_user(self) -> None:
+    def test_answer_of_a_guardrail_model_is_not_the_final_answer(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [HI], "hello")
@@ -175,14 +175,14 @@ class TestRuns:
         spans.llm(spans.agent(flow, name="desk"), [HI, says(asks("transfer_to_desk")), gives("ok")], "hello")
         assert shown(spans) == [("hi", "hello")]
 
-    def test_a_handover_between_agents_side_by_side_is_one_turn(self) -> None:
+    def test_a_handover_between_sibling_agents_is_one_turn(self) -> None:
         spans = Spans()
         top = spans.add(Kind.OTHER)
         spans.llm(spans.agent(top, name="triage"), [HI], says(asks("transfer_to_desk")))
         spans.llm(spans.agent(top, name="desk"), [HI], "hello")
         assert shown(spans) == [("hi", "hello")]
 
-    def test_several_agents_that_answered_are_several_turns(self) -> None:
+    def test_sibling_agents_that_answered_are_separate_turns(self) -> None:
         spans = Spans()
         top = spans.add(Kind.OTHER)
         for text in ("one", "two", "two"):
@@ -195,7 +195,7 @@ class TestRuns:
             spans.agent()
         assert shown(spans) == [(None, None), (None, None)]
 
-    def test_several_turns_below_one_silent_span(self) -> None:
+    def test_turns_below_a_workflow_without_messages_are_separate(self) -> None:
         spans = Spans()
         chat = spans.add(Kind.WORKFLOW)
         history: list[Message] = []
@@ -207,7 +207,7 @@ class TestRuns:
             history = [*history, says(f"{text}!")]
         assert shown(spans) == [("one", "one!"), ("yes", "yes!"), ("yes", "yes!")]
 
-    def test_another_prompt_does_not_begin_a_turn(self) -> None:
+    def test_different_prompt_in_a_workflow_does_not_begin_a_turn(self) -> None:
         spans = Spans()
         flow = spans.add(Kind.WORKFLOW)
         spans.llm(flow, [user("book it")], "booking", name="router")
@@ -215,7 +215,7 @@ class TestRuns:
         spans.llm(flow, [user("Summarise: done")], "booked")
         assert shown(spans) == [("book it", "booked")]
 
-    def test_inputs_that_hold_only_what_is_new(self) -> None:
+    def test_turns_are_found_if_inputs_hold_only_new_messages(self) -> None:
         spans = Spans()
         flow = spans.add(Kind.WORKFLOW)
         spans.llm(flow, [user("one")], says(asks()), response_id="r1")
@@ -223,33 +223,33 @@ class TestRuns:
         spans.llm(flow, [user("two")], "2", previous_response_id="r2")
         assert shown(spans) == [("one", "1"), ("two", "2")]
 
-    def test_a_run_that_failed_did_not_answer(self) -> None:
+    def test_failed_run_has_no_answer(self) -> None:
         spans = Spans()
         agent = spans.agent(error="boom")
         spans.llm(agent, [HI], "let me see")
         assert shown(spans) == [("hi", None)]
 
-    def test_a_workflow_that_failed_after_its_agents_answer_did_not_give_it(self) -> None:
+    def test_failed_workflow_has_no_answer_even_if_its_agent_answered(self) -> None:
         spans = Spans()
         agent = spans.agent(spans.add(Kind.WORKFLOW, error="boom"))
         spans.llm(agent, [HI], "hello")
         assert shown(spans) == [("hi", None)]
 
-    def test_a_run_whose_last_model_call_failed_did_not_answer(self) -> None:
+    def test_run_whose_last_model_call_failed_has_no_answer(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [HI], "let me see")
         spans.llm(agent, [HI], error="400")
         assert (shown(spans), read(spans).pending) == ([("hi", None)], False)
 
-    def test_a_run_whose_last_answer_was_not_captured_did_not_end_with_the_one_before(self) -> None:
+    def test_run_whose_last_output_was_not_captured_has_no_answer(self) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [HI], says(asks()))
         spans.llm(agent)
         assert (shown(spans), read(spans).pending) == ([("hi", None)], False)
 
-    def test_a_run_that_ends_in_a_call(self) -> None:
+    def test_run_that_ends_in_a_tool_call_is_pending(self) -> None:
         spans = Spans()
         spans.llm(spans.agent(), [HI], says(asks()))
         assert (shown(spans), read(spans).pending) == ([("hi", None)], True)
@@ -258,7 +258,7 @@ class TestRuns:
 class TestBareCalls:
     """Model calls without an agent."""
 
-    def test_one_turn_below_a_server_span(self) -> None:
+    def test_model_calls_below_a_server_span_are_one_turn(self) -> None:
         spans = Spans()
         top = spans.add(Kind.OTHER)
         spans.llm(top, [HI], says(asks("search")))
@@ -267,31 +267,31 @@ class TestBareCalls:
         assert shown(spans) == [("hi", "hello")]
         assert read(spans).turns[0].span_id == last.span_id
 
-    def test_one_trace_per_call(self) -> None:
+    def test_each_model_call_in_its_own_trace_is_a_turn(self) -> None:
         asking, answering = Spans(), Spans()
         asking.llm(None, [HI], says(asks()))
         answering.llm(None, [HI, says(asks()), gives(1)], "hello")
         assert (shown(asking), read(asking).pending) == ([("hi", None)], True)
         assert (shown(answering), read(answering).pending) == ([("hi", "hello")], False)
 
-    def test_a_call_that_failed(self) -> None:
+    def test_failed_model_call_has_no_answer(self) -> None:
         spans = Spans()
         spans.llm(None, [HI], error="400")
         assert (shown(spans), read(spans).pending) == ([("hi", None)], False)
 
-    def test_several_turns(self) -> None:
+    def test_model_calls_with_new_user_messages_are_separate_turns(self) -> None:
         spans = Spans()
         top = spans.add(Kind.OTHER)
         spans.llm(top, [HI], "hello")
         spans.llm(top, [HI, says("hello"), user("bye")], "see you")
         assert shown(spans) == [("hi", "hello"), ("bye", "see you")]
 
-    def test_a_trace_without_work_has_no_turns(self) -> None:
+    def test_trace_with_only_other_spans_has_no_turns(self) -> None:
         spans = Spans()
         spans.add(Kind.OTHER)
         assert read(spans) == Turns()
 
-    def test_media_is_marked(self) -> None:
+    def test_turn_with_only_media_is_marked(self) -> None:
         spans = Spans()
         spans.llm(None, [user(Media("audio"))], "a song")
         [turn] = read(spans).turns
@@ -316,13 +316,13 @@ class TestBareCalls:
         ("<current_datetime>2026 Fix it.</b>", "<current_datetime>2026 Fix it.</b>"),
     ],
 )
-def test_what_editors_wrap_around_a_message_is_not_the_users(text: str, words: str) -> None:
+def test_editor_context_around_a_message_is_removed(text: str, words: str) -> None:
     spans = Spans()
     spans.llm(None, [user(text)], "Done.")
     assert turns(Tree(spans())).turns[0].user == words
 
 
-def test_a_list_that_was_cut_in_a_result_keeps_the_message_that_has_no_answer_yet() -> None:
+def test_unanswered_question_is_kept_if_a_later_tool_result_is_truncated() -> None:
     cut, short = (Message("tool", (ToolResponse(text, "c1"), NOT_CAPTURED)) for text in ("y" * 5000, "y" * 50))
     asked, called = user("Why does it fail?"), says(asks(id="c1"))
     spans = Spans()
@@ -336,11 +336,11 @@ def test_a_list_that_was_cut_in_a_result_keeps_the_message_that_has_no_answer_ye
 
 
 class TestAnEmptyAgentBesideItsModelCalls:
-    """Streams lose parents of model calls, as in Spring AI."""
+    """Streaming can lose the parents of model calls, as in Spring AI."""
 
     @pytest.mark.parametrize("step", [False, True])
     @pytest.mark.parametrize("agent_first", [False, True])
-    def test_question_and_answer_come_from_the_calls(self, agent_first: bool, step: bool) -> None:
+    def test_question_and_answer_come_from_the_model_calls(self, agent_first: bool, step: bool) -> None:
         spans = Spans()
         top = spans.add(Kind.OTHER)
         if agent_first:
@@ -350,7 +350,7 @@ class TestAnEmptyAgentBesideItsModelCalls:
             spans.agent(top)
         assert shown(spans) == [("hi", "hello")]
 
-    def test_several_questions_are_several_turns(self) -> None:
+    def test_each_question_is_a_separate_turn(self) -> None:
         spans = Spans()
         top = spans.add(Kind.OTHER)
         spans.agent(top)
@@ -358,14 +358,14 @@ class TestAnEmptyAgentBesideItsModelCalls:
         spans.llm(top, [HI, says("hello"), user("bye")], "see you")
         assert shown(spans) == [("hi", "hello"), ("bye", "see you")]
 
-    def test_a_workflow_too(self) -> None:
+    def test_empty_workflow_uses_the_model_calls_beside_it(self) -> None:
         spans = Spans()
         top = spans.add(Kind.OTHER)
         spans.add(Kind.WORKFLOW, top)
         spans.llm(top, [HI], "hello")
         assert shown(spans) == [("hi", "hello")]
 
-    def test_models_of_tools_do_not_answer(self) -> None:
+    def test_model_calls_inside_tools_are_not_the_answer(self) -> None:
         spans = Spans()
         top = spans.add(Kind.OTHER)
         spans.agent(top)
@@ -380,7 +380,7 @@ class TestAnEmptyAgentBesideItsModelCalls:
         assert shown(spans) == [("hi", "hello")]
 
 
-def test_an_agent_that_works_on_anothers_words_is_in_its_turn() -> None:
+def test_agent_that_receives_the_answer_of_another_agent_is_in_the_same_turn() -> None:
     spans, found = Spans(), "Hotel Arlo is free from May 1 to May 4."
     spans.agent(None, "hotel", input=(user("Book a trip."),), output=(says(found),))
     spans.agent(None, "advisor", input=(user("Book a trip."), user(found)), output=(says("Your trip is booked."),))
@@ -396,12 +396,12 @@ def test_a_task_in_tags_is_the_question() -> None:
 @pytest.mark.parametrize(
     ("given", "text"), [({"message": "Hi!", "inner_thoughts": "new"}, "Hi!"), ({"message": "Hi!", "to": "Kim"}, None)]
 )
-def test_a_message_without_a_recipient_is_the_answer(given: dict[str, str], text: str | None) -> None:
+def test_send_message_call_without_a_recipient_is_the_answer(given: dict[str, str], text: str | None) -> None:
     said = answered((says(asks("send_message", given)),))
     assert (said.text, said.pending) == (text, text is None)
 
 
-def test_a_workflow_whose_steps_lost_their_parents() -> None:
+def test_agent_beside_an_empty_workflow_gives_question_and_answer() -> None:
     spans = Spans()
     spans.add(Kind.WORKFLOW)
     spans.agent(input=(user("Where is berth 4?"),), output=(says("In the west."),))

@@ -1,4 +1,4 @@
-"""Unread text in incomplete traces is named."""
+"""A note names text attributes that no dialect reads."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def notes(*attributes: dict[str, Any], **fields: Any) -> list[str]:
         ({"acme.prompt": ASKED, "http.request.body": ASKED}, "acme.prompt"),
     ],
 )
-def test_the_keys_are_named(attributes: dict[str, Any], keys: str) -> None:
+def test_note_names_the_unread_keys(attributes: dict[str, Any], keys: str) -> None:
     assert notes(attributes) == [f"1 span carries text under keys that no dialect reads: {keys}"]
 
 
-def test_spans_are_counted_and_few_keys_shown() -> None:
+def test_note_counts_spans_and_shows_only_a_few_keys() -> None:
     many = {f"acme.{name}.text": ASKED for name in "abcdef"}
     (note,) = notes(many, {"acme.output": SAID})
     assert note.startswith("2 spans carry text under keys that no dialect reads: acme.a.text, ")
@@ -68,14 +68,14 @@ CHAT = {
         {"url.query": "a = b and c"},
     ],
 )
-def test_other_texts_are_none(attributes: dict[str, Any]) -> None:
+def test_attributes_without_agent_text_give_no_note(attributes: dict[str, Any]) -> None:
     assert notes(attributes) == []
 
 
-def test_a_trace_with_question_and_answer_needs_none() -> None:
+def test_trace_with_question_and_answer_has_no_note() -> None:
     assert notes({**CHAT, "acme.output": SAID}) == []
     assert notes(CHAT, {"acme.output": SAID}) == []
 
 
-def test_a_run_that_failed_needs_none() -> None:
+def test_failed_run_has_no_note() -> None:
     assert notes({"gen_ai.operation.name": "invoke_agent", "acme.output": SAID}, status_code=2) == []

@@ -60,17 +60,17 @@ HANDED_OVER = {
 
 
 @pytest.mark.parametrize("attributes", HANDED_OVER.values(), ids=HANDED_OVER)
-def test_an_answer_with_a_schema_is_the_output(attributes: dict[str, Any]) -> None:
+def test_structured_answer_is_the_output(attributes: dict[str, Any]) -> None:
     text = answered(seen(attributes).output).text
     assert text is not None
     assert json.loads(text) == ADDRESS
 
 
-def test_the_last_message_alone_tells_the_answer_in_words() -> None:
+def test_structured_answer_is_text_if_only_the_tool_message_was_captured() -> None:
     assert answered(seen(gen_ai(PARTS[1:])).output).text == "street='Kai 4' zip='8006'"
 
 
-def test_the_tool_that_carried_the_answer_is_no_call() -> None:
+def test_tool_that_carries_a_structured_answer_is_no_call() -> None:
     def raw(span_id: str, parent: str, at: int, attributes: dict[str, Any]) -> RawSpan:
         return RawSpan("a" * 32, span_id * 16, parent, "s", at * MS, (9 - at) * MS, attributes=attributes)
 
@@ -93,7 +93,7 @@ def test_the_tool_that_carried_the_answer_is_no_call() -> None:
         None,
     ],
 )
-def test_an_agent_without_words_of_its_own_answers_in_its_last_model_call(output: Any) -> None:
+def test_agent_without_its_own_text_answers_with_its_last_model_call(output: Any) -> None:
     spans = Spans()
     agent = spans.agent(input=(user("How much?"),), output=output)
     spans.llm(agent, [user("How much?")], "49 EUR.")
@@ -101,7 +101,7 @@ def test_an_agent_without_words_of_its_own_answers_in_its_last_model_call(output
 
 
 @pytest.mark.parametrize("key", ["final_output", "response", "answer", "final_answer", "generation", "result"])
-def test_an_answer_beside_messages_that_repeat_the_question(key: str) -> None:
+def test_answer_field_is_the_answer_if_messages_only_repeat_the_question(key: str) -> None:
     span = seen(chain(messages=[{"role": "user", "content": "How much?"}], **{key: "49 EUR."}))
     assert answered(span.output).text == "49 EUR."
 
@@ -117,7 +117,7 @@ def test_an_answer_beside_messages_that_repeat_the_question(key: str) -> None:
         ("respond_to_user", {"message": "49 EUR."}),
     ],
 )
-def test_a_tool_that_hands_over_the_answer(name: str, arguments: dict[str, Any]) -> None:
+def test_arguments_of_a_final_answer_tool_are_the_answer_and_no_call(name: str, arguments: dict[str, Any]) -> None:
     spans = Spans()
     spans.llm(spans.agent(), [user("How much?")], says(asks(name, arguments)))
     assert turns(Tree(spans())).turns[-1].assistant == "49 EUR."
@@ -125,20 +125,20 @@ def test_a_tool_that_hands_over_the_answer(name: str, arguments: dict[str, Any])
 
 
 @pytest.mark.parametrize(("name", "arguments"), [("complete_task", {"id": 7}), ("submit_answer", {"answer": "49"})])
-def test_a_tool_with_another_purpose(name: str, arguments: dict[str, Any]) -> None:
+def test_tool_that_only_resembles_a_final_answer_tool_is_a_call(name: str, arguments: dict[str, Any]) -> None:
     spans = Spans()
     spans.llm(spans.agent(), [user("How much?")], says(asks(name, arguments)))
     assert [call.name for call in tool_calls(Tree(spans()))] == [name]
 
 
-def test_an_empty_answer_is_the_agents_own() -> None:
+def test_empty_agent_output_is_an_empty_answer() -> None:
     spans = Spans()
     agent = spans.agent(input=(user("How much?"),), output=())
     spans.llm(agent, [user("How much?")], "49 EUR.")
     assert turns(Tree(spans())).turns[-1].assistant == ""
 
 
-def test_a_model_call_that_stays_open_until_its_tools_have_run_is_not_the_last() -> None:
+def test_model_call_that_ends_after_its_inner_agent_is_not_the_last() -> None:
     spans = Spans()
     agent = spans.agent(input=(user("How much?"),))
     first = spans.llm(agent, [user("How much?")], says(asks("price")), end_ns=90 * MS)
@@ -170,7 +170,7 @@ def parsed(parser: str, tool_name: str = "search", error: str | None = None) -> 
         "StructuredOutputParser",
     ],
 )
-def test_a_call_that_a_parser_read_is_the_answer(parser: str) -> None:
+def test_tool_request_read_by_an_output_parser_is_the_answer(parser: str) -> None:
     trace = parsed(parser)
     assert json.loads(trace.output or "") == {"setup": "Why?", "punchline": "Two tired!"}
     assert not trace.ends_in_tool_call
@@ -187,7 +187,7 @@ def test_a_call_that_a_parser_read_is_the_answer(parser: str) -> None:
     ],
     ids=["parser of an agent", "parser of text", "the tool ran", "the parser failed"],
 )
-def test_other_calls_stay_calls(parser: str, tool_name: str, error: str | None) -> None:
+def test_tool_request_not_read_by_an_output_parser_stays_a_call(parser: str, tool_name: str, error: str | None) -> None:
     trace = parsed(parser, tool_name, error)
     assert trace.output is None
     assert "Joke" in [call.name for call in trace.tool_calls]
@@ -221,7 +221,7 @@ RESPONSE = {"type": "tool_call_response", "id": "c1", "response": {"eur": 49}}
         ),
     ],
 )
-def test_a_tools_span_with_messages(given: Any, made: Any) -> None:
+def test_arguments_and_result_are_read_from_the_messages_of_a_tool_span(given: Any, made: Any) -> None:
     span = tool(given, made)
     assert span.kind is Kind.TOOL
     assert span.arguments is not None
@@ -230,13 +230,13 @@ def test_a_tools_span_with_messages(given: Any, made: Any) -> None:
     assert span.result.value == {"eur": 49}
 
 
-def test_the_attributes_of_a_call_come_first() -> None:
+def test_arguments_and_result_are_read_from_attributes_if_messages_are_empty() -> None:
     span = tool([], [], **{"gen_ai.tool.call.arguments": '{"class": "A"}', "gen_ai.tool.call.result": '{"eur": 90}'})
     assert (span.arguments and span.arguments.value, span.result and span.result.value) == ({"class": "A"}, {"eur": 90})
 
 
 @pytest.mark.parametrize("text", ["It is", "It is open. Come in."])
-def test_a_streamed_answer_and_its_chunks(text: str) -> None:
+def test_chunks_of_a_streamed_answer_are_not_repeated(text: str) -> None:
     parts = [{"type": "text", "content": each} for each in (text, " today.", f"{text} today.")]
     for made in (
         [{"role": "assistant", "parts": parts, "finish_reason": "stop"}],

@@ -49,11 +49,11 @@ def alone(instructions: str, asked: str = "hello", *, session: str = "s", **fiel
         (alone("Classify the user's message as spam or not.", agent_name="desk"), ""),
     ],
 )
-def test_what_a_call_is_for(trace: Trace, kind: str) -> None:
+def test_purpose_of_a_utility_call_is_detected(trace: Trace, kind: str) -> None:
     assert trace.utility == kind
 
 
-def test_an_agents_own_run_is_none() -> None:
+def test_agent_run_or_tool_request_is_no_utility_call() -> None:
     spans = Spans()
     spans.llm(spans.agent(), [system("You write titles for chat conversations."), user("hello")], "Ferries")
     assert built(spans).utility == ""
@@ -63,7 +63,7 @@ def test_an_agents_own_run_is_none() -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.AGENT, Kind.STEP])
-def test_a_title_made_last_is_not_the_answer(kind: Kind) -> None:
+def test_title_generated_last_is_not_the_answer(kind: Kind) -> None:
     spans = Spans()
     root = spans.add(kind)
     spans.llm(root, [user("When does it sail?")], "At nine.")

@@ -12,13 +12,13 @@ from support.architecture import PACKAGES, PAGE, ROOT, arrows, docstring, floors
 ROOMS = [(package, name) for package in PACKAGES for name in rooms(package)]
 
 
-def test_the_tables_are_made_of_the_code() -> None:
+def test_the_tables_on_the_page_match_the_code() -> None:
     """Fix: ``python tests/support/architecture.py``."""
     assert page() == PAGE.read_text()
 
 
 @pytest.mark.parametrize(("package", "room"), ROOMS)
-def test_a_room_says_in_one_sentence_what_it_does_and_last_what_it_imports(package: str, room: str) -> None:
+def test_a_folder_docstring_has_a_one_sentence_summary_and_ends_with_its_imports(package: str, room: str) -> None:
     what, *_, last = docstring(rooms(package)[room]).split("\n\n")
     assert what.endswith(".")
     assert ". " not in what
@@ -28,7 +28,7 @@ def test_a_room_says_in_one_sentence_what_it_does_and_last_what_it_imports(packa
     )
 
 
-def test_the_house_stays_as_small_as_it_is() -> None:
+def test_the_number_of_collector_folders_imports_and_layers_is_limited() -> None:
     assert len(rooms("pandaeval_collector")) <= 16
     assert (
         sum(len(others & rooms("pandaeval_collector").keys()) for others in arrows("pandaeval_collector").values())
@@ -37,11 +37,11 @@ def test_the_house_stays_as_small_as_it_is() -> None:
     assert len(floors("pandaeval_collector")) <= 11
 
 
-def test_the_name_of_a_class_means_one_thing() -> None:
+def test_public_class_names_are_unique() -> None:
     assert {name: files for name, files in public_classes().items() if len(files) > 1} == {}
 
 
-def test_nothing_but_rooms_and_public_names_stands_at_the_tops() -> None:
+def test_packages_contain_only_folders_and_public_modules() -> None:
     for package, folder in PACKAGES.items():
         found = {path.name for path in folder.iterdir()} - {"__pycache__", *rooms(package)}
         assert found <= {"__init__.py", "py.typed", "stats.py", "_proto"}
@@ -57,13 +57,13 @@ def _in_the_tree(folder: Path) -> set[str]:
     return {f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries}
 
 
-def test_each_entry_of_the_tests_has_its_line() -> None:
+def test_the_page_describes_each_entry_of_the_tests_folder() -> None:
     said = _on_the_page("tests")
     assert said.keys() == _in_the_tree(ROOT / "tests")
     assert all(len(line) > 10 for line in said.values())
 
 
-def test_what_the_page_names_exists() -> None:
+def test_files_and_folders_named_on_the_page_exist() -> None:
     """Every ``folder/`` and ``file.py`` in the text."""
     names = set(re.findall(r"`((?:[\w.]+/)*\w+(?:\.py|/))`", PAGE.read_text()))
     tops = [*PACKAGES.values(), ROOT / "tests"]

@@ -23,7 +23,7 @@ INVOICE, SEATS = "Send invoice inv_1 to the customer", "Book two seats to Bern o
 REFUND: Call = ("refund_order", {"order": "A7"})
 
 
-def test_the_others_have_a_scenario_and_mocks() -> None:
+def test_examples_4_and_5_have_a_scenario_and_mocks() -> None:
     assert len(EXAMPLES) == 5
     assert "scenario" in EXAMPLES[3]
     assert "mocks" in EXAMPLES[4]

@@ -20,8 +20,8 @@ def test_each_example_package_is_linked() -> None:
     assert linked == {path.name for path in packages}
 
 
-def test_imports_in_the_house_are_those_of_the_packages_by_other_ways() -> None:
-    """An example becomes our file by exchanging imports."""
+def test_documented_internal_imports_give_the_same_objects_as_public_imports() -> None:
+    """To move an example into a package, change only its imports."""
     blocks = _IMPORTS.findall(_CONTRIBUTING)
     for block, example in zip(blocks, ("metric/brevity.py", "dialect/skylark_dialect.py"), strict=True):
         imports = re.findall(
@@ -34,7 +34,7 @@ def test_imports_in_the_house_are_those_of_the_packages_by_other_ways() -> None:
         assert {**inside, "__builtins__": None} == {**outside, "__builtins__": None}
 
 
-def test_the_table_of_a_reading_has_its_fields_and_what_they_are_when_left_out() -> None:
+def test_the_table_of_reading_lists_all_fields_and_defaults() -> None:
     page = (_ROOT / "docs/internals/extension-api.md").read_text(encoding="utf-8")
     rows = page.partition("| field of `Reading` |")[2].partition("\n\n")[0]
     shown = re.findall(r"^\| `(\w+)` \| `(.+?)` \| .+ \|$", rows, re.MULTILINE)

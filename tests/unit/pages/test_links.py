@@ -20,7 +20,7 @@ _PAGES = [
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_lead_to_existing_files_and_headings(page: Path) -> None:
     for link in _LINK.findall(_without_code(page)):
         name, _, anchor = link.partition("#")
         target = page.parent / name if name else page
@@ -28,7 +28,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in _anchors(target.resolve()), link
 
 
-def test_files_that_name_a_page_name_one_that_exists() -> None:
+def test_docs_pages_named_in_source_files_exist() -> None:
     """For example docs/operate/scale.md#sessions."""
     for path in _sources():
         text = path.read_text(encoding="utf-8", errors="replace")

@@ -77,7 +77,7 @@ def test_configuration_keys_exist(page: Path) -> None:
 
 
 def _is_key(name: str) -> bool:
-    """Return whether it is a key, section or map entry."""
+    """Return whether ``name`` is a key, section or map entry."""
     return name in _KEYS or name.rpartition(".")[0] in _LEAVES
 
 

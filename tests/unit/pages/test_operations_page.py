@@ -28,16 +28,16 @@ def test_the_table_of_own_metrics_is_up_to_date() -> None:
     assert set(ATTRIBUTES) <= _NAMES
 
 
-def test_every_instrument_says_what_it_means() -> None:
+def test_every_instrument_has_a_description() -> None:
     assert [each.name for each in instruments() if len(each.description) < 15] == []
 
 
-def test_no_unit_becomes_a_suffix_on_one_way_only() -> None:
+def test_no_instrument_has_unit_1() -> None:
     """Prometheus appends ``_ratio`` for unit 1."""
     assert [each.name for each in instruments() if each.unit == "1"] == []
 
 
-def test_whatever_is_counted_is_in_the_registry() -> None:
+def test_every_metric_that_code_counts_is_in_the_registry() -> None:
     counted = set()
     for path in (ROOT / "collector").rglob("pandaeval_*/**/*.py"):
         for call in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)):
@@ -50,18 +50,18 @@ def test_whatever_is_counted_is_in_the_registry() -> None:
 
 
 @pytest.mark.parametrize("rule", _ALERTS, ids=lambda rule: str(rule["alert"]))
-def test_every_alert_has_its_section(rule: dict[str, dict[str, str]]) -> None:
+def test_every_alert_has_a_runbook_section(rule: dict[str, dict[str, str]]) -> None:
     link, _, anchor = rule["annotations"]["runbook"].rpartition("#")
     assert link.endswith("/runbook")
     assert f"<h2 id={anchor}>" in runbook_page()
 
 
-def test_no_section_is_left_of_an_alert_that_is_gone() -> None:
+def test_every_runbook_section_belongs_to_an_alert() -> None:
     anchors = {rule["annotations"]["runbook"].rpartition("#")[2] for rule in _ALERTS}
     assert set(re.findall(r"<h2 id=([\w-]+)>", runbook_page())) == anchors
 
 
-def test_the_runbook_has_a_heading_a_list_of_its_alerts_and_a_link_to_the_page() -> None:
+def test_the_runbook_page_has_a_heading_a_list_of_alerts_and_a_link() -> None:
     page = runbook_page()
     anchors = re.findall(r"<h2 id=([\w-]+)>", page)
     assert re.findall(r"<li><a href=#([\w-]+)>", page) == anchors
@@ -71,7 +71,7 @@ def test_the_runbook_has_a_heading_a_list_of_its_alerts_and_a_link_to_the_page()
     assert "*" not in re.sub(r"<style>.*?</style>|<code>.*?</code>", "", page)
 
 
-def test_keys_that_it_names_exist() -> None:
+def test_keys_named_on_the_operate_pages_exist() -> None:
     sections = {path[0] for path in keys()}
     named = {
         name for name in re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)(?::[^`]*)?`", _TEXT) if name.split(".")[0] in sections
@@ -81,7 +81,7 @@ def test_keys_that_it_names_exist() -> None:
     assert named - known == {"session.id", "session.timeout.ms"}  # an attribute of spans, an option of librdkafka
 
 
-def test_series_that_it_names_exist() -> None:
+def test_prometheus_series_named_on_the_operate_pages_exist() -> None:
     known = {prometheus_name(each) for each in instruments()}
     labels = {
         "pandaeval_outcome",
@@ -95,12 +95,12 @@ def test_series_that_it_names_exist() -> None:
     assert set(re.findall(r"\bpandaeval_[a-z_]+", _TEXT)) <= known | labels | packages
 
 
-def test_the_collector_serves_the_runbook_of_the_docs() -> None:
+def test_the_runbook_of_the_collector_equals_the_runbook_of_the_docs() -> None:
     served = ROOT / "collector/pandaeval_collector/show/api/runbook.md"
     assert served.read_text() == _RUNBOOK.read_text()
 
 
-def test_files_that_are_named_in_backticks_exist() -> None:
+def test_files_named_on_the_operate_pages_exist() -> None:
     for name in re.findall(r"`((?:deploy|tests|docs)/[\w./-]+)`", _TEXT):
         assert (ROOT / name).exists(), name
     assert Path(ROOT / "tests" / "lab" / "bench" / "run.py").exists()

@@ -41,26 +41,26 @@ def row(compare: Any, *lines: dict[str, Any]) -> list[str]:
 
 
 class TestRowsOfOtherSystems:
-    def test_the_cost_until_worked_off_counts(self, compare: Any) -> None:
+    def test_costs_include_the_work_until_all_spans_are_processed(self, compare: Any) -> None:
         shown = row(compare, line())
         assert shown[4:8] == ["10", "100", "10,000", "4 s"]
 
-    def test_what_was_not_worked_off_gives_bounds(self, compare: Any) -> None:
+    def test_costs_are_bounds_if_the_spans_were_not_all_processed(self, compare: Any) -> None:
         assert row(compare, line(settled_s=None))[5:8] == ["> 100", "< 10,000", "not in 40 s"]
 
-    def test_spans_that_an_answer_rejected_are_no_work_done(self, compare: Any) -> None:
+    def test_rejected_spans_do_not_count_as_processed(self, compare: Any) -> None:
         shown = row(compare, line(rejected=500, refused=3))
         assert shown[5] == "200"
         assert shown[9] == "3 requests refused, 500 spans rejected"
 
-    def test_rounds_are_shown_by_their_medians(self, compare: Any) -> None:
+    def test_a_row_shows_the_median_of_several_rounds(self, compare: Any) -> None:
         assert row(compare, *(line(cpu_s=cpu) for cpu in (0.1, 0.2, 0.9)))[5] == "200"
 
-    def test_one_that_failed_and_one_that_took_nothing_say_so(self, compare: Any) -> None:
+    def test_a_system_that_failed_or_accepted_nothing_is_marked(self, compare: Any) -> None:
         assert row(compare, line(failed="did not start"))[1] == "failed: did not start"
         assert row(compare, line(spans=0))[1] == "took nothing"
 
-    def test_what_is_not_here_stands_with_its_reason(self, compare: Any) -> None:
+    def test_a_system_that_is_not_installed_is_listed_with_the_reason(self, compare: Any) -> None:
         told = compare.report([{**line(), "missing": "`pip install --pre rotel`: no network"}])
         assert "| Rotel, to nowhere | **not installed here, because** `pip install --pre rotel`: no network |" in told
 
@@ -70,7 +70,7 @@ class TestRowsOfOtherSystems:
         assert compare.newest(tmp_path / "ledger") == lines[1:]
 
 
-def test_the_page_shows_the_ledger(compare: Any) -> None:
+def test_the_page_shows_the_newest_comparison_in_the_ledger(compare: Any) -> None:
     """Fix: ``python tests/lab/bench/compare.py --page``."""
     shown = (ROOT / "docs/internals/performance.md").read_text(encoding="utf-8")
     assert compare.report(compare.newest(compare.LEDGER)).strip() in shown

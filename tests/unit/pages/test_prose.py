@@ -52,7 +52,7 @@ def _name(page: Path) -> str:
 @pytest.mark.parametrize(
     "pages", [_PAGES, [*_PAGES[:2], *sorted(_DOCS.rglob("*.md"))]], ids=["user pages", "all pages"]
 )
-def test_the_pages_together(pages: list[Path]) -> None:
+def test_all_pages_together_meet_the_style_limits(pages: list[Path]) -> None:
     prose = read(*pages)
     assert prose.mean <= 18
     assert percentile(prose.lengths, 0.9) <= 30
@@ -64,7 +64,7 @@ def test_the_pages_together(pages: list[Path]) -> None:
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=_name)
-def test_a_page(page: Path) -> None:
+def test_each_user_page_meets_the_style_limits(page: Path) -> None:
     prose = read(page)
     assert len(page.read_text(encoding="utf-8").split()) <= _MOST_WORDS.get(page.name, 1800)
     if prose.words < 200:
@@ -76,7 +76,7 @@ def test_a_page(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=_name)
-def test_evidence_is_in_the_internals(page: Path) -> None:
+def test_user_pages_name_no_test_paths_dates_or_seeds(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert re.findall(r"tests/(?:unit|integration|golden|lab|e2e)[\w/.-]*", text) == []
     assert [each for each in read(page).sentences if re.search(r"\b20[23]\d-\d\d-\d\d\b|--seed\b", each)] == []
@@ -131,7 +131,7 @@ def test_help_errors_and_reasons_are_plain(root: str) -> None:
     assert found == []
 
 
-def test_reasons_do_not_stand_or_tell() -> None:
+def test_reasons_of_metrics_have_no_banned_forms() -> None:
     metrics = "collector/pandaeval_collector/scoring/metrics"
     reasons = [(place, text) for place, text in _messages(metrics) if "X" in text and not re.match(r"\w+: ", text)]
     assert len(reasons) > 20
@@ -139,7 +139,7 @@ def test_reasons_do_not_stand_or_tell() -> None:
 
 
 @pytest.mark.parametrize("root", _MOST_IN_DOCSTRINGS)
-def test_docstrings_of_a_package(root: str) -> None:
+def test_docstrings_of_each_package_meet_the_style_limits(root: str) -> None:
     """Limits only fall."""
     prose = docstrings(sorted((ROOT / root).rglob("*.py")))
     assert prose.words > 1000

@@ -33,7 +33,7 @@ def _declared(package: ModuleType) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("package", _LAZY, ids=lambda package: package.__name__)
-def test_each_name_is_there_for_programs_and_for_type_checkers(package: ModuleType) -> None:
+def test_public_names_are_importable_and_declared_for_type_checkers(package: ModuleType) -> None:
     listed = {name: module for module, names in package._NAMES.items() for name in names.split()}
     declared = {name: module for name, module in _declared(package).items() if name != "lazy_names"}
     assert declared == {name: f"{package.__name__}.{module}" for name, module in listed.items()}
@@ -43,18 +43,18 @@ def test_each_name_is_there_for_programs_and_for_type_checkers(package: ModuleTy
 
 
 @pytest.mark.parametrize("package", _LAZY, ids=lambda package: package.__name__)
-def test_a_name_that_is_not_public_is_refused(package: ModuleType) -> None:
+def test_an_unknown_name_is_an_attribute_error(package: ModuleType) -> None:
     with pytest.raises(AttributeError, match="no attribute 'NoSuchName'"):
         _ = package.NoSuchName
 
 
 @pytest.mark.parametrize("package", [*_LAZY, pandaeval_collector.stats], ids=lambda package: package.__name__)
-def test_each_name_is_described(package: ModuleType) -> None:
+def test_the_page_lists_each_public_name(package: ModuleType) -> None:
     listed = set(re.findall(r"`(\w+)`", _TEXT))
     assert [name for name in package.__all__ if name not in listed] == []
 
 
-def test_the_tops_import_nothing_heavy() -> None:
+def test_importing_the_packages_loads_no_heavy_modules() -> None:
     code = "import sys, pandaeval_otel, pandaeval_collector, pandaeval_lab; print(*sys.modules)"
     path = {"PYTHONPATH": f"{_ROOT}:{_ROOT / 'collector'}"}
     loaded = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ _MOST_CLICKS, _MOST_WORDS = 3, 1600
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_an_answer_is_near(task: str) -> None:
+def test_an_answer_needs_few_clicks_and_words(task: str) -> None:
     assert len(TASKS[task]) <= _MOST_CLICKS
     assert words(task) <= _MOST_WORDS
 

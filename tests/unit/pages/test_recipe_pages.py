@@ -28,14 +28,14 @@ def _blocks(page: str, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", ["start/openai-agents", "start/langgraph", "guides/ci", "guides/pytest"])
-def test_python_compiles(page: str) -> None:
+def test_python_examples_compile(page: str) -> None:
     blocks = _blocks(page, "python")
     assert blocks
     for block in blocks:
         compile(block, page, "exec")
 
 
-def test_judges_are_configurations(tmp_path: Path) -> None:
+def test_examples_of_judge_providers_are_valid_configurations(tmp_path: Path) -> None:
     blocks = _blocks("guides/judge-providers", "yaml")
     assert len(blocks) == 4
     file = tmp_path / "config.yaml"
@@ -44,7 +44,7 @@ def test_judges_are_configurations(tmp_path: Path) -> None:
         assert load(file, {}).judge.model
 
 
-def test_the_workflow_is_one_and_its_gates_are_known(tmp_path: Path) -> None:
+def test_the_ci_workflow_runs_pandaeval_with_valid_gates(tmp_path: Path) -> None:
     gates, workflow, *_ = _blocks("guides/ci", "yaml")
     (tmp_path / "agents.yml").write_text(workflow)
     (tmp_path / "pandaeval.yaml").write_text(gates)
@@ -84,7 +84,7 @@ def _commands() -> Iterator[Any]:
             yield inner
 
 
-def test_the_exporter_to_a_file_writes_what_is_read(tmp_path: Path) -> None:
+def test_the_file_exporter_example_writes_a_file_that_can_be_read(tmp_path: Path) -> None:
     (exporter,) = _blocks("guides/ci", "python")
     program = f"{exporter}\nprovider.get_tracer('t').start_span('invoke_agent desk').end()\nprovider.shutdown()\n"
     file = tmp_path / "traces"
@@ -95,7 +95,7 @@ def test_the_exporter_to_a_file_writes_what_is_read(tmp_path: Path) -> None:
     assert b"invoke_agent desk" in request.data
 
 
-def test_alerts_that_are_routed_exist() -> None:
+def test_alerts_and_receivers_of_the_routing_exist() -> None:
     alertmanager = read(DEPLOY / "prometheus" / "alertmanager.yaml")
     rules = [rule for group in read(DEPLOY / "prometheus" / "rules.yaml")["groups"] for rule in group["rules"]]
     known = {rule["alert"] for rule in rules if "alert" in rule}
@@ -112,7 +112,7 @@ def _receivers(route: dict[str, Any]) -> set[str]:
     return {route["receiver"]} | {name for each in route.get("routes", []) for name in _receivers(each)}
 
 
-def test_the_smallest_sidecar_is_small_and_configured(tmp_path: Path) -> None:
+def test_the_minimal_sidecar_is_short_and_configured(tmp_path: Path) -> None:
     text = _MINIMAL.read_text()
     assert len(text.splitlines()) <= 30
     pod = yaml.safe_load(text)["spec"]

@@ -13,12 +13,12 @@ ROOT = Path(__file__).parents[3]
 _PAGE = (ROOT / "docs" / "internals" / "scale-model.md").read_text()
 
 
-def test_the_table_is_what_the_model_prints() -> None:
+def test_the_page_shows_the_table_that_the_model_prints() -> None:
     """Fix: ``python tests/lab/bench/scale_model.py``."""
     assert scale_model.report(scale_model.figures()) in _PAGE
 
 
-def test_each_figure_says_where_it_is_from() -> None:
+def test_each_figure_names_its_source() -> None:
     for name, figure in yaml.safe_load(scale_model.FIGURES.read_text()).items():
         kind, _, source = figure["from"].partition(": ")
         assert kind in ("measured", "set", "assumed"), name
@@ -26,7 +26,7 @@ def test_each_figure_says_where_it_is_from() -> None:
             assert (ROOT / script.strip(",")).exists(), f"{name}: {script}"
 
 
-def test_a_figure_of_ones_own_changes_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_setting_a_figure_changes_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     scale_model.main(["--set", "judged_share=0"])
     assert "| judge calls/s | 0 | 0 | 0 |" in capsys.readouterr().out
     with pytest.raises(SystemExit):
@@ -34,7 +34,7 @@ def test_a_figure_of_ones_own_changes_the_table(capsys: pytest.CaptureFixture[st
     assert "there is no figure speed" in capsys.readouterr().err
 
 
-def test_the_values_for_100000_spans_have_what_the_model_reckons() -> None:
+def test_the_helm_values_for_100000_spans_match_the_model() -> None:
     values = yaml.safe_load((ROOT / "deploy" / "helm" / "values-100k.yaml").read_text())
     needs = scale_model.needs(100_000, scale_model.figures())
     assert values["replicas"] == needs["workers on Kafka"]

@@ -20,7 +20,7 @@ def test_the_worked_example_is_what_the_command_prints(tmp_path: Path) -> None:
     assert shown == "\n".join(example(tmp_path)) + "\n"
 
 
-def test_figures_in_its_sentences() -> None:
+def test_figures_on_the_labels_page_match_the_code() -> None:
     assert f"at least {LEAST_LABELS} labels of randomly selected runs" in PAGE
     assert f"the newest {MOST_LABELS:,} labels" in PAGE
     assert "the rarer verdict fewer than eight times" in PAGE

@@ -11,8 +11,8 @@ from pandaeval_collector.pipeline.accounting import resident_bytes
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux'")
-def test_resident_memory_follows_what_is_held() -> None:
+def test_resident_bytes_grow_with_allocated_memory() -> None:
     before = resident_bytes()
-    with mmap.mmap(-1, 64_000_000) as held:  # memory that the process has not had before
+    with mmap.mmap(-1, 64_000_000) as held:  # memory that is new to the process
         held.write(b"x" * 64_000_000)
         assert 50_000_000 < resident_bytes() - before < 150_000_000

@@ -58,7 +58,7 @@ def ready(sessions: OpenSessions, over: Collection[str], now: float) -> list[str
     return sorted(due)
 
 
-def test_who_waits_for_nothing_is_ready_at_once() -> None:
+def test_a_session_without_open_judge_jobs_is_ready_at_once() -> None:
     assert ready(awaiting(Pending()), "ab", 0.0) == ["a", "b"]
 
 
@@ -73,7 +73,7 @@ def test_a_session_is_ready_when_its_judges_have_answered() -> None:
     assert ready(awaited, "", 30.0) == []
 
 
-def test_it_is_not_looked_up_all_the_time() -> None:
+def test_open_judge_jobs_are_not_looked_up_at_every_tick() -> None:
     pending = Pending("a")
     awaited = awaiting(pending)
     for tick in range(100):
@@ -81,32 +81,32 @@ def test_it_is_not_looked_up_all_the_time() -> None:
     assert pending.looks <= 11
 
 
-def test_no_session_waits_forever() -> None:
+def test_a_session_waits_for_judges_only_up_to_the_limit() -> None:
     awaited = awaiting(Pending("a"))
     ready(awaited, "a", 0.0)
-    assert ready(awaited, "a", 59.0) == [], "being over once more does not make it wait anew"
+    assert ready(awaited, "a", 59.0) == [], "a second end does not restart the wait"
     assert ready(awaited, "", 60.0) == ["a"]
 
 
-def test_a_session_that_goes_on_was_not_over() -> None:
+def test_a_session_that_continues_stops_waiting_for_its_judges() -> None:
     awaited = OpenSessions(Timing(judge_wait=60.0), Pending("a"))
     ready(awaited, "a", 0.0)
     awaited.touch("a", 1.0, goes_on=False)
     assert ready(awaited, "", 30.0) == []
     awaited.touch("a", 50.0)
-    assert ready(awaited, "", 90.0) == [], "it does not wait any more"
+    assert ready(awaited, "", 90.0) == [], "the wait has stopped"
     assert ready(awaited, "a", 100.0) == []
-    assert ready(awaited, "", 150.0) == [], "and waits for its full time when it is over again"
+    assert ready(awaited, "", 150.0) == [], "a later end starts a full wait"
     assert ready(awaited, "", 160.0) == ["a"]
 
 
-def test_without_a_wait_nothing_is_looked_up() -> None:
+def test_without_a_judge_wait_no_judge_jobs_are_looked_up() -> None:
     pending = Pending("a")
     assert ready(awaiting(pending, 0.0), "a", 0.0) == ["a"]
     assert not pending.looks
 
 
-def test_at_the_end_all_are_let_go() -> None:
+def test_a_shutdown_closes_all_waiting_sessions() -> None:
     awaited = awaiting(Pending("a"))
     ready(awaited, "a", 0.0)
     assert awaited.take_all(Trigger.SHUTDOWN) == {"a": Trigger.SHUTDOWN}
@@ -116,7 +116,7 @@ def test_at_the_end_all_are_let_go() -> None:
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_why_a_session_is_over(ended: bool) -> None:
+def test_the_close_trigger_is_explicit_idle_or_max_age(ended: bool) -> None:
     sessions = OpenSessions(Timing(session_idle=10.0, session_max_age=25.0), Pending())
     for now in (0.0, 9.0, 18.0, 24.0):
         assert sessions.take_due(now) == ({}, [])
@@ -130,7 +130,7 @@ def test_why_a_session_is_over(ended: bool) -> None:
     )
 
 
-def test_a_session_opens_anew_while_it_is_being_closed() -> None:
+def test_a_session_can_reopen_while_it_is_being_closed() -> None:
     sessions = OpenSessions(Timing(session_idle=10.0), Pending())
     sessions.touch("a", 0.0)
     assert sessions.take_due(10.0)[0] == {"a": Trigger.IDLE}
@@ -194,7 +194,7 @@ class Judged:
         return [orjson.loads(row.body) for row in rows if row.metric == "session.agent_consistency"]
 
 
-async def test_a_session_is_scored_once_though_its_judge_is_slow(judged: Judged) -> None:
+async def test_a_session_is_scored_once_even_if_its_judge_is_slow(judged: Judged) -> None:
     composer = Composer(5)
     await judged.send(*(in_session(composer.trace(), "s") for _ in range(6)))
     await judged.wait(1000.0)
@@ -204,7 +204,7 @@ async def test_a_session_is_scored_once_though_its_judge_is_slow(judged: Judged)
     assert [each["outcome"] for each in judged.consistency()] == ["scored"]
 
 
-async def test_what_an_older_revision_was_given_does_not_stand_for_the_judge(judged: Judged) -> None:
+async def test_a_result_of_an_older_revision_does_not_replace_the_judges_answer(judged: Judged) -> None:
     """The root arrives first, the call late."""
     whole = turn(1, session="s")
     await judged.send(replace(whole, spans=whole.spans[-1:]))

@@ -78,7 +78,9 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deciding_module, "BATCH_TRACES", 3)
 
 
-async def test_each_is_committed_before_the_next_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_batch_is_committed_before_the_next_batch_is_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     traces = made(9)
     async with RunningLine(tmp_path) as line:
         held = Held(line, monkeypatch)
@@ -87,7 +89,7 @@ async def test_each_is_committed_before_the_next_is_made(tmp_path: Path, monkeyp
         line.now += QUIET
         for batches in (1, 2, 3):
             await held.until_filed(batches)
-            await asyncio.sleep(0.1)  # time for another, if one were made
+            await asyncio.sleep(0.1)  # enough time for another batch
             assert (held.filed, len(held.waiting)) == ([3] * batches, 1)
             assert line.pipeline.open_traces == 9 - 3 * (batches - 1)
             committed = {trace.trace_id.hex() for trace in traces[: 3 * (batches - 1)]}
@@ -99,7 +101,7 @@ async def test_each_is_committed_before_the_next_is_made(tmp_path: Path, monkeyp
         assert {each["revision"] for each in line.results()} == {1}
 
 
-async def test_what_cannot_be_committed_together_is_decided_one_by_one(
+async def test_traces_of_a_batch_that_cannot_be_committed_are_decided_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traces = made(6)
@@ -119,7 +121,7 @@ async def test_what_cannot_be_committed_together_is_decided_one_by_one(
         assert line.telemetry.total("pandaeval.store.errors", "left") == 0
 
 
-async def test_one_whose_caller_is_gone_is_committed_all_the_same(
+async def test_a_decision_is_committed_even_if_its_caller_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with RunningLine(tmp_path) as line:
@@ -135,7 +137,7 @@ async def test_one_whose_caller_is_gone_is_committed_all_the_same(
         assert set(line.store.reads.open_sessions()) == {"a", "b"}
 
 
-async def test_what_becomes_due_during_a_commit_is_in_the_next_batch(
+async def test_traces_that_become_due_during_a_commit_are_in_the_next_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traces = made(3)

@@ -19,7 +19,7 @@ _OTHERS = (type, ModuleType, FunctionType, sqlite3.Connection)
 """Ignored objects, such as the periodically cleared cursors of a connection."""
 
 
-async def test_no_collection_grows_with_the_traces_that_were_decided(tmp_path: Path) -> None:
+async def test_no_collection_grows_with_the_number_of_decided_traces(tmp_path: Path) -> None:
     composer = Composer(5)
     async with RunningLine(tmp_path) as line:
         await _decided(line, composer, _TRACES)
@@ -31,7 +31,7 @@ async def test_no_collection_grows_with_the_traces_that_were_decided(tmp_path: P
     assert {said: more for said, more in grown.items() if more >= _TRACES} == {}
 
 
-async def test_upkeep_frees_objects_that_refer_to_each_other(tmp_path: Path) -> None:
+async def test_upkeep_frees_objects_in_reference_cycles(tmp_path: Path) -> None:
     class Node:
         pass
 

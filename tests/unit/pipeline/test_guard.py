@@ -52,7 +52,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_a_disk_that_fails_is_trouble_until_it_can_be_written_to_again(
+async def test_a_failing_disk_is_reported_until_it_is_writable_again(
     store: Store, guarded: Guarded, failures: dict[str, int]
 ) -> None:
     assert guarded.guard.trouble == ""
@@ -63,4 +63,4 @@ async def test_a_disk_that_fails_is_trouble_until_it_can_be_written_to_again(
     await until(lambda: guarded.counted("probe") >= 2)
     assert guarded.guard.trouble
     failures["COMMIT"] = 0
-    await until(lambda: not guarded.guard.trouble)  # although nobody else writes
+    await until(lambda: not guarded.guard.trouble)  # even if there are no other writes

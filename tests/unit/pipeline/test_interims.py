@@ -1,4 +1,4 @@
-"""Interim scores of open sessions."""
+"""Provisional scores of open sessions."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def sessions(quiet: float | None) -> OpenSessions:
     return OpenSessions(Timing(session_interim=quiet, session_idle=1e6, session_max_age=1e6), lambda ids: ())
 
 
-class TestWhenItIsDue:
-    def test_after_each_quiet_stretch_once(self) -> None:
+class TestWhenProvisionalScoresAreDue:
+    def test_a_session_is_due_once_after_each_quiet_period(self) -> None:
         interims = sessions(60.0)
         interims.touch("s", 0.0)
         interims.touch("s", 50.0)
@@ -63,7 +63,7 @@ class TestWhenItIsDue:
         interims.touch("s", 10_000.0)
         assert interims.take_due(10_060.0) == ({}, ["s"])
 
-    def test_not_of_a_session_that_is_over(self) -> None:
+    def test_an_ended_session_gets_no_provisional_score(self) -> None:
         interims = sessions(60.0)
         interims.touch("s", 0.0)
         interims.end("s", 60.0)
@@ -72,29 +72,27 @@ class TestWhenItIsDue:
         interims.closed("s")
         assert len(interims) == 0
 
-    def test_a_session_with_many_traces_has_to_be_quiet_for_longer(self) -> None:
+    def test_a_session_with_many_traces_must_be_quiet_for_longer(self) -> None:
         interims = sessions(60.0)
         for _ in range(100):
             interims.touch("s", 0.0)
         assert interims.take_due(179.0) == ({}, [])
         assert interims.take_due(180.0) == ({}, ["s"])
 
-    def test_not_all_at_once(self) -> None:
+    def test_at_most_64_sessions_are_due_at_once(self) -> None:
         interims = sessions(60.0)
         for number in range(150):
             interims.touch(str(number), 0.0)
         assert [len(interims.take_due(60.0)[1]) for _ in range(4)] == [64, 64, 22, 0]
 
-    def test_never_where_it_is_switched_off(self) -> None:
+    def test_no_session_is_due_if_provisional_scores_are_disabled(self) -> None:
         interims = sessions(None)
         interims.touch("s", 0.0)
         assert interims.take_due(999_999.0) == ({}, [])
 
 
-class TestScores:
-    async def test_come_before_the_session_closes_and_make_way_for_those_that_are_for_good(
-        self, tmp_path: Path
-    ) -> None:
+class TestProvisionalScores:
+    async def test_final_scores_replace_provisional_scores_when_the_session_closes(self, tmp_path: Path) -> None:
         first, second = in_one_session(2)
         async with RunningLine(tmp_path, TIMING) as line:
             await line.send(first)
@@ -103,7 +101,7 @@ class TestScores:
             await line.wait(QUIET)
             assert told(of_session(line)) == [(1, False, "session_changed")]
             await line.wait(QUIET)
-            assert len(of_session(line)) == 1, "nothing came: nothing new is said"
+            assert len(of_session(line)) == 1, "without new traces there is no new score"
             await line.send(second)
             await line.wait(DECIDED)
             await line.wait(QUIET)
@@ -115,9 +113,9 @@ class TestScores:
                 (3, True, "idle"),
             ]
             assert len({each["id"] for each in of_session(line)}) == 3
-            assert line.standing() == as_file([first, second]), "what stands in the end is what a file gives"
+            assert line.standing() == as_file([first, second]), "the last results equal those of a file"
 
-    async def test_count_nothing(self, tmp_path: Path) -> None:
+    async def test_provisional_scores_are_not_counted_in_series(self, tmp_path: Path) -> None:
         traces = in_one_session(2)
         async with RunningLine(tmp_path, TIMING) as line:
             for trace in traces:
@@ -127,9 +125,9 @@ class TestScores:
                 assert (counted(line, EVALUATIONS.name), counted(line, SCORE.name)) == (0, 0)
             await line.wait(IDLE)
             assert (counted(line, EVALUATIONS.name), counted(line, SCORE.name)) == (1, 1)
-            assert counted(line, REVISIONS.name) == 0, "what they made way for was not for good"
+            assert counted(line, REVISIONS.name) == 0, "replacing a provisional score is no revision"
 
-    async def test_of_a_session_that_goes_on_after_it_was_closed(self, tmp_path: Path) -> None:
+    async def test_a_session_that_continues_after_it_closed_gets_provisional_scores(self, tmp_path: Path) -> None:
         first, second = in_one_session(2)
         async with RunningLine(tmp_path, TIMING) as line:
             await line.send(first)
@@ -143,7 +141,7 @@ class TestScores:
             assert counted(line, EVALUATIONS.name) == 2
             assert (counted(line, SCORE.name), counted(line, REVISIONS.name)) == (1, 1)
 
-    async def test_are_listed_as_what_stands(self, tmp_path: Path) -> None:
+    async def test_a_provisional_score_is_listed_as_not_final(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path, TIMING) as line:
             await line.send(trace)
@@ -155,7 +153,7 @@ class TestScores:
             assert found is not None
             assert found[0].results["session.agent_reliability"]["final"] is False
 
-    async def test_one_that_raises_costs_neither_the_others_nor_its_scores_for_good(
+    async def test_a_failed_provisional_score_affects_no_other_session_and_no_final_score(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         [trace] = in_one_session(1)
@@ -183,7 +181,7 @@ class TestScores:
 class TestCrashes:
     """Stops between steps, like kills."""
 
-    async def test_one_that_was_told_is_not_told_again(self, tmp_path: Path) -> None:
+    async def test_a_restart_does_not_repeat_a_provisional_score(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path, TIMING) as line:
             await line.send(trace)
@@ -196,7 +194,7 @@ class TestCrashes:
             assert told(of_session(line))[1:] == [(2, True, "idle")]
             assert counted(line, EVALUATIONS.name) == 1
 
-    async def test_one_that_was_not_told_yet_is_told_after_the_start(self, tmp_path: Path) -> None:
+    async def test_a_missing_provisional_score_is_made_after_a_restart(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path, TIMING) as line:
             await line.send(trace)
@@ -206,14 +204,14 @@ class TestCrashes:
             assert told(of_session(line)) == [(1, False, "session_changed")]
 
 
-class TestWhereTheyGo:
-    def test_log_events_and_neither_spans_nor_series(self) -> None:
+class TestExport:
+    def test_provisional_scores_are_exported_only_as_log_events(self) -> None:
         changes = WriteSet()
         Emitter({"logs", "traces"}).add_interim([result(final=False)], changes)
         assert [each.signal for each in changes.outbox] == ["logs"]
         assert not changes.series
 
-    def test_nothing_where_nobody_takes_log_events(self) -> None:
+    def test_provisional_scores_are_not_exported_without_a_logs_exporter(self) -> None:
         changes = WriteSet()
         Emitter({"traces"}).add_interim([result(final=False)], changes)
         assert not changes.outbox

@@ -46,7 +46,7 @@ def in_one_session(number: int, seed: int = 1, spans: int = 4) -> list[MadeTrace
 
 class TestSameResultsInAnyOrder:
     @pytest.mark.parametrize("seed", range(6))
-    async def test_a_stream_in_any_order_says_what_a_file_says(self, tmp_path: Path, seed: int) -> None:
+    async def test_a_stream_in_any_order_gives_the_results_of_a_file(self, tmp_path: Path, seed: int) -> None:
         chance, composer = random.Random(seed), Composer(seed, sessions=3)
         traces = [composer.trace() for _ in range(40)]
         parts = [(trace, part) for trace in traces for part in cut(trace, chance)]
@@ -62,7 +62,7 @@ class TestSameResultsInAnyOrder:
             assert any(each["revision"] > 1 for each in line.results())
             assert line.standing() == as_file(traces)
 
-    async def test_a_file_of_more_than_a_batch_compares_answers_across_batches(self, tmp_path: Path) -> None:
+    async def test_answers_are_compared_across_the_batches_of_a_file(self, tmp_path: Path) -> None:
         traces = in_one_session(150, spans=2)
         async with RunningLine(tmp_path) as line:
             for number, trace in enumerate(traces):
@@ -72,7 +72,9 @@ class TestSameResultsInAnyOrder:
             await line.settle()
             assert line.standing() == as_file(traces)
 
-    async def test_an_earlier_trace_that_comes_late_changes_the_comparison_of_later_ones(self, tmp_path: Path) -> None:
+    async def test_an_earlier_trace_that_arrives_late_changes_the_comparison_of_later_traces(
+        self, tmp_path: Path
+    ) -> None:
         first, second, third = in_one_session(3)
         async with RunningLine(tmp_path) as line:
             for trace in (second, third, first):
@@ -89,7 +91,7 @@ class TestSameResultsInAnyOrder:
             await line.settle()
             assert line.standing() == as_file([first, second, third])
 
-    async def test_what_does_not_change_is_not_said_again(self, tmp_path: Path) -> None:
+    async def test_unchanged_results_are_not_stored_again(self, tmp_path: Path) -> None:
         first, second = in_one_session(2)
         async with RunningLine(tmp_path) as line:
             for trace in (first, second, first, second):
@@ -99,9 +101,9 @@ class TestSameResultsInAnyOrder:
             assert len(ids) == len(set(ids))
             assert line.telemetry.total("pandaeval.spans", "duplicate") == len(first.spans) + len(second.spans)
 
-    async def test_a_trace_may_move_to_another_session(self, tmp_path: Path) -> None:
+    async def test_late_spans_can_move_a_trace_to_another_session(self, tmp_path: Path) -> None:
         first, second, third = in_one_session(3)
-        moved = in_session(first, "elsewhere", first.spans[-1:])  # its root, which comes late, knows better
+        moved = in_session(first, "elsewhere", first.spans[-1:])  # the late root names another session
         async with RunningLine(tmp_path) as line:
             await line.send(moved, moved.spans[:-1])
             await line.wait(200)
@@ -130,7 +132,7 @@ class TestLateSpans:
             assert (first["revision"], second["revision"], second["late_spans"]) == (1, 2, 1)
             assert first["id"] != second["id"]
 
-    async def test_counted_and_told_as_rejected_when_so_configured(self, tmp_path: Path) -> None:
+    async def test_late_spans_are_rejected_and_counted_if_reopening_is_disabled(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
         timing = Timing(CloseRules(reopen_delays=()))
         async with RunningLine(tmp_path, timing) as line:
@@ -143,7 +145,7 @@ class TestLateSpans:
             assert not line.pipeline.open_traces
             await until(lambda: not list(line.store.reads.open_chunks()))
 
-    async def test_too_late_while_it_was_being_stored_is_told_too(
+    async def test_a_span_that_becomes_too_late_while_it_is_stored_is_rejected(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         [trace] = in_one_session(1)
@@ -157,7 +159,7 @@ class TestLateSpans:
             assert (await sending).rejected == 1
             await until(lambda: not list(line.store.reads.open_chunks()))
 
-    async def test_decided_while_a_span_of_it_was_being_stored(
+    async def test_a_span_that_is_stored_while_its_trace_is_decided_is_scored(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         [trace] = in_one_session(1)
@@ -172,7 +174,7 @@ class TestLateSpans:
             await line.settle()
             assert line.standing() == as_file([trace])
 
-    async def test_a_reopened_trace_keeps_what_it_had_though_its_time_is_over(self, tmp_path: Path) -> None:
+    async def test_a_reopened_trace_keeps_its_spans_after_the_late_window(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path, Timing(late_window=0.0, upkeep=QUIET + 1)) as line:
             await line.send(trace, trace.spans[1:])
@@ -184,7 +186,7 @@ class TestLateSpans:
             await line.settle()
             assert line.standing() == as_file([trace])
 
-    async def test_after_its_time_is_over_a_trace_is_final(self, tmp_path: Path) -> None:
+    async def test_spans_after_the_late_window_are_rejected(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path, Timing(late_window=0.0, upkeep=QUIET + 1)) as line:
             await line.send(trace, trace.spans[1:])
@@ -195,7 +197,7 @@ class TestLateSpans:
 
 class TestCaps:
     @pytest.mark.parametrize("rules", [CloseRules(max_spans=100), CloseRules(max_bytes=40_000)])
-    async def test_a_huge_trace_is_cut_where_a_file_is_cut(self, tmp_path: Path, rules: CloseRules) -> None:
+    async def test_a_huge_trace_is_cut_like_the_same_trace_in_a_file(self, tmp_path: Path, rules: CloseRules) -> None:
         huge, other = Composer(1).trace(400), Composer(2).trace(5)
         parts = [huge.spans[start : start + 30] for start in range(0, 400, 30)]
         async with RunningLine(tmp_path, Timing(rules)) as line:
@@ -215,7 +217,7 @@ class TestCaps:
 class TestTrouble:
     """Broken disk, metric and bytes."""
 
-    async def test_a_metric_that_raises_costs_its_own_result(
+    async def test_a_metric_that_raises_loses_only_its_own_result(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(*_: object) -> None:
@@ -235,7 +237,7 @@ class TestTrouble:
             assert [each["outcome"] for each in line.of(trace, "loop_detection")] == ["assumed"]
             assert any(each["level"] == "session" for each in line.results())
 
-    async def test_a_metric_of_turns_that_cannot_say_whether_it_applies_is_asked(
+    async def test_a_turn_metric_is_evaluated_if_its_applies_check_raises(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(_: object) -> bool:
@@ -254,7 +256,7 @@ class TestTrouble:
             assert line.of(trace, "coherence")
             assert line.telemetry.component_errors() == {("metric", "turn.moody"): len(turns)}
 
-    async def test_an_embedder_that_fails_costs_the_results_that_need_it(self, tmp_path: Path) -> None:
+    async def test_a_failing_embedder_loses_only_the_results_that_need_it(self, tmp_path: Path) -> None:
         good, bad = in_one_session(2)
         text = next(a.value.string_value for a in bad.spans[-1].attributes if a.key == "gen_ai.output.messages")
         answer = text.split('"content": "')[1].split('"')[0]
@@ -267,7 +269,7 @@ class TestTrouble:
             assert line.telemetry.total("pandaeval.traces", "failed") == 0
             assert line.telemetry.component_errors().keys() == {("embedder", "words-1")}
 
-    async def test_a_trace_that_cannot_be_read_is_given_up_once(self, tmp_path: Path) -> None:
+    async def test_an_unreadable_trace_is_quarantined_once(self, tmp_path: Path) -> None:
         bad, good = in_one_session(2)
         async with RunningLine(tmp_path) as line:
             await line.send(bad)
@@ -282,7 +284,7 @@ class TestTrouble:
             assert line.telemetry.total("pandaeval.traces", "failed") == 1
 
     @pytest.mark.parametrize("restarted", [False, True])
-    async def test_a_letter_that_was_changed_on_disk_is_not_scored(self, tmp_path: Path, restarted: bool) -> None:
+    async def test_a_trace_that_was_changed_on_disk_is_not_scored(self, tmp_path: Path, restarted: bool) -> None:
         bad, good = in_one_session(2)
         async with RunningLine(tmp_path) as line:
             await line.send(bad)
@@ -298,7 +300,7 @@ class TestTrouble:
             assert all("checksum" in each["reason"] for each in found)
             assert line.of(good, "coherence")
 
-    async def test_damaged_spans_do_not_keep_it_from_starting(self, tmp_path: Path) -> None:
+    async def test_the_pipeline_starts_with_damaged_spans(self, tmp_path: Path) -> None:
         bad, good = in_one_session(2)
         async with RunningLine(tmp_path) as line:
             await line.send(bad)
@@ -313,7 +315,7 @@ class TestTrouble:
     @pytest.mark.parametrize(
         "statement", ["COMMIT", "BEGIN", "SELECT logs, packed", "SELECT id, unit", "SELECT ?1, members.trace_id"]
     )
-    async def test_a_disk_that_fails_is_waited_for(
+    async def test_decisions_are_retried_while_the_disk_fails(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
     ) -> None:
         monkeypatch.setattr(deciding_module, "RETRY_SECONDS", 0.01)
@@ -328,7 +330,7 @@ class TestTrouble:
             assert line.telemetry.total("pandaeval.store.errors", "retried") == 4
             assert line.standing() == as_file(traces)
 
-    async def test_it_stops_while_the_disk_fails_and_goes_on_at_the_next_start(
+    async def test_the_pipeline_can_stop_while_the_disk_fails_and_continues_at_the_next_start(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         monkeypatch.setattr(deciding_module, "RETRY_SECONDS", 0.01)
@@ -347,7 +349,7 @@ class TestTrouble:
             assert line.standing() == as_file([trace])
 
     @pytest.mark.parametrize("statement", ["COMMIT", "BEGIN"])
-    async def test_a_sender_is_asked_to_come_back_while_the_disk_fails(
+    async def test_spans_are_refused_as_overloaded_while_the_disk_fails(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
     ) -> None:
         failures = failing_disk(monkeypatch)
@@ -362,7 +364,7 @@ class TestTrouble:
             await line.settle()
             assert line.standing() == as_file([trace])
 
-    async def test_so_is_one_with_late_spans_while_the_decision_cannot_be_looked_up(
+    async def test_late_spans_are_refused_as_overloaded_if_the_decision_cannot_be_read(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         failures = failing_disk(monkeypatch)
@@ -377,7 +379,9 @@ class TestTrouble:
             await line.settle()
             assert line.standing() == as_file([trace])
 
-    async def test_scoring_goes_on_while_much_is_dropped(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_scoring_continues_during_a_long_deletion(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
             await line.wait(0.0)
@@ -388,10 +392,10 @@ class TestTrouble:
             await line.send(trace)
             line.now += QUIET
             await until(lambda: bool(line.of(trace, "coherence")))
-            assert line.is_tidying, "it was scored meanwhile"
+            assert line.is_tidying, "scored during the deletion"
             held.set_result(0)
 
-    async def test_a_stop_does_not_wait_until_all_is_dropped(
+    async def test_a_stop_does_not_wait_for_a_long_deletion(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
@@ -410,7 +414,7 @@ class TestTrouble:
             await line.pipeline.stop()
             assert not line.is_tidying
 
-    async def test_tidying_up_may_fail(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_failed_upkeep_does_not_stop_scoring(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         failures = failing_disk(monkeypatch)
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
@@ -422,14 +426,14 @@ class TestTrouble:
             await line.settle()
             assert line.standing() == as_file([trace])
 
-    async def test_what_nobody_thought_of_does_not_end_the_line(
+    async def test_an_unexpected_database_error_does_not_stop_the_pipeline(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         failures = failing_disk(monkeypatch, sqlite3.DatabaseError("database disk image is malformed"))
         first, second = in_one_session(2)
         async with RunningLine(tmp_path) as line:
             await line.send(first)
-            failures["COMMIT"] = 2  # the decision, and then giving it up
+            failures["COMMIT"] = 2  # the decision, then the quarantine
             await line.wait(QUIET)
             assert line.telemetry.total("pandaeval.store.errors", "left") == 1
             await line.send(second)
@@ -439,7 +443,7 @@ class TestTrouble:
             await line.settle()
             assert line.standing() == as_file([first, second])
 
-    async def test_a_watcher_that_fails_harms_nobody(self, tmp_path: Path) -> None:
+    async def test_a_failing_results_callback_does_not_affect_scoring(self, tmp_path: Path) -> None:
         def fail(_: object) -> None:
             raise ZeroDivisionError("a bug")
 
@@ -450,7 +454,7 @@ class TestTrouble:
             assert line.telemetry.total("pandaeval.traces", "failed") == 0
             assert line.standing() == as_file([trace])
 
-    async def test_a_session_that_cannot_be_scored_does_not_end_the_line(self, tmp_path: Path) -> None:
+    async def test_a_session_that_cannot_be_scored_does_not_stop_the_pipeline(self, tmp_path: Path) -> None:
         first, second = in_session(in_one_session(1)[0], "broken"), in_one_session(2)[1]
         async with RunningLine(tmp_path) as line:
             await line.send(first)
@@ -463,7 +467,7 @@ class TestTrouble:
 
 
 class TestStopping:
-    async def test_open_traces_and_sessions_are_taken_up_again(self, tmp_path: Path) -> None:
+    async def test_open_traces_and_sessions_are_resumed_after_a_restart(self, tmp_path: Path) -> None:
         first, second, third = in_one_session(3)
         async with RunningLine(tmp_path) as line:
             await line.send(first)
@@ -477,7 +481,7 @@ class TestStopping:
             assert line.standing() == as_file([first, second, third])
             assert {each["revision"] for each in line.results()} == {1}
 
-    async def test_time_spent_down_is_not_idleness(self, tmp_path: Path) -> None:
+    async def test_downtime_does_not_count_as_idle_time(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path) as line:
             await line.send(trace)
@@ -488,7 +492,7 @@ class TestStopping:
             await line.wait(3.0)
             assert line.pipeline.open_traces == 0
 
-    async def test_it_may_decide_instead(self, tmp_path: Path) -> None:
+    async def test_a_stop_can_decide_open_traces(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path) as line:
             await line.send(trace)
@@ -496,7 +500,7 @@ class TestStopping:
             assert {each["trigger"] for each in line.results()} == {"shutdown"}
             assert not line.pipeline.open_traces + line.pipeline.open_sessions
 
-    async def test_who_comes_now_is_sent_away(self, tmp_path: Path) -> None:
+    async def test_spans_are_refused_after_a_stop(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path) as line:
             await line.pipeline.stop()
@@ -504,13 +508,13 @@ class TestStopping:
                 await line.send(trace)
 
 
-class TestTakingIn:
-    async def test_bytes_that_are_no_request(self, tmp_path: Path) -> None:
+class TestIntake:
+    async def test_bytes_that_are_no_request_are_malformed(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             with pytest.raises(Malformed):
                 await line.pipeline.traces(b"\xff" * 20)
 
-    async def test_a_large_request_gives_what_small_ones_give_and_others_their_turn(self, tmp_path: Path) -> None:
+    async def test_a_large_request_is_stored_in_steps_and_every_span_is_accounted_for(self, tmp_path: Path) -> None:
         spans = tiny_spans(6_000, traces=3_000)
         open_items, residuals = set(), set()
 
@@ -531,7 +535,7 @@ class TestTakingIn:
             assert line.telemetry.total("pandaeval.spans", "duplicate") == 6_000
         assert residuals == {0}
 
-    async def test_a_large_request_takes_several_commits_and_leaves_nothing_where_one_fails(
+    async def test_a_large_request_stores_nothing_if_one_of_its_commits_fails(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         spans = tiny_spans(2_500, traces=2_500)
@@ -549,13 +553,13 @@ class TestTakingIn:
             with pytest.raises(Overloaded):
                 await line.pipeline.traces(spans, large=True)
             assert sizes == [1_000, 1_000, 500]
-            assert line.telemetry.total("pandaeval.store.errors", "refused") == 1, "an alert tells of it"
+            assert line.telemetry.total("pandaeval.store.errors", "refused") == 1, "an alert uses it"
             line.store.put("after", "that").result(10)
             assert not [*line.store.reads.open_chunks()]
             assert await line.pipeline.traces(spans, large=True) == Accepted()
             assert len([*line.store.reads.open_chunks()]) == line.pipeline.open_traces == 2_500
 
-    async def test_nothing_comes_in_while_undecided_traces_fill_their_memory(
+    async def test_spans_are_refused_while_undecided_traces_exceed_max_open_bytes(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         first, second = Composer(3).trace(), Composer(4).trace()
@@ -573,9 +577,7 @@ class TestTakingIn:
             assert line.standing() == as_file([first, second])
 
     @pytest.mark.parametrize("dense", [b"\x0a\0" * 6_000, b"\x0a\x04\x12\0\x12\0" * 2_000, tiny_spans(5_000)])
-    async def test_what_would_hold_up_the_loop_has_to_come_as_a_large_request(
-        self, tmp_path: Path, dense: bytes
-    ) -> None:
+    async def test_a_dense_request_is_accepted_only_as_a_large_request(self, tmp_path: Path, dense: bytes) -> None:
         async with RunningLine(tmp_path) as line:
             with pytest.raises(Dense):
                 await line.pipeline.traces(dense)
@@ -592,7 +594,7 @@ class TestTakingIn:
             assert line.telemetry.total("pandaeval.spans", "own_output") == sent > 0
             assert not line.pipeline.open_traces
 
-    async def test_a_span_without_ids_is_rejected_alone(self, tmp_path: Path) -> None:
+    async def test_a_span_without_a_span_id_is_rejected_alone(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
         request = trace.request()
         request.resource_spans[0].scope_spans[0].spans[0].span_id = b""
@@ -601,7 +603,7 @@ class TestTakingIn:
             assert answer.rejected == 1
             assert line.telemetry.total("pandaeval.spans", "stored") == len(trace.spans) - 1
 
-    async def test_a_sender_that_repeats_itself_keeps_nothing_open(self, tmp_path: Path) -> None:
+    async def test_repeated_spans_do_not_keep_a_trace_open(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path) as line:
             await line.send(trace)
@@ -610,7 +612,7 @@ class TestTakingIn:
                 await line.send(trace)
             assert not line.pipeline.open_traces
 
-    async def test_a_sender_that_hangs_up_harms_nobody(self, tmp_path: Path) -> None:
+    async def test_a_cancelled_request_does_not_affect_other_requests(self, tmp_path: Path) -> None:
         first, second = in_one_session(2)
         async with RunningLine(tmp_path) as line:
             sending = asyncio.create_task(line.send(first))

@@ -38,7 +38,7 @@ def assert_accounted(line: RunningLine, decoded: int) -> None:
 
 
 class TestTraces:
-    async def test_they_are_decided_at_once_and_give_what_a_file_gives(self, tmp_path: Path) -> None:
+    async def test_submitted_traces_are_decided_at_once_with_the_results_of_a_file(self, tmp_path: Path) -> None:
         traces = made(20)
         async with RunningLine(tmp_path) as line:
             assert await line.pipeline.submit([submitted(trace) for trace in traces]) == [""] * 20
@@ -48,7 +48,7 @@ class TestTraces:
             assert line.standing() == as_file(traces)
             assert_accounted(line, 80)
 
-    async def test_fragments_wait_for_the_rest(self, tmp_path: Path) -> None:
+    async def test_a_fragment_is_not_decided_at_once(self, tmp_path: Path) -> None:
         (trace,) = made(1)
         async with RunningLine(tmp_path) as line:
             await line.pipeline.submit([submitted(trace, fragment=True)])
@@ -57,7 +57,7 @@ class TestTraces:
             await line.wait(6)
             assert {each["trigger"] for each in line.results()} == {"root_ended"}
 
-    async def test_the_same_twice_changes_nothing(self, tmp_path: Path) -> None:
+    async def test_submitting_a_trace_twice_changes_nothing(self, tmp_path: Path) -> None:
         (trace,) = made(1)
         async with RunningLine(tmp_path) as line:
             for _ in range(2):
@@ -66,7 +66,7 @@ class TestTraces:
             assert {each["revision"] for each in line.results()} == {1}
             assert_accounted(line, 8)
 
-    async def test_a_restart_remembers_that_they_are_complete(self, tmp_path: Path) -> None:
+    async def test_a_restart_remembers_that_a_trace_is_complete(self, tmp_path: Path) -> None:
         (trace,) = made(1)
         async with RunningLine(tmp_path) as line:
             await line.pipeline.submit([submitted(trace)])
@@ -74,7 +74,7 @@ class TestTraces:
             await line.wait(0)
             assert {each["trigger"] for each in line.results()} == {"explicit"}
 
-    async def test_a_restart_loses_nothing(self, tmp_path: Path) -> None:
+    async def test_a_restart_loses_no_spans_of_a_fragment(self, tmp_path: Path) -> None:
         (trace,) = made(1)
         async with RunningLine(tmp_path) as line:
             await line.pipeline.submit([submitted(trace, fragment=True)])
@@ -95,7 +95,9 @@ class TestRejections:
             (lambda trace, other: CompletedTrace(trace_id=trace.trace_id), "invalid"),
         ],
     )
-    async def test_one_bad_trace_costs_no_other(self, tmp_path: Path, spoil: object, reason: str) -> None:
+    async def test_a_rejected_trace_does_not_affect_the_other_traces(
+        self, tmp_path: Path, spoil: object, reason: str
+    ) -> None:
         first, bad, last = made(3)
         async with RunningLine(tmp_path) as line:
             assert callable(spoil)
@@ -106,7 +108,7 @@ class TestRejections:
             decoded = 12 if "another" in reasons[1] else 8
             assert_accounted(line, decoded)
 
-    async def test_what_comes_after_the_last_word_is_late(self, tmp_path: Path) -> None:
+    async def test_spans_after_a_final_decision_are_rejected_as_late(self, tmp_path: Path) -> None:
         trace, other = made(2)
         early = MadeTrace(trace.trace_id, trace.session, trace.service, trace.spans[:2])
         async with RunningLine(tmp_path, Timing(CloseRules(max_spans=2), upkeep=1e9)) as line:
@@ -116,7 +118,7 @@ class TestRejections:
             assert reasons[0].startswith("late")
             assert reasons[1] == ""
 
-    async def test_our_own_output_is_passed_over(self, tmp_path: Path) -> None:
+    async def test_the_collectors_own_output_is_ignored(self, tmp_path: Path) -> None:
         (trace,) = made(1)
         request = output_about([trace]).traces
         async with RunningLine(tmp_path) as line:
@@ -126,7 +128,7 @@ class TestRejections:
             assert_accounted(line, len(request.resource_spans[0].scope_spans[0].spans))
             assert not line.pipeline.open_traces
 
-    async def test_a_full_disk_and_a_shutdown_ask_to_come_back(
+    async def test_submit_raises_overloaded_if_the_disk_fails_and_draining_at_a_shutdown(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (trace,) = made(1)
@@ -146,7 +148,7 @@ class TestSessionEnds:
     async def _sessions(self, line: RunningLine) -> list[str]:
         return [each["session_id"] for each in line.results() if each["level"] == "session"]
 
-    async def test_it_ends_after_its_traces(self, tmp_path: Path) -> None:
+    async def test_a_session_ends_after_all_its_traces_are_decided(self, tmp_path: Path) -> None:
         first, second = (in_session(trace, "s") for trace in _with_session(2))
         async with RunningLine(tmp_path) as line:
             await line.pipeline.submit([submitted(first, fragment=True), submitted(second, session_end=True)])
@@ -158,7 +160,7 @@ class TestSessionEnds:
             (scored,) = (each for each in line.results() if each["level"] == "session")
             assert (scored["trigger"], scored["metadata"]["total_traces_in_session"]) == ("explicit", 2)
 
-    async def test_its_end_may_come_alone(self, tmp_path: Path) -> None:
+    async def test_a_session_end_can_be_submitted_without_a_trace(self, tmp_path: Path) -> None:
         (trace,) = (in_session(trace, "s") for trace in _with_session(1))
         async with RunningLine(tmp_path) as line:
             await line.pipeline.submit([submitted(trace)])
@@ -168,7 +170,7 @@ class TestSessionEnds:
             assert await self._sessions(line) == ["s"]
 
     @pytest.mark.parametrize("restarts_after_end", [1, 2])
-    async def test_a_restart_forgets_neither_its_end_nor_what_it_waits_for(
+    async def test_a_restart_remembers_a_session_end_and_its_undecided_traces(
         self, tmp_path: Path, restarts_after_end: int
     ) -> None:
         first, second = (in_session(trace, "s") for trace in _with_session(2))
@@ -188,7 +190,7 @@ class TestSessionEnds:
             await line.wait(0)
             assert await self._sessions(line) == ["s"]
 
-    async def test_a_restart_remembers_an_end_that_came_alone(self, tmp_path: Path) -> None:
+    async def test_a_restart_remembers_a_session_end_submitted_without_a_trace(self, tmp_path: Path) -> None:
         (trace,) = (in_session(trace, "s") for trace in _with_session(1))
         async with RunningLine(tmp_path) as line:
             await line.pipeline.submit([submitted(trace)])
@@ -198,7 +200,7 @@ class TestSessionEnds:
             await line.wait(0)
             assert await self._sessions(line) == ["s"]
 
-    async def test_the_end_of_an_unknown_session_is_soon_forgotten(self, tmp_path: Path) -> None:
+    async def test_the_end_of_an_unknown_session_is_forgotten(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             await line.pipeline.submit([CompletedTrace(session_id="nobody's", session_end=True)])
             assert line.store.reads.endings() == ["nobody's"]
@@ -206,7 +208,7 @@ class TestSessionEnds:
             await until(lambda: not line.store.reads.endings())
             assert not await self._sessions(line)
 
-    def test_endings_forget_what_is_done(self) -> None:
+    def test_completed_session_ends_are_forgotten(self) -> None:
         endings = OpenSessions(Timing(), lambda ids: ())
         endings.expect(b"1", "s")
         endings.expect(b"1", "s")
@@ -219,7 +221,7 @@ class TestSessionEnds:
         assert endings.decided(b"4") is None
         assert (endings._session_of, endings._undecided, endings._ending) == ({}, {}, set())
 
-    def test_a_session_ends_with_its_trace_though_more_of_that_comes(self) -> None:
+    def test_a_session_ends_with_its_trace_even_if_more_of_the_trace_arrives(self) -> None:
         endings = OpenSessions(Timing(), lambda ids: ())
         endings.expect(b"1", "s")
         assert not endings.may_end("s")

@@ -34,7 +34,7 @@ def _file(store: Store, number: int) -> None:
     store.commit(WriteSet(results=rows)).result()
 
 
-async def test_old_rows_go_though_compressing_never_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_old_rows_are_deleted_while_compression_continues(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     _file(store, 3)
     now = store.clock.calendar()
     monkeypatch.setattr(store.clock, "calendar", lambda: now + 8 * _DAY)
@@ -51,7 +51,7 @@ async def test_old_rows_go_though_compressing_never_ends(store: Store, monkeypat
 
 
 @pytest.mark.parametrize(("fill", "compresses"), [(0.2, True), (0.89, True), (0.91, False), (2.0, False)])
-async def test_nothing_is_compressed_where_there_is_room_for_the_late_window_alone(
+async def test_nothing_is_compressed_if_the_store_is_nearly_full(
     store: Store, monkeypatch: pytest.MonkeyPatch, fill: float, compresses: bool
 ) -> None:
     asked: list[float] = []
@@ -62,13 +62,13 @@ async def test_nothing_is_compressed_where_there_is_room_for_the_late_window_alo
     store.close()
 
 
-async def test_nothing_is_compressed_that_is_not_to_be_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_compressed_if_contents_are_not_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store.kept, "keep", lambda *_: pytest.fail("compressed"))
     await _upkeep(store, keeps_content=False).run()
     store.close()
 
 
-async def test_a_deletion_that_cannot_be_logged_blocks_no_retention_and_is_completed_later(
+async def test_a_deletion_that_cannot_be_logged_is_completed_later_and_blocks_no_retention(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _file(store, 3)
@@ -78,7 +78,7 @@ async def test_a_deletion_that_cannot_be_logged_blocks_no_retention_and_is_compl
     store.deletions.begin("user", "ann", "test").result()
     upkeep = _upkeep(store)
     await upkeep.run()
-    assert _results(store) == 0, "the retention went on"
+    assert _results(store) == 0, "old results were still deleted"
     assert store.deletions.pending()
     (store.path / LOG).rmdir()
     await upkeep.run()

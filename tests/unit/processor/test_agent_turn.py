@@ -35,7 +35,7 @@ def traced() -> Traced:
     return Traced()
 
 
-def test_calls_inside_are_one_trace_below_it(traced: Traced) -> None:
+def test_calls_in_an_agent_turn_are_children_of_its_root_span(traced: Traced) -> None:
     with agent_turn("travel", tracer_provider=traced.provider) as span:
         traced.call()
         traced.call()
@@ -48,7 +48,7 @@ def test_calls_inside_are_one_trace_below_it(traced: Traced) -> None:
     assert not trace.get_current_span().get_span_context().is_valid
 
 
-def test_a_decorated_function_and_coroutine_function_open_one_for_each_call(traced: Traced) -> None:
+def test_each_call_of_a_decorated_function_starts_a_turn(traced: Traced) -> None:
     @agent_turn("plain", tracer_provider=traced.provider)
     def plain(value: int) -> int:
         traced.call()
@@ -69,7 +69,7 @@ def test_a_decorated_function_and_coroutine_function_open_one_for_each_call(trac
     assert len({span.context.trace_id for span in traced.ended()}) == 3
 
 
-def test_an_error_is_recorded_and_goes_on(traced: Traced) -> None:
+def test_an_exception_is_recorded_and_raised_again(traced: Traced) -> None:
     with pytest.raises(LookupError, match="nothing"), agent_turn("travel", tracer_provider=traced.provider):
         raise LookupError("nothing")
     (root,) = traced.ended()
@@ -78,7 +78,7 @@ def test_an_error_is_recorded_and_goes_on(traced: Traced) -> None:
     assert not trace.get_current_span().get_span_context().is_valid
 
 
-def test_one_object_may_be_used_again_and_nested(traced: Traced) -> None:
+def test_an_agent_turn_can_be_reused_and_nested(traced: Traced) -> None:
     turn = agent_turn("travel", tracer_provider=traced.provider)
     with turn as outer, turn:
         traced.call()
@@ -90,7 +90,7 @@ def test_one_object_may_be_used_again_and_nested(traced: Traced) -> None:
     assert outer.get_span_context() in parents.values()
 
 
-def test_a_generator_is_refused_with_the_cure() -> None:
+def test_decorating_a_generator_is_an_error() -> None:
     with pytest.raises(TypeError, match="steps is a generator"):
 
         @agent_turn("travel")

@@ -29,7 +29,7 @@ def raising(errors: ErrorRecorder, kind: str, name: str, times: int = 1) -> None
             errors.note(kind, name, error)
 
 
-def test_the_first_error_of_each_is_logged_with_its_traceback_and_all_are_counted(
+def test_the_first_error_of_each_component_is_logged_and_all_are_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     errors = ErrorRecorder()
@@ -46,7 +46,7 @@ def test_the_first_error_of_each_is_logged_with_its_traceback_and_all_are_counte
     assert all(record.levelno == logging.ERROR for record in caplog.records)
 
 
-def test_a_name_is_bounded_and_printable() -> None:
+def test_component_names_are_bounded_and_printable() -> None:
     errors = ErrorRecorder()
     raising(errors, EXPORTER, "x" * 1000)
     raising(errors, EXPORTER, "two\nlines")
@@ -54,7 +54,7 @@ def test_a_name_is_bounded_and_printable() -> None:
     assert all(name.isprintable() for _, name in errors.counts())
 
 
-def test_a_process_hands_over_what_was_raised_since_it_last_did(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_process_hands_over_only_errors_since_its_last_handover(caplog: pytest.LogCaptureFixture) -> None:
     here, workers = ErrorRecorder(), [ErrorRecorder(), ErrorRecorder()]
     for worker in workers:
         worker.hand_over()
@@ -77,7 +77,7 @@ def test_a_process_hands_over_what_was_raised_since_it_last_did(caplog: pytest.L
     assert "LookupError: number 0" in caplog.text
 
 
-def test_a_collector_shows_what_was_raised_since_it_began() -> None:
+def test_telemetry_counts_only_errors_since_it_was_created() -> None:
     raising(ERRORS, METRIC, "trace.moody")
     telemetry = Telemetry()
     assert not telemetry.component_errors()
@@ -89,5 +89,5 @@ def test_a_collector_shows_what_was_raised_since_it_began() -> None:
     assert telemetry.total("pandaeval.component.errors") == 2
 
 
-def test_one_line_tells_of_all_most_often_first() -> None:
+def test_the_summary_line_lists_components_by_number_of_errors() -> None:
     assert raised_text({(METRIC, "a"): 1, (DIALECT, "b"): 7}) == "dialect b 7 times, metric a once"

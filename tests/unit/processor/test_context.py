@@ -21,7 +21,7 @@ def here() -> ContextIds:
     return scope_in(get_current())
 
 
-def test_scopes_add_up_and_end() -> None:
+def test_nested_scopes_combine_and_end() -> None:
     with using_session("s"):
         with using_user("u"), using_case("c", 1):
             assert here() == ContextIds("s", "u", "c", "1")
@@ -31,7 +31,7 @@ def test_scopes_add_up_and_end() -> None:
     assert here() == NOTHING
 
 
-def test_one_helper_may_be_entered_again() -> None:
+def test_a_helper_can_be_reentered_and_reused() -> None:
     session = using_session("s")
     with session, session:
         assert here() == ContextIds("s")
@@ -40,7 +40,7 @@ def test_one_helper_may_be_entered_again() -> None:
     assert here() == NOTHING
 
 
-def test_baggage_only_if_asked_for() -> None:
+def test_baggage_is_set_only_with_propagate() -> None:
     with using_session("s"):
         assert not baggage.get_all()
     with using_session("s", propagate=True):
@@ -58,7 +58,7 @@ def test_a_decorated_function_keeps_its_name() -> None:
     assert (_function.__name__, _function.__doc__) == ("_function", "Documented.")
 
 
-async def test_tasks_do_not_see_each_other() -> None:
+async def test_tasks_do_not_share_their_sessions() -> None:
     async def one(name: str) -> str:
         with using_session(name):
             await asyncio.sleep(0)
@@ -75,14 +75,14 @@ async def test_tasks_do_not_see_each_other() -> None:
         assert await asyncio.to_thread(here) == ContextIds("s")
 
 
-def test_threads_see_it_with_the_context_or_the_decorator() -> None:
+def test_threads_get_the_session_by_a_copied_context_or_the_decorator() -> None:
     with ThreadPoolExecutor(1) as pool, using_session("s"):
         assert pool.submit(here).result() == NOTHING
         assert pool.submit(contextvars.copy_context().run, here).result() == ContextIds("s")
         assert pool.submit(using_session("t")(here)).result() == ContextIds("t")
 
 
-def test_a_generator_is_refused_with_the_cure() -> None:
+def test_decorating_a_generator_is_an_error_with_a_fix() -> None:
     def steps() -> Iterator[int]:
         yield 1
 
@@ -94,7 +94,7 @@ def test_a_generator_is_refused_with_the_cure() -> None:
             using_session("g")(function)
 
 
-async def test_a_generator_that_another_context_closes_does_no_harm(caplog: Any) -> None:
+async def test_a_generator_closed_in_another_context_leaves_no_session_or_log(caplog: Any) -> None:
     async def streaming() -> AsyncIterator[int]:
         with using_session("s"):
             yield 1

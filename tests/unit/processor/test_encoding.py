@@ -1,4 +1,4 @@
-"""Spans of many traces are encoded together, with the result of encoding each trace alone."""
+"""Encoding many traces together gives the same result as encoding each trace alone."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def collected(traces: Sequence[Sequence[ReadableSpan]], redact: Redact | None = 
     return (SubmitTracesRequest.FromString(part.data).traces[0] for part in parts)
 
 
-def test_traces_encoded_together_are_as_if_encoded_alone() -> None:
+def test_traces_encoded_together_equal_traces_encoded_alone() -> None:
     traces = [*traces_of("shop", 3, "https://example.com/1"), *traces_of("support", 2)]
     found = [ExportTraceServiceRequest.FromString(each.spans) for each in collected(traces)]
     assert found == [encode_spans(spans) for spans in traces]
 
 
-def test_a_trace_with_two_resources() -> None:
+def test_a_trace_with_two_resources_is_encoded_with_both() -> None:
     [one], [other] = traces_of("shop", 1), traces_of("support", 1)
     for span in other:
         span._context = one[0].context
@@ -57,7 +57,7 @@ def test_a_trace_with_two_resources() -> None:
     assert ExportTraceServiceRequest.FromString(found.spans) == encode_spans([*other, *one])
 
 
-def test_the_encoder_is_called_once_for_many_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_100_traces_are_encoded_in_two_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
     def noted(spans: Sequence[ReadableSpan]) -> ExportTraceServiceRequest:

@@ -1,4 +1,4 @@
-"""Counted memory equals real memory."""
+"""Counted memory is close to real memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pandaeval_otel.processor.settings import Settings
 
 
 @pytest.mark.parametrize(("spans", "characters"), [(1, 64), (20, 64), (10, 1000)])
-def test_what_is_counted_covers_what_is_taken(spans: int, characters: int) -> None:
+def test_counted_memory_is_close_to_allocated_memory(spans: int, characters: int) -> None:
     tracer = TracerProvider(shutdown_on_exit=False).get_tracer("x")
     collecting = Collecting(Settings(held_bytes=1 << 30), lambda *_: None)
 
@@ -28,7 +28,7 @@ def test_what_is_counted_covers_what_is_taken(spans: int, characters: int) -> No
                 span.end()
                 collecting.take([span.get_span_context(), span], 0.0)
 
-    fill(10)  # what is imported and remembered at first
+    fill(10)  # imports and caches that are filled only once
     gc.collect()
     tracemalloc.start()
     before, counted = tracemalloc.get_traced_memory()[0], collecting.held_bytes

@@ -44,7 +44,7 @@ def fine(plugin: Plugin) -> None:
     """Accept everything."""
 
 
-def test_modules_are_found_in_the_order_of_their_packages(install: Install) -> None:
+def test_plugins_are_found_in_the_order_of_their_names(install: Install) -> None:
     install("second", "THING = 2", "")
     install("first", "THING = 1", "")
     found = installed(GROUP, "THING", fine).found
@@ -65,7 +65,7 @@ def test_modules_are_found_in_the_order_of_their_packages(install: Install) -> N
         ("THING = 'refused'", "", "not this one"),
     ],
 )
-def test_one_that_cannot_be_used_is_named_with_its_cure_and_costs_no_other(
+def test_an_unusable_plugin_is_skipped_and_logged_with_a_fix(
     install: Install, caplog: pytest.LogCaptureFixture, tmp_path: Path, text: str, value: str, why: str
 ) -> None:
     def check(plugin: Plugin) -> None:
@@ -110,7 +110,7 @@ class Thrush:
         ({"names": ("",)}, "names are no tuple"),
     ],
 )
-def test_what_would_fail_over_every_span_is_refused(changed: dict[str, Any], said: str) -> None:
+def test_an_invalid_dialect_is_refused(changed: dict[str, Any], said: str) -> None:
     _check(Thrush(), {"gen_ai"})
     wrong = type("Wrong", (Thrush,), changed)()
     with pytest.raises(NotUsableError, match=said):
@@ -123,14 +123,14 @@ def test_what_would_fail_over_every_span_is_refused(changed: dict[str, Any], sai
     "gives",
     [{"kind": "llm"}, Reading(output=({"role": "user"},))],  # type: ignore[arg-type]
 )
-def test_a_reading_that_is_none_is_an_error_of_that_dialect(gives: object) -> None:
+def test_an_invalid_reading_is_an_error_that_names_the_dialect(gives: object) -> None:
     dialect = Thrush()
     dialect.gives = gives
     with pytest.raises(TypeError, match="thrush"):
         Foreign(dialect).read(RawSpan("a" * 32, "b" * 16), ())
 
 
-def test_a_good_reading_is_handed_on() -> None:
+def test_a_valid_reading_is_returned_unchanged() -> None:
     dialect = Thrush()
     dialect.gives = Reading(kind=Kind.LLM, input=(Message("user"),))
     assert Foreign(dialect).read(RawSpan("a" * 32, "b" * 16), ()) is dialect.gives

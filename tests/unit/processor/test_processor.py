@@ -59,7 +59,7 @@ def forwarders() -> list[threading.Thread]:
 
 
 class TestCompletion:
-    def test_a_trace_whose_root_ended_goes_out_whole(self, tracing: TracerProvider, collector: FakeCollector) -> None:
+    def test_a_trace_is_sent_whole_when_its_root_ends(self, tracing: TracerProvider, collector: FakeCollector) -> None:
         tracer = tracing.get_tracer("t")
         with tracer.start_as_current_span("root") as root, tracer.start_as_current_span("child"):
             pass
@@ -69,7 +69,7 @@ class TestCompletion:
         assert sent.trace_id == root.get_span_context().trace_id.to_bytes(16, "big")
         assert (sent.reason, sent.fragment) == (CLOSE_REASON_ROOT_ENDED, False)
 
-    def test_an_open_child_is_waited_for(self, tracing: TracerProvider, collector: FakeCollector) -> None:
+    def test_a_trace_waits_for_an_open_child_span(self, tracing: TracerProvider, collector: FakeCollector) -> None:
         tracer = tracing.get_tracer("t")
         with tracer.start_as_current_span("root"):
             late = tracer.start_span("late child")
@@ -81,7 +81,9 @@ class TestCompletion:
         assert [len(spans_of(sent)) for sent in collector.traces] == [1, 2]
         assert not any(sent.fragment for sent in collector.traces)
 
-    def test_a_remote_parent_makes_a_fragment(self, tracing: TracerProvider, collector: FakeCollector) -> None:
+    def test_a_span_with_a_remote_parent_is_sent_as_a_fragment(
+        self, tracing: TracerProvider, collector: FakeCollector
+    ) -> None:
         remote = SpanContext(0xAB, 0xCD, is_remote=True, trace_flags=TraceFlags(1))
         with tracing.get_tracer("t").start_as_current_span(
             "server", context=set_span_in_context(NonRecordingSpan(remote))
@@ -91,7 +93,9 @@ class TestCompletion:
         assert collector.traces[0].fragment
         assert collector.traces[0].reason == CLOSE_REASON_IDLE
 
-    def test_flush_sends_open_traces_in_part(self, tracing: TracerProvider, collector: FakeCollector) -> None:
+    def test_flush_sends_ended_spans_of_open_traces_as_fragments(
+        self, tracing: TracerProvider, collector: FakeCollector
+    ) -> None:
         tracer = tracing.get_tracer("t")
         with tracer.start_as_current_span("root"):
             with tracer.start_as_current_span("child"):
@@ -103,7 +107,7 @@ class TestCompletion:
         assert [span.name for span in spans_of(collector.traces[1])] == ["root"]
         assert not collector.traces[1].fragment
 
-    def test_shutdown_hands_on_what_is_open(self, collector: FakeCollector, telemetry: Recording) -> None:
+    def test_shutdown_sends_open_traces_as_fragments(self, collector: FakeCollector, telemetry: Recording) -> None:
         tracing = provider(processor(collector.endpoint, telemetry))
         tracer = tracing.get_tracer("t")
         root = tracer.start_span("root")
@@ -115,7 +119,7 @@ class TestCompletion:
         assert telemetry["spans", "dropped", "already_shutdown"] == 1
         assert telemetry.balance() == 0
 
-    def test_a_span_added_twice_over_is_one_trace(self, collector: FakeCollector, telemetry: Recording) -> None:
+    def test_two_equal_processors_send_a_trace_once(self, collector: FakeCollector, telemetry: Recording) -> None:
         tracing = provider(processor(collector.endpoint, telemetry), processor(collector.endpoint, telemetry))
         with tracing.get_tracer("t").start_as_current_span("root"):
             pass
@@ -165,7 +169,7 @@ class TestStamps:
         assert stamps["child"] == stamps["grandchild"] == {}
         assert (sent.session_id, sent.case_id, sent.trial) == ("s", "c", "3")
 
-    def test_a_changed_value_is_stamped_where_it_changes(
+    def test_a_changed_session_is_stamped_only_on_the_first_span_below(
         self, tracing: TracerProvider, collector: FakeCollector
     ) -> None:
         tracer = tracing.get_tracer("t")
@@ -179,26 +183,30 @@ class TestStamps:
         stamps = {span.name: attributes_of(span) for span in spans_of(collector.traces[0])}
         assert stamps == {"root": {}, "child": {"pandaeval.session.id": "s"}, "grandchild": {}}
 
-    def test_baggage_counts(self, tracing: TracerProvider, collector: FakeCollector) -> None:
+    def test_the_session_id_is_read_from_baggage(self, tracing: TracerProvider, collector: FakeCollector) -> None:
         context = baggage.set_baggage("session.id", "from afar", Context())
         tracing.get_tracer("t").start_span("root", context=context).end()
         assert tracing.force_flush()
         assert attributes_of(spans_of(collector.traces[0])[0]) == {"pandaeval.session.id": "from afar"}
 
-    def test_what_is_said_here_wins_over_baggage(self, tracing: TracerProvider, collector: FakeCollector) -> None:
+    def test_using_session_overrides_baggage(self, tracing: TracerProvider, collector: FakeCollector) -> None:
         with using_session("here"):
             context = baggage.set_baggage("session.id", "from afar")
             tracing.get_tracer("t").start_span("root", context=context).end()
         assert tracing.force_flush()
         assert attributes_of(spans_of(collector.traces[0])[0]) == {"pandaeval.session.id": "here"}
 
-    def test_the_end_of_a_session_goes_with_its_trace(self, tracing: TracerProvider, collector: FakeCollector) -> None:
+    def test_a_session_end_in_a_trace_is_sent_with_the_trace(
+        self, tracing: TracerProvider, collector: FakeCollector
+    ) -> None:
         with using_session("s"), tracing.get_tracer("t").start_as_current_span("root"):
             session_end()
         assert tracing.force_flush()
         assert [(sent.session_id, sent.session_end) for sent in collector.traces] == [("s", True)]
 
-    def test_the_end_of_a_session_outside_of_a_trace(self, tracing: TracerProvider, collector: FakeCollector) -> None:
+    def test_a_session_end_outside_a_trace_is_sent_without_a_trace_id(
+        self, tracing: TracerProvider, collector: FakeCollector
+    ) -> None:
         with tracing.get_tracer("t").start_as_current_span("root"):
             pass
         session_end("over")
@@ -207,8 +215,8 @@ class TestStamps:
         assert (last.trace_id, last.session_id, last.session_end) == (b"", "over", True)
 
 
-class TestTrouble:
-    def test_a_refusal_with_a_hint_is_tried_again(self, collector: FakeCollector, telemetry: Recording) -> None:
+class TestFailures:
+    def test_a_temporarily_refused_request_is_sent_again(self, collector: FakeCollector, telemetry: Recording) -> None:
         delay = Duration()
         delay.FromMilliseconds(50)
         hint = b"\x0a" + bytes([delay.ByteSize()]) + delay.SerializeToString()
@@ -222,7 +230,7 @@ class TestTrouble:
         tracing.shutdown()
 
     @pytest.mark.parametrize("code", [grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED])
-    def test_a_refusal_for_good_is_counted(
+    def test_a_permanently_refused_trace_is_counted_as_dropped(
         self, collector: FakeCollector, telemetry: Recording, code: grpc.StatusCode
     ) -> None:
         collector.script.append(refusing(code))
@@ -242,7 +250,9 @@ class TestTrouble:
             assert len(collector.traces) == 20
             tracing.shutdown()
 
-    def test_rejected_traces_are_told_apart(self, collector: FakeCollector, telemetry: Recording) -> None:
+    def test_rejected_and_acknowledged_traces_are_counted_separately(
+        self, collector: FakeCollector, telemetry: Recording
+    ) -> None:
         tracing = provider(processor(collector.endpoint, telemetry))
         root = tracing.get_tracer("t").start_span("root")
         trace_id = root.get_span_context().trace_id.to_bytes(16, "big")
@@ -252,7 +262,7 @@ class TestTrouble:
         tracing.shutdown()
         assert telemetry["traces", "rejected", "late"] == telemetry["traces", "acknowledged", ""] == 1
 
-    def test_an_absent_collector_is_mentioned_once(
+    def test_an_unreachable_collector_is_logged_once(
         self, telemetry: Recording, caplog: pytest.LogCaptureFixture
     ) -> None:
         tracing = provider(processor("127.0.0.1:1", telemetry, shutdown_timeout=0.2))
@@ -267,7 +277,7 @@ class TestTrouble:
         assert telemetry["traces", "dropped", "shutdown"] == 3
         assert telemetry.balance() == 0
 
-    def test_the_buffer_is_bounded_and_the_newest_stay(self, telemetry: Recording) -> None:
+    def test_the_buffer_is_bounded_and_dropped_traces_are_counted(self, telemetry: Recording) -> None:
         tracing = provider(processor("127.0.0.1:1", telemetry, buffer_bytes=100_000, shutdown_timeout=0.1))
         for _ in range(50):
             tracing.get_tracer("t").start_span("root", attributes={"text": "x" * 10_000}).end()
@@ -277,7 +287,7 @@ class TestTrouble:
         tracing.shutdown()
         assert telemetry.balance() == 0
 
-    def test_a_full_queue_costs_whole_traces_and_is_counted(
+    def test_a_small_queue_loses_only_whole_traces_and_all_spans_are_counted(
         self, collector: FakeCollector, telemetry: Recording
     ) -> None:
         tracing = provider(processor(collector.endpoint, telemetry, queue_size=64))
@@ -291,7 +301,7 @@ class TestTrouble:
         assert all(len(spans_of(sent)) == 2 for sent in collector.traces if not sent.fragment)
         assert telemetry.of("spans", "acknowledged") == sum(len(spans_of(sent)) for sent in collector.traces)
 
-    def test_spans_that_never_end_are_bounded(self, collector: FakeCollector, telemetry: Recording) -> None:
+    def test_the_number_of_open_traces_is_limited(self, collector: FakeCollector, telemetry: Recording) -> None:
         made = processor(collector.endpoint, telemetry)
         tracing = provider(made)
         tracer = tracing.get_tracer("t")
@@ -305,8 +315,8 @@ class TestTrouble:
         tracing.shutdown()
 
 
-class TestLife:
-    def test_no_thread_before_the_first_span_and_none_after_the_end(
+class TestLifecycle:
+    def test_the_thread_runs_only_from_the_first_span_to_shutdown(
         self, collector: FakeCollector, telemetry: Recording
     ) -> None:
         before = len(forwarders())
@@ -331,7 +341,7 @@ class TestLife:
         assert len(forwarders()) == before
         assert telemetry["spans", "acknowledged", ""] == 6
 
-    def test_a_provider_that_is_let_go_of_takes_its_thread_along(
+    def test_the_thread_ends_when_the_provider_is_garbage_collected(
         self, collector: FakeCollector, telemetry: Recording
     ) -> None:
         before = len(forwarders())
@@ -344,7 +354,7 @@ class TestLife:
         until(lambda: len(forwarders()) == before, "the end of the thread")
         assert telemetry["spans", "acknowledged", ""] == 1
 
-    def test_the_worker_lets_go_of_spans(self, tracing: TracerProvider) -> None:
+    def test_the_worker_keeps_no_reference_to_sent_spans(self, tracing: TracerProvider) -> None:
         span = tracing.get_tracer("t").start_span("root")
         gone = weakref.ref(span)
         span.end()
@@ -353,21 +363,21 @@ class TestLife:
         gc.collect()
         assert gone() is None
 
-    def test_shutdown_twice_and_flush_afterwards(self, collector: FakeCollector, telemetry: Recording) -> None:
+    def test_a_flush_after_two_shutdowns_returns_false(self, collector: FakeCollector, telemetry: Recording) -> None:
         made = processor(collector.endpoint, telemetry)
         provider(made).get_tracer("t").start_span("root").end()
         made.shutdown()
         made.shutdown()
         assert not made.force_flush(100)
 
-    def test_time_limits_are_kept(self, telemetry: Recording) -> None:
+    def test_flush_and_shutdown_end_at_their_timeouts(self, telemetry: Recording) -> None:
         tracing = provider(processor("127.0.0.1:1", telemetry, shutdown_timeout=0.3))
         tracing.get_tracer("t").start_span("root").end()
-        assert not tracing.force_flush(300)  # nobody will ever answer: without the limit it would not return
+        assert not tracing.force_flush(300)  # no collector answers: without the timeout, the flush would not return
         tracing.shutdown()
         assert telemetry["traces", "dropped", "shutdown"] == 1
 
-    def test_switched_off_it_does_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_disabled_processor_starts_no_thread(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PANDAEVAL_ENABLED", "false")
         before = len(forwarders())
         made = PandaEvalSpanProcessor()
@@ -377,11 +387,11 @@ class TestLife:
         assert len(forwarders()) == before
 
     @pytest.mark.parametrize("context", [{"a": object()}, Context({"pandaeval-scope": 7})])
-    def test_odd_contexts_do_no_harm(self, tracing: TracerProvider, context: Any) -> None:
+    def test_spans_with_invalid_contexts_are_flushed(self, tracing: TracerProvider, context: Any) -> None:
         tracing.get_tracer("t").start_span("root", context=context).end()
         assert tracing.force_flush()
 
-    def test_telemetry_that_fails_costs_nothing(self, collector: FakeCollector) -> None:
+    def test_failing_telemetry_loses_no_trace(self, collector: FakeCollector) -> None:
         class Failing(Recording):
             def count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
                 raise RuntimeError("out of order")
@@ -392,7 +402,7 @@ class TestLife:
         assert len(collector.traces) == 1
         tracing.shutdown()
 
-    def test_credentials_travel(self, collector: FakeCollector, telemetry: Recording) -> None:
+    def test_token_and_headers_are_sent(self, collector: FakeCollector, telemetry: Recording) -> None:
         tracing = provider(processor(collector.endpoint, telemetry, token="secret", headers={"X-Team": "a"}))
         tracing.get_tracer("t").start_span("root").end()
         tracing.shutdown()

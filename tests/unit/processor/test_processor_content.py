@@ -30,7 +30,7 @@ def _redact(key: str, text: str) -> str | None:
 
 
 class TestRedaction:
-    def test_every_text_passes_through_it(self, collector: FakeCollector, telemetry: Recording) -> None:
+    def test_every_text_of_a_span_is_redacted(self, collector: FakeCollector, telemetry: Recording) -> None:
         tracing = provider(processor(collector.endpoint, telemetry, redact=_redact))
         with tracing.get_tracer("t").start_as_current_span("Ann's run") as span:
             span.set_attributes({"said": "I am Ann", "secret": "Ann", "list": ["Ann", "Bob"], "number": 7})
@@ -44,7 +44,7 @@ class TestRedaction:
         assert attributes_of(sent.events[0]) == {"by": "[name]"}
         assert sent.status.message == "[name] failed"
 
-    def test_a_redactor_that_fails_sends_nothing(self, collector: FakeCollector, telemetry: Recording) -> None:
+    def test_a_trace_is_dropped_if_the_redactor_fails(self, collector: FakeCollector, telemetry: Recording) -> None:
         def failing(key: str, text: str) -> str:
             raise ValueError(text)
 
@@ -67,7 +67,7 @@ def _logger(collector: FakeCollector, telemetry: Recording, **options: Any) -> L
 
 
 class TestLogs:
-    def test_events_go_with_their_trace_and_log_lines_do_not(
+    def test_events_are_sent_with_their_trace_and_log_lines_are_not(
         self, collector: FakeCollector, telemetry: Recording
     ) -> None:
         tracing, logs = provider(processor(collector.endpoint, telemetry)), _logger(collector, telemetry)
@@ -82,7 +82,7 @@ class TestLogs:
         assert telemetry["logs", "acknowledged", ""] == 1
         assert telemetry.balance("logs") == telemetry.balance() == 0
 
-    def test_without_a_span_processor_they_go_as_fragments(
+    def test_events_are_sent_as_fragments_without_a_span_processor(
         self, collector: FakeCollector, telemetry: Recording
     ) -> None:
         other = provider()
@@ -108,7 +108,7 @@ class TestLogs:
 
 
 class TestSettings:
-    def test_the_environment_fills_in(self) -> None:
+    def test_settings_are_read_from_environment_variables(self) -> None:
         found = settings(
             {
                 "PANDAEVAL_ENDPOINT": "https://there:443/",
@@ -129,15 +129,15 @@ class TestSettings:
         ("name", "value"),
         [("PANDAEVAL_COMPRESSION", "zip"), ("PANDAEVAL_QUEUE_SIZE", "many"), ("PANDAEVAL_TIMEOUT", "-1")],
     )
-    def test_wrong_variables_are_passed_over(self, name: str, value: str) -> None:
+    def test_invalid_environment_variables_are_ignored(self, name: str, value: str) -> None:
         assert settings({name: value}) == Settings()
 
-    def test_a_redactor_that_is_not_there_stops_the_start(self) -> None:
+    def test_an_unknown_redactor_is_an_error(self) -> None:
         with pytest.raises(ValueError, match="PANDAEVAL_REDACTOR"):
             settings({"PANDAEVAL_REDACTOR": "nowhere:to_be_found"})
 
     @pytest.mark.parametrize("wrong", [{"queue_size": 0}, {"compression": "some"}, {"endpoint": "http://"}])
-    def test_wrong_arguments_raise(self, wrong: dict[str, Any]) -> None:
+    def test_invalid_arguments_are_an_error(self, wrong: dict[str, Any]) -> None:
         with pytest.raises(ValueError, match=next(iter(wrong))):
             settings({}, **wrong)
 
@@ -151,5 +151,5 @@ class TestSettings:
             ("a:1", True),
         ],
     )
-    def test_only_what_leaves_the_machine_is_packed(self, endpoint: str, packed: bool) -> None:
+    def test_only_requests_to_other_machines_are_compressed(self, endpoint: str, packed: bool) -> None:
         assert Settings(endpoint).gzip is packed

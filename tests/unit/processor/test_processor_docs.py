@@ -22,7 +22,7 @@ def test_every_variable_is_documented() -> None:
 
 
 @pytest.mark.parametrize("snippet", _SNIPPETS)
-def test_snippets_are_python_and_import_what_exists(snippet: str) -> None:
+def test_snippets_compile_and_import_only_public_names(snippet: str) -> None:
     tree = compile(snippet, "python.md", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     names = [
         alias.name
@@ -33,7 +33,7 @@ def test_snippets_are_python_and_import_what_exists(snippet: str) -> None:
     assert set(names) <= set(pandaeval_otel.__all__)
 
 
-def test_every_public_name_is_documented_and_importable() -> None:
+def test_every_public_name_of_the_processor_is_documented_and_importable() -> None:
     listed = [names for module, names in pandaeval_otel._NAMES.items() if module.startswith("processor.")]
     names = " ".join(listed).split()
     assert [name for name in names if name not in _TEXT] == []
@@ -43,7 +43,7 @@ def test_every_public_name_is_documented_and_importable() -> None:
 @pytest.mark.parametrize(
     "framework", ["openai", "anthropic", "langgraph", "openai-agents", "pydantic-ai", "strands", "crewai", "google-adk"]
 )
-def test_five_lines_for_each_framework(framework: str) -> None:
+def test_the_snippet_of_each_framework_has_at_most_five_lines(framework: str) -> None:
     section = _TEXT.split(f"\n### {framework}\n")[1].split("\n#")[0]
     (snippet,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     assert len([line for line in snippet.splitlines() if line]) <= 5

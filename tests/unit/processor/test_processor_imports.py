@@ -32,7 +32,7 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
 
-def test_the_span_processor_loads_neither_the_logs_of_the_sdk_nor_the_results() -> None:
+def test_the_span_processor_loads_no_unused_modules() -> None:
     loaded = json.loads(subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, check=True).stdout)
     unused = (
         "opentelemetry.sdk._logs",
@@ -43,8 +43,8 @@ def test_the_span_processor_loads_neither_the_logs_of_the_sdk_nor_the_results() 
     assert [name for name in loaded if name.startswith(unused)] == []
 
 
-def test_the_thread_of_the_processors_imports_no_module() -> None:
-    """If a fork interrupted such an import, the child could never import that module."""
+def test_sending_imports_no_module() -> None:
+    """If a fork interrupts an import on the sending thread, the child can never import that module."""
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     done = subprocess.run([sys.executable, "-c", _SENDING], env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

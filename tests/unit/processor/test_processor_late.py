@@ -1,4 +1,4 @@
-"""Answers that are streamed by generators, read after the root span has ended."""
+"""Answers streamed by generators, also after the root span has ended."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def _async_answer(tracing: TracerProvider) -> AsyncGenerator[str, None]:
         yield "b"
 
 
-def test_a_generator_that_began_before_the_end_of_the_root_is_waited_for(
+def test_a_trace_waits_for_a_generator_that_started_before_its_root_ended(
     tracing: TracerProvider, collector: FakeCollector, telemetry: Recording
 ) -> None:
     root = tracing.get_tracer("t").start_span("root")
@@ -58,7 +58,7 @@ def test_a_generator_that_began_before_the_end_of_the_root_is_waited_for(
     assert telemetry.balance() == 0
 
 
-def test_a_generator_that_begins_after_the_end_of_the_root_is_sent_as_a_fragment(
+def test_a_generator_that_starts_after_its_root_ended_is_sent_as_a_fragment(
     tracing: TracerProvider, collector: FakeCollector, telemetry: Recording
 ) -> None:
     with using_session("s-1"):

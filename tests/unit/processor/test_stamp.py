@@ -19,17 +19,17 @@ class TestLimits:
     def test_long_values_are_cut(self) -> None:
         assert _stamped(SpanLimits(max_attribute_length=3)) == {"a": "1", "pandaeval.session.id": "lon"}
 
-    def test_the_oldest_makes_room(self) -> None:
+    def test_the_oldest_attribute_is_dropped_at_the_limit(self) -> None:
         assert _stamped(SpanLimits(max_span_attributes=1)) == {"pandaeval.session.id": "long-name"}
 
-    def test_none_is_near(self) -> None:
+    def test_all_attributes_are_kept_below_the_limits(self) -> None:
         assert _stamped(SpanLimits()) == {"a": "1", "pandaeval.session.id": "long-name"}
 
-    def test_an_sdk_that_is_built_otherwise(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_spans_are_stamped_with_an_unknown_sdk_implementation(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(_scope, "_PLAIN", None)
         assert _stamped(SpanLimits()) == {"a": "1", "pandaeval.session.id": "long-name"}
 
-    def test_this_sdk_is_built_as_we_know_it(self) -> None:
+    def test_the_installed_sdk_implementation_is_known(self) -> None:
         assert _scope._PLAIN is BoundedAttributes
 
 

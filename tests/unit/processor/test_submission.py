@@ -58,16 +58,16 @@ def test_a_fork_waits_for_a_connection_that_is_being_closed(submission: Submissi
     assert channel.closing.wait(LONG_S)
     submission.pause(0.01)
     submission.resume()
-    assert not channel.closed.is_set()  # it waited no longer than it was told, and the gate is still the worker's
+    assert not channel.closed.is_set()  # the pause ended at its timeout, and the worker still holds the gate
     threading.Timer(0.05, channel.may_close.set).start()
     more = submission.pause(LONG_S)
     assert channel.closed.is_set()
-    assert more > 0  # gRPC's own threads are not done yet
+    assert more > 0  # gRPC's own threads have not finished
     submission.resume()
     worker.join()
 
 
-def test_what_was_on_its_way_goes_again(submission: Submission, channel: Channel) -> None:
+def test_an_unanswered_request_is_scheduled_again_after_a_fork(submission: Submission, channel: Channel) -> None:
     channel.may_close.set()
     assert submission.wait_s() is None
     assert submission.pause(LONG_S) > 0
@@ -77,7 +77,7 @@ def test_what_was_on_its_way_goes_again(submission: Submission, channel: Channel
     assert submission.buffer.settled == 0
 
 
-def test_of_two_threads_that_fork_each_opens_what_it_shut(submission: Submission, channel: Channel) -> None:
+def test_a_thread_that_forks_ends_only_its_own_pause(submission: Submission, channel: Channel) -> None:
     channel.may_close.set()
     submission.pause(LONG_S)
 
@@ -97,13 +97,13 @@ def test_of_two_threads_that_fork_each_opens_what_it_shut(submission: Submission
     worker.join()
 
 
-def test_nothing_waits_where_there_is_no_connection() -> None:
+def test_a_pause_without_a_connection_returns_at_once() -> None:
     idle = Submission(settings(), lambda *_: None, lambda: None)
     assert idle.pause(LONG_S) == 0.0
     idle.resume()
 
 
-def test_a_shutdown_names_the_traces_that_it_lost(
+def test_a_shutdown_logs_lost_traces_once(
     submission: Submission, channel: Channel, caplog: pytest.LogCaptureFixture
 ) -> None:
     channel.may_close.set()

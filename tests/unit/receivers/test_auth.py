@@ -32,7 +32,7 @@ def client() -> TestClient:
     return TestClient(otlp_http_app(None, DoorSettings(Admission(1 << 20), token=TOKEN), routes=routes))  # type: ignore[arg-type]
 
 
-def test_a_browser_is_asked_for_the_token_and_a_program_is_not(client: TestClient) -> None:
+def test_pages_offer_basic_auth_and_bearer_but_mcp_and_otlp_only_bearer(client: TestClient) -> None:
     for path in ("/", "/runbook", "/api/v1/x"):
         asked = client.get(path)
         assert asked.status_code == 401
@@ -42,7 +42,7 @@ def test_a_browser_is_asked_for_the_token_and_a_program_is_not(client: TestClien
 
 
 @pytest.mark.parametrize("path", ["/", "/runbook", "/api/v1/x"])
-def test_the_token_is_the_password_under_any_name(client: TestClient, path: str) -> None:
+def test_the_token_is_a_valid_password_for_any_user_name(client: TestClient, path: str) -> None:
     assert client.get(path, headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
     for name in ("anybody", "", "admin"):
         assert client.get(path, headers=_basic(TOKEN, name)).status_code == 200
@@ -52,13 +52,13 @@ def test_the_token_is_the_password_under_any_name(client: TestClient, path: str)
     "header",
     ["", "Basic", "Basic !", "Basic Og==", "Basic eA==", f"Basic {TOKEN}", f"Bearer {TOKEN}x"],
 )
-def test_nothing_else_opens(client: TestClient, header: str) -> None:
+def test_wrong_credentials_are_rejected(client: TestClient, header: str) -> None:
     assert client.get("/", headers={"authorization": header}).status_code == 401
     assert client.get("/", headers=_basic(TOKEN[:-1])).status_code == 401
     assert client.get("/", headers=_basic("")).status_code == 401
 
 
-def test_senders_and_other_paths_show_a_bearer_token(client: TestClient) -> None:
+def test_mcp_and_otlp_paths_reject_basic_auth(client: TestClient) -> None:
     assert client.get("/mcp", headers=_basic(TOKEN)).status_code == 401
     assert client.post("/v1/traces", headers=_basic(TOKEN)).status_code == 401
 
@@ -76,7 +76,7 @@ def test_senders_and_other_paths_show_a_bearer_token(client: TestClient) -> None
         ({"origin": "http://testserver"}, 200),
     ],
 )
-def test_a_page_of_others_changes_nothing_with_a_browsers_password(
+def test_a_foreign_page_cannot_post_with_the_password_of_a_browser(
     client: TestClient, headers: dict[str, str], status: int
 ) -> None:
     assert client.post("/api/v1/x", headers={**_basic(TOKEN), **headers}).status_code == status

@@ -13,7 +13,7 @@ from pandaeval_collector.receivers._body_reader import BodyReader
 
 
 class Call:
-    """A call whose message arrives with ``arrived``. ``read``: requested."""
+    """A call whose message arrives when ``arrived`` is set. ``read_begun``: its message was requested."""
 
     def __init__(self, peer: str = "a", message: Any = b"whole") -> None:
         self._peer, self._message = peer, message
@@ -40,7 +40,7 @@ def begun(calls: list[Call]) -> list[bool]:
     return [call.read_begun.is_set() for call in calls]
 
 
-async def test_so_many_at_a_time() -> None:
+async def test_only_a_limited_number_of_messages_is_read_at_once() -> None:
     reading, calls = BodyReader(2), [Call() for _ in range(4)]
     tasks = [call.begin(reading) for call in calls]
     await turns()
@@ -53,7 +53,7 @@ async def test_so_many_at_a_time() -> None:
     assert await asyncio.gather(*tasks) == [b"whole"] * 4
 
 
-async def test_the_largest_messages_decide_how_many() -> None:
+async def test_fewer_messages_are_read_at_once_if_the_size_limit_is_larger() -> None:
     assert [BodyReader.of_messages(size).at_once for size in (1, 1 << 20, 8 << 20, 16 << 20, 1 << 30)] == [
         64,
         32,
@@ -63,14 +63,14 @@ async def test_the_largest_messages_decide_how_many() -> None:
     ]
 
 
-async def test_a_call_without_a_message() -> None:
+async def test_a_call_that_ends_before_its_message_is_malformed() -> None:
     call = Call(message=grpc.aio.EOF)
     call.arrived.set()
     with pytest.raises(Malformed, match="before its message"):
         await call.begin(BodyReader(1))
 
 
-async def test_what_stalls_gives_way_to_who_waits() -> None:
+async def test_a_stalled_message_is_refused_if_another_call_waits() -> None:
     reading = BodyReader(1, patience_s=0.05)
     stalled, ordinary = Call("slow"), Call("other")
     first = stalled.begin(reading)
@@ -82,7 +82,7 @@ async def test_what_stalls_gives_way_to_who_waits() -> None:
     assert not first.cancelled()
 
 
-async def test_what_stalls_alone_may_take_its_time_but_not_for_ever() -> None:
+async def test_a_stalled_message_without_waiting_calls_ends_at_the_timeout() -> None:
     reading = BodyReader(1, timeout_s=0.2, patience_s=0.01)
     with pytest.raises(TooSlow, match=r"within 0\.2 s"):
         await Call().begin(reading)
@@ -91,14 +91,14 @@ async def test_what_stalls_alone_may_take_its_time_but_not_for_ever() -> None:
     assert await after.begin(reading) == b"whole"
 
 
-async def test_connections_take_turns_and_slow_ones_come_last() -> None:
+async def test_connections_take_turns_and_slow_connections_come_last() -> None:
     reading = BodyReader(1, patience_s=0.05)
     many, one = [Call("slow") for _ in range(20)], Call("other")
     tasks = [call.begin(reading) for call in many]
     await turns()
     one.arrived.set()
     assert await one.begin(reading) == b"whole"
-    assert not any(begun(many[2:]))  # one had its turn before it, and one has it since
+    assert not any(begun(many[2:]))  # one slow call was read before it, and one after it
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -107,7 +107,7 @@ async def test_connections_take_turns_and_slow_ones_come_last() -> None:
     assert await last.begin(reading) == b"whole"
 
 
-async def test_connections_of_large_messages_come_after_those_of_ordinary_ones() -> None:
+async def test_connections_with_large_messages_come_after_other_connections() -> None:
     reading = BodyReader(1)
     large = [Call("large", bytes(2 << 20)) for _ in range(3)]
     tasks = [call.begin(reading) for call in large]
@@ -124,7 +124,7 @@ async def test_connections_of_large_messages_come_after_those_of_ordinary_ones()
     assert order == ["large", "ordinary", "another", "large", "large"]
 
 
-async def test_who_goes_while_waiting_costs_nobody_a_turn() -> None:
+async def test_cancelled_calls_do_not_block_waiting_calls() -> None:
     reading, calls = BodyReader(1), [Call(str(number)) for number in range(4)]
     tasks = [call.begin(reading) for call in calls]
     await turns()
@@ -140,7 +140,7 @@ async def test_who_goes_while_waiting_costs_nobody_a_turn() -> None:
     assert [task.cancelled() for task in tasks] == [False, True, True, False]
 
 
-async def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_over_the_limit_of_waiting_calls_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_body_reader, "MAX_WAITING", 2)
     reading, calls = BodyReader(1), [Call() for _ in range(4)]
     tasks = [call.begin(reading) for call in calls]

@@ -25,12 +25,12 @@ OTHERS += ["[::1", "::1]", "::1", "localhost, evil.example", "evals.example.evil
 
 
 @pytest.mark.parametrize("host", OURS)
-def test_hosts_that_are_ours(host: str) -> None:
+def test_local_and_allowed_hosts_are_known(host: str) -> None:
     assert is_known_host(host, {"evals.example"})
 
 
 @pytest.mark.parametrize("host", OTHERS)
-def test_hosts_that_may_be_anybodys(host: str) -> None:
+def test_other_and_malformed_hosts_are_unknown(host: str) -> None:
     assert not is_known_host(host, {"evals.example"})
 
 
@@ -53,7 +53,7 @@ def _status(client: TestClient, path: str, headers: dict[str, str]) -> int:
 
 
 @pytest.mark.parametrize("path", ["/v1/traces", "/v1/logs"])
-def test_a_page_of_others_stores_nothing(client: TestClient, path: str) -> None:
+def test_a_foreign_page_cannot_send_spans_or_logs(client: TestClient, path: str) -> None:
     before = TELEMETRY.requests["http", "unauthenticated"]
     for host in ("evil.example", "[::1].evil.example", "localhost:80@evil.example"):
         assert _status(client, path, {"host": host}) == 421
@@ -65,14 +65,14 @@ def test_a_page_of_others_stores_nothing(client: TestClient, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/traces", "/v1/logs"])
-def test_programs_and_pages_of_this_machine_are_heard(client: TestClient, path: str) -> None:
+def test_local_programs_and_pages_can_send_spans_and_logs(client: TestClient, path: str) -> None:
     for host in ("localhost:4328", "127.0.0.1:4328", "[::1]:4328", "evals.example"):
         assert _status(client, path, {"host": host}) == 200
         assert _status(client, path, {"host": host, "origin": f"http://{host}"}) == 200
     assert _status(client, path, {"origin": "https://evals.example"}) == 200
 
 
-def test_where_a_token_is_asked_or_others_come_any_name_will_do() -> None:
+def test_without_a_list_of_hosts_any_host_and_origin_is_accepted() -> None:
     for token in (None, "secret"):
         app = otlp_http_app(RecordingIngest(), DoorSettings(Admission(1 << 20), token=token))
         with TestClient(app, base_url="http://pandaeval:4328") as client:
@@ -81,7 +81,7 @@ def test_where_a_token_is_asked_or_others_come_any_name_will_do() -> None:
 
 
 @pytest.mark.parametrize("hosts", [None, ()])
-async def test_two_hosts_are_refused_whoever_asks(hosts: tuple[str, ...] | None) -> None:
+async def test_a_request_with_two_host_headers_is_rejected(hosts: tuple[str, ...] | None) -> None:
     ingest = RecordingIngest()
     async with http_door(ingest, hosts=hosts) as where:
         assert await _answered(where, ["localhost"]) == 200
@@ -91,7 +91,7 @@ async def test_two_hosts_are_refused_whoever_asks(hosts: tuple[str, ...] | None)
 
 
 @pytest.mark.parametrize("host", ["evil.example", "[::1].evil.example", "localhost:80@evil.example"])
-def test_a_page_of_others_reads_no_metrics_on_loopback(host: str) -> None:
+def test_a_foreign_page_cannot_read_metrics_if_hosts_are_listed(host: str) -> None:
     for hosts, status in ((("Evals.example",), 421), (None, 200)):
         with TestClient(health_app(dict, _metrics, hosts=hosts), base_url="http://localhost:4329") as client:
             assert client.get("/metrics", headers={"host": host}).status_code == status

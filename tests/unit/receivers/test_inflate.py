@@ -23,7 +23,7 @@ def _inflated(encoding: str, body: bytes, piece: int) -> bytes:
 
 @pytest.mark.parametrize("encoding", COMPRESS)
 @pytest.mark.parametrize("piece", [1, 7, 1 << 16])
-def test_a_body_may_be_compressed_in_blocks(encoding: str, piece: int) -> None:
+def test_a_body_of_several_compressed_blocks_is_read(encoding: str, piece: int) -> None:
     blocks = [bytes([number % 256]) * number for number in range(1024)]
     body = b"".join(map(COMPRESS[encoding], blocks))
     assert _inflated(encoding, body, piece) == b"".join(blocks)
@@ -31,7 +31,7 @@ def test_a_body_may_be_compressed_in_blocks(encoding: str, piece: int) -> None:
 
 @pytest.mark.parametrize("encoding", COMPRESS)
 @pytest.mark.parametrize("content", [b"", b"x"])
-def test_more_blocks_than_anybody_needs_are_refused_before_the_rest_is_read(encoding: str, content: bytes) -> None:
+def test_too_many_compressed_blocks_are_rejected_before_the_rest_is_read(encoding: str, content: bytes) -> None:
     frame = COMPRESS[encoding](content)
     inflater = inflater_for(encoding)
     for _ in range(1024):
@@ -40,7 +40,7 @@ def test_more_blocks_than_anybody_needs_are_refused_before_the_rest_is_read(enco
         next(inflater.feed(frame * 750_000))
 
 
-def test_frames_that_hold_nothing_by_their_kind_count_too() -> None:
+def test_skippable_zstd_frames_count_towards_the_limit() -> None:
     skippable = bytes.fromhex("502a4d1800000000")
     with pytest.raises(TooMany, match="1024 zstd frames"):
         _inflated("zstd", skippable * 1025, 1 << 16)

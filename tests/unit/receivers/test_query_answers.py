@@ -43,7 +43,7 @@ def _based(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("shape", ["result", "batches", "trace"])
-def test_answers_that_hold_otlp(tmp_path: Path, shape: str) -> None:
+def test_otlp_in_a_query_answer_is_read_like_sent_otlp(tmp_path: Path, shape: str) -> None:
     (request, *_) = _spans_of(RECORDINGS[0])
     batches = request["resourceSpans"]
     answer: dict[str, Any] = {
@@ -57,7 +57,7 @@ def test_answers_that_hold_otlp(tmp_path: Path, shape: str) -> None:
     assert _understood(got) == _understood(sent) != []
 
 
-def test_what_is_damaged_is_said(tmp_path: Path) -> None:
+def test_damaged_query_answers_are_bad_lines_with_a_reason(tmp_path: Path) -> None:
     file = tmp_path / "damaged.jsonl"
     lines = (
         {"data": [{"traceID": "1", "spans": [{"spanID": "2"}]}]},
@@ -72,14 +72,14 @@ def test_what_is_damaged_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("blank", ["\n", "\n" * 500, " \r\n\t\n" * 40, "\ufeff\n\n"])
-def test_blank_lines_are_an_empty_file(tmp_path: Path, blank: str) -> None:
+def test_a_file_of_blank_lines_is_empty(tmp_path: Path, blank: str) -> None:
     file = tmp_path / "blank.jsonl"
     file.write_text(blank)
     with pytest.raises(UnusableInputError, match="the file is empty"):
         list(Input(str(file)).requests())
 
 
-def test_a_document_after_blank_lines_and_a_byte_order_mark(tmp_path: Path) -> None:
+def test_a_document_after_blank_lines_or_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     (request, *_) = _spans_of(RECORDINGS[0])
     file = tmp_path / "windows.json"
     text = json.dumps(request, indent=1).replace('{\n "resourceSpans"', '{ "resourceSpans"', 1)

@@ -78,13 +78,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("Desk", "1"),
     ],
 )
-def test_functions_coroutines_and_objects_answer(folder: Path, name: str, answer: str) -> None:
+def test_functions_coroutines_and_classes_can_be_agents(folder: Path, name: str, answer: str) -> None:
     agent = _started(f"./agents.py:{name}")
     assert asyncio.run(_said(agent())) == answer
-    assert asyncio.run(_said(agent())) == answer, "a class has an object for each trial"
+    assert asyncio.run(_said(agent())) == answer, "each trial creates its own object"
 
 
-def test_an_object_is_one_for_all_trials(folder: Path) -> None:
+def test_an_object_is_shared_by_all_trials(folder: Path) -> None:
     agent = _started("./agents.py:desk")
     assert [asyncio.run(_said(agent())) for _ in range(2)] == ["1", "2"]
 
@@ -97,7 +97,7 @@ def test_an_object_is_one_for_all_trials(folder: Path) -> None:
         ("ends", "SystemExit: 3"),
     ],
 )
-def test_an_agent_that_gives_no_text_says_why(folder: Path, name: str, why: str) -> None:
+def test_the_error_explains_why_an_agent_returned_no_text(folder: Path, name: str, why: str) -> None:
     with pytest.raises(AgentError, match=why):
         asyncio.run(_said(_started(f"./agents.py:{name}")()))
 
@@ -118,7 +118,7 @@ def test_a_cancelled_error_of_an_agent_on_a_thread_reaches_its_turn(folder: Path
         ("no_such_module_here:f", "there is no module no_such_module_here"),
     ],
 )
-def test_a_name_that_is_no_agent_ends_the_command(folder: Path, spec: str, why: str) -> None:
+def test_a_name_that_is_no_agent_is_a_usage_error(folder: Path, spec: str, why: str) -> None:
     with pytest.raises(UserError, match=why):
         _started(spec)
 
@@ -177,7 +177,7 @@ def _asked(server: _Server, path: str, **given: Any) -> str:
     return asyncio.run(ask())
 
 
-def test_an_address_gets_the_documented_request(server: _Server) -> None:
+def test_an_http_agent_gets_the_documented_request(server: _Server) -> None:
     server.replies.append((200, b'{"answer": "yes"}'))
     assert _asked(server, "/talk") == "yes"
     ((_, body),) = server.got
@@ -186,7 +186,7 @@ def test_an_address_gets_the_documented_request(server: _Server) -> None:
     assert body == {"message": "hi", **known}
 
 
-def test_chat_completions_get_a_request_as_openai_takes_it(server: _Server) -> None:
+def test_a_chat_completions_endpoint_gets_an_openai_request(server: _Server) -> None:
     server.replies.append((200, b'{"choices": [{"message": {"role": "assistant", "content": "yes"}}]}'))
     assert _asked(server, "/v1/chat/completions") == "yes"
     assert server.got[0][1] == {"model": "agent", "messages": list(SAID)}
@@ -202,7 +202,7 @@ def test_chat_completions_get_a_request_as_openai_takes_it(server: _Server) -> N
         (200, b'{"choices": []}', "answered "),
     ],
 )
-def test_another_answer_is_told_with_what_to_answer(server: _Server, status: int, reply: bytes, why: str) -> None:
+def test_an_invalid_http_answer_is_shown_in_the_error(server: _Server, status: int, reply: bytes, why: str) -> None:
     server.replies.append((status, reply))
     with pytest.raises(AgentError) as raised:
         _asked(server, "/talk")
@@ -214,7 +214,9 @@ def test_a_plain_text_is_an_answer(server: _Server) -> None:
     assert _asked(server, "/talk") == "yes"
 
 
-def test_the_body_and_the_place_of_the_answer_can_be_chosen(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_request_body_headers_and_answer_path_can_be_configured(
+    server: _Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KEY", "s3cret")
     server.replies.append((200, b'{"data": [{"text": "yes"}]}'))
     body = {"q": "{message}", "all": ["begin", "{messages}"], "note": "turn {turn} of {case} {other}", "n": 1}
@@ -225,26 +227,28 @@ def test_the_body_and_the_place_of_the_answer_can_be_chosen(server: _Server, mon
     assert head["authorization"] == "Bearer s3cret"
 
 
-def test_an_unset_variable_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unset_environment_variable_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     with pytest.raises(UserError, match="agent shop, headers, x: the environment variable NO_SUCH_KEY is not set"):
         _started({"url": "http://127.0.0.1:1", "headers": {"x": "${NO_SUCH_KEY}"}})
 
 
-def test_an_empty_variable_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_environment_variable_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMPTY", "")
     with pytest.raises(UserError, match="agent shop: url is empty"):
         _started({"url": "${EMPTY}"})
 
 
-def test_white_space_around_a_variable_is_dropped(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_white_space_around_an_environment_variable_is_dropped(
+    server: _Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KEY", "s3cret\n")
     server.replies.append((200, b'{"answer": "yes"}'))
     assert _asked(server, "/talk", headers={"x": "${KEY}"}) == "yes"
     assert server.got[0][0]["x"] == "s3cret"
 
 
-def test_an_invalid_header_is_named_without_its_value(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_about_an_invalid_header_hides_its_value(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY", "s3cret\nx")
     with pytest.raises(AgentError, match="a header has a character that HTTP does not allow") as raised:
         _asked(server, "/talk", headers={"x": "${KEY}"})
@@ -262,7 +266,7 @@ def test_errors_name_an_address_without_its_secrets(server: _Server, monkeypatch
     assert str(raised.value).startswith("http://127.0.0.1:1/talk cannot be reached")
 
 
-def test_the_runner_makes_the_calls_that_the_agent_asks_for(server: _Server) -> None:
+def test_the_runner_answers_the_tool_calls_of_an_http_agent(server: _Server) -> None:
     call = {"id": "c1", "function": {"name": "refund_order", "arguments": '{"order": 17}'}}
     wrong = {"id": "c2", "name": "refund_order", "arguments": "17"}
     server.replies += [(200, json.dumps({"tool_calls": each}).encode()) for each in ([call, wrong], [call])]
@@ -276,7 +280,7 @@ def test_the_runner_makes_the_calls_that_the_agent_asks_for(server: _Server) -> 
     assert "the arguments are not a JSON object" in refused
 
 
-def test_results_of_tools_stay_before_the_answer_of_their_turn(server: _Server) -> None:
+def test_tool_results_stay_before_the_answer_of_their_turn(server: _Server) -> None:
     asks = b'{"tool_calls": [{"name": "refund_order", "arguments": {}}]}'
     server.replies += [(200, asks), (200, b'{"answer": "yes"}'), (200, b'{"answer": "bye"}')]
 
@@ -293,7 +297,7 @@ def test_results_of_tools_stay_before_the_answer_of_their_turn(server: _Server) 
     assert roles == ["user", "assistant", "tool", "assistant", "user"]
 
 
-def test_a_model_gets_the_fields_of_the_body(server: _Server) -> None:
+def test_a_chat_completions_request_contains_the_configured_body_fields(server: _Server) -> None:
     calls = [{"id": "c1", "function": {"name": "refund_order", "arguments": "{}"}}]
     server.replies += [(200, json.dumps({"choices": [{"message": {"tool_calls": calls}}]}).encode())]
     server.replies += [(200, b'{"choices": [{"message": {"content": "yes"}}]}')]

@@ -53,11 +53,13 @@ def _run(attempts: list[Attempted], talk: Talk, *limits: float, room: int = 4) -
         ({}, ()),
     ],
 )
-def test_a_case_says_what_its_user_says(case: dict[str, Any], said: tuple[str, ...]) -> None:
+def test_the_user_messages_of_a_case_come_from_inputs_interactions_or_a_recording(
+    case: dict[str, Any], said: tuple[str, ...]
+) -> None:
     assert messages_of(Case.model_validate({"id": "x", **case})) == said
 
 
-def test_each_turn_is_a_trace_that_names_its_case(exported: InMemorySpanExporter) -> None:
+def test_each_turn_is_a_trace_with_the_case_in_its_baggage(exported: InMemorySpanExporter) -> None:
     seen: list[tuple[str, tuple[str, ...], object]] = []
 
     async def talk(message: str, context: RunContext) -> str:
@@ -74,7 +76,7 @@ def test_each_turn_is_a_trace_that_names_its_case(exported: InMemorySpanExporter
     assert len(set(attempt.trace_ids)) == 2
 
 
-def test_an_agent_that_raises_ends_its_attempt_alone(exported: InMemorySpanExporter) -> None:
+def test_an_error_of_the_agent_ends_only_its_own_attempt(exported: InMemorySpanExporter) -> None:
     async def talk(message: str, context: RunContext) -> str:
         if context.case == "talk":
             raise AgentError("no such order")
@@ -92,7 +94,7 @@ def test_an_agent_that_raises_ends_its_attempt_alone(exported: InMemorySpanExpor
 
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError(), SystemExit(3)])
-def test_an_agent_that_raises_an_error_of_the_runtime_does_not_interrupt_the_run(
+def test_a_cancel_or_exit_error_at_agent_start_does_not_interrupt_the_run(
     exported: InMemorySpanExporter, error: BaseException
 ) -> None:
     async def talk(message: str, context: RunContext) -> str:
@@ -136,7 +138,9 @@ def test_a_long_error_is_cut(exported: InMemorySpanExporter) -> None:
         ((60.0, 0.01), "the attempt took longer than 0.01 s (--case-timeout)"),
     ],
 )
-def test_time_is_limited(exported: InMemorySpanExporter, limits: tuple[float, float], why: str) -> None:
+def test_turn_and_case_timeouts_end_an_attempt(
+    exported: InMemorySpanExporter, limits: tuple[float, float], why: str
+) -> None:
     async def talk(message: str, context: RunContext) -> str:
         await asyncio.Event().wait()
         return ""
@@ -147,7 +151,7 @@ def test_time_is_limited(exported: InMemorySpanExporter, limits: tuple[float, fl
     assert attempt.has_ended
 
 
-def test_so_many_attempts_are_made_at_a_time(exported: InMemorySpanExporter) -> None:
+def test_attempts_run_concurrently_up_to_the_limit(exported: InMemorySpanExporter) -> None:
     under_way = most = 0
 
     async def talk(message: str, context: RunContext) -> str:
@@ -163,7 +167,7 @@ def test_so_many_attempts_are_made_at_a_time(exported: InMemorySpanExporter) -> 
     assert most == 3
 
 
-def test_an_interrupted_run_keeps_what_has_ended(exported: InMemorySpanExporter) -> None:
+def test_an_interrupted_run_keeps_finished_attempts(exported: InMemorySpanExporter) -> None:
     attempts = [_attempted({"id": name, "inputs": {"task": name}}) for name in ("quick", "endless")]
     waits = asyncio.Event()
 
@@ -210,7 +214,7 @@ INVENTS = {"state": "going_on", "message": "order B-18"}
     ("replies", "how"),
     [((ASKS, {"state": "goal_met", "message": ""}), "goal_met"), ((ASKS, INVENTS, INVENTS), "failed")],
 )
-def test_what_the_simulated_user_spoilt_is_said_by_a_trace_of_its_own(
+def test_a_failure_of_the_simulated_user_gets_its_own_trace(
     exported: InMemorySpanExporter, replies: tuple[dict[str, str], ...], how: str
 ) -> None:
     async def talk(message: str, context: RunContext) -> str:
@@ -229,13 +233,13 @@ def test_what_the_simulated_user_spoilt_is_said_by_a_trace_of_its_own(
         assert "B-18" in str(dict(span.attributes or {})["pandaeval.simulator.failed"])
 
 
-def test_the_agent_in_this_process_uses_the_providers_that_it_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_in_another_process_adds_no_span_processor_here(monkeypatch: pytest.MonkeyPatch) -> None:
     added: list[SpanProcessor] = []
     own = TracerProvider()
     monkeypatch.setattr(own, "add_span_processor", added.append)
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: own)
     Tracing("localhost:1", here=False)
-    assert not added, "an agent elsewhere has nothing to do with the providers here"
+    assert not added, "an agent in another process does not use the providers here"
 
 
 class _Records(SpanProcessor):
@@ -246,7 +250,7 @@ class _Records(SpanProcessor):
         self._names.append(span.name)
 
 
-def test_each_provider_of_this_process_sends_to_the_run_until_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_tracer_providers_of_this_process_export_to_the_run_until_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
     monkeypatch.setattr(made_here, "PandaEvalSpanProcessor", lambda endpoint: _Records(sent))
     first, second = TracerProvider(), TracerProvider()

@@ -65,13 +65,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("nowhere.yaml --agent a:b", "nowhere.yaml: cannot be read"),
     ],
 )
-def test_a_mistake_ends_with_its_place_and_cure(folder: Path, words: str, why: str) -> None:
+def test_a_usage_error_exits_with_code_2_and_a_cure(folder: Path, words: str, why: str) -> None:
     done = CliRunner().invoke(app, ["cases", "run", *words.split()])
     assert done.exit_code == 2, done.output
     assert why in " ".join(done.output.split())
 
 
-def test_what_the_simulated_user_is_told_is_shown() -> None:
+def test_the_prompts_command_shows_the_rules_of_the_simulated_user() -> None:
     done = CliRunner().invoke(app, ["prompts", "simulated_user"])
     assert done.exit_code == 0, done.output
     assert RULES in done.output
@@ -86,12 +86,14 @@ def test_what_the_simulated_user_is_told_is_shown() -> None:
         (["*-1", "refund-2"], ["refund-1", "refund-2"]),
     ],
 )
-def test_some_cases_are_chosen(folder: Path, only: list[str] | None, chosen: list[str]) -> None:
+def test_the_only_option_selects_cases_by_id_or_pattern(
+    folder: Path, only: list[str] | None, chosen: list[str]
+) -> None:
     options = CaseRunOptions([str(folder / "suite.yaml")], "a:b", only=only)
     assert [case.id for case in _chosen(read_suite(folder / "suite.yaml"), options).cases] == chosen
 
 
-def test_the_documented_agents_are_a_case_file(tmp_path: Path) -> None:
+def test_the_documented_agents_are_a_valid_case_file(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "guides" / "case-agents.md").read_text()
     (tmp_path / "suite.yaml").write_text(re.findall(r"```yaml\n(agents:.*?)```", text, re.DOTALL)[0])
     suite = read_suite(tmp_path / "suite.yaml")

@@ -68,19 +68,19 @@ def _replies(mocks: Mocks, tool: str, *calls: dict[str, Any]) -> list[Any]:
         ),
     ],
 )
-def test_the_first_mock_that_fits_answers(mock: Any, calls: list[dict[str, Any]], said: list[Any]) -> None:
+def test_the_first_matching_mock_answers(mock: Any, calls: list[dict[str, Any]], said: list[Any]) -> None:
     assert _replies(Mocks(_case(pay=mock)), "pay", *calls) == said
 
 
 @pytest.mark.parametrize("given", [{"n": True}, {"m": 1}, {}])
-def test_what_does_not_fit_is_refused_with_the_cure(given: dict[str, Any]) -> None:
+def test_a_call_without_a_matching_mock_is_refused_with_the_cure(given: dict[str, Any]) -> None:
     reply = Mocks(_case(pay={"when": {"n": 1}, "result": "one"})).reply("pay", given)
     assert reply.kind == "refused"
     assert reply.error.startswith(f"pay: no mock of case shop fits {json.dumps(given)}; add one to mocks.pay, or set")
     assert Mocks(_case(pay={"result": 1})).reply("book", given).kind == "refused"
 
 
-def test_attempts_count_apart_and_a_used_up_mock_is_refused() -> None:
+def test_mocks_are_counted_per_attempt_and_refused_when_used_up() -> None:
     case = _case(pay={"result": 1, "times": 1})
     for _ in range(2):
         mocks = Mocks(case)
@@ -98,13 +98,13 @@ RECORDED = {
 }
 
 
-def test_recorded_calls_are_answered_again_in_order() -> None:
+def test_recorded_calls_are_replayed_in_order() -> None:
     mocks = Mocks(_case(unmocked="recorded", recorded=RECORDED, find={"when": {"q": "c"}, "result": 3}))
     a, b, c = ({"q": name} for name in "abc")
     assert _replies(mocks, "find", b, a, c, a, a, b) == ["none", 1, 3, 2, 2, "none"]
     assert mocks.reply("list", {}).result == [], "what the agent saw"
     assert mocks.reply("find", {"q": "a", "more": 1}).kind == "refused", "other arguments"
-    assert mocks.reply("find", {"q": "b", "limit": 9}, {"limit": 9}).error == "none", "a default is no other argument"
+    assert mocks.reply("find", {"q": "b", "limit": 9}, {"limit": 9}).error == "none", "a default is no difference"
     assert mocks.reply("odd", {"x": 1}).result == "any", "its arguments were not captured"
     assert [*mocks.by_tool] == ["find", "list", "odd"]
     assert Mocks(_case(recorded=RECORDED, find={"result": 1})).reply("list", {}).kind == "refused", "not asked for"
@@ -134,20 +134,20 @@ def playing() -> Iterator[None]:
     module.use_mocks(None)
 
 
-def test_a_tool_keeps_its_looks_and_outside_of_a_case_itself_answers() -> None:
+def test_a_mocked_tool_keeps_its_signature_and_runs_for_real_outside_a_case() -> None:
     assert (find.__name__, find.__doc__) == ("find", "Finds.")
     assert [*inspect.signature(find).parameters] == ["q", "limit", "more"]
     assert inspect.iscoroutinefunction(pay)
     assert find("x") == "real x"
     assert asyncio.run(pay(1)) == "really paid 1"
     with using_case("a", 1, propagate=True):
-        assert find("x") == "real x", "nothing is played in this process"
+        assert find("x") == "real x", "this process uses no mocks"
 
 
 @pytest.mark.usefixtures("playing")
-def test_in_a_case_its_mocks_answer() -> None:
+def test_calls_within_a_case_get_the_mocks_of_that_case() -> None:
     with using_case("a", 1, propagate=True):
-        assert find("x") == "mock", "the default is an argument, too"
+        assert find("x") == "mock", "defaults count as arguments"
         with pytest.raises(MockedToolError, match="find: no mock of case a fits"):
             find(q="x", limit=11)
         began = time.monotonic()
@@ -170,7 +170,7 @@ def test_in_a_case_its_mocks_answer() -> None:
 
 
 @pytest.mark.usefixtures("playing")
-def test_a_call_of_nobody_knows_which_case_never_reaches_the_tool() -> None:
+def test_a_call_without_a_known_case_never_reaches_the_tool() -> None:
     said: list[str] = []
 
     def call() -> None:
@@ -189,7 +189,7 @@ def test_a_call_of_nobody_knows_which_case_never_reaches_the_tool() -> None:
 
 
 @pytest.mark.usefixtures("playing")
-def test_calls_stand_on_the_current_span() -> None:
+def test_mocked_calls_are_recorded_on_the_current_span() -> None:
     tracer = TracerProvider().get_tracer("shop")
     with using_case("b", 1, propagate=True), tracer.start_as_current_span("agent") as span:
         find("y" * 3000)
@@ -200,7 +200,7 @@ def test_calls_stand_on_the_current_span() -> None:
     assert told[1] == {"tool": "find", "arguments": {"q": "z"}, "kind": "passed"}
 
 
-def test_a_server_is_told_the_cases_by_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_reads_its_cases_from_an_environment_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "suite.yaml").write_text("cases: [{id: a, mocks: {find: {result: mock}}}]")
     monkeypatch.setenv("PANDAEVAL_MOCKS", str(tmp_path / "suite.yaml"))
     module._of_environment.cache_clear()
@@ -229,14 +229,14 @@ def test_a_server_is_told_the_cases_by_its_environment(tmp_path: Path, monkeypat
         ("pay: done", "cases[0].mocks.pay[0]: is not a map, such as {key: value}, but 'done'"),
     ],
 )
-def test_a_mistake_is_told_with_its_place_and_cure(tmp_path: Path, lines: str, why: str) -> None:
+def test_an_error_in_a_mock_is_reported_with_its_place_and_cure(tmp_path: Path, lines: str, why: str) -> None:
     (tmp_path / "suite.yaml").write_text(f"cases:\n- id: a\n  inputs: {{task: x}}\n  mocks:\n    {lines}\n")
     with pytest.raises(UserError) as raised:
         read_suite(tmp_path / "suite.yaml")
     assert why in str(raised.value)
 
 
-def test_the_documented_example_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documented_example_works_as_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (ROOT / "docs" / "guides" / "cases.md").read_text()
     (tmp_path / "suite.yaml").write_text(re.findall(r"```yaml\n(- id: refund-in-two-steps.*?)```", text, re.DOTALL)[0])
     (tmp_path / "world.py").write_text("def shipping_costs(weight):\n    return weight * 2\n")
@@ -250,13 +250,13 @@ def test_the_documented_example_does_what_it_says(tmp_path: Path, monkeypatch: p
     assert mocks.reply("refund_order", {"order": 18}).kind == "refused"
 
 
-def test_what_the_agent_does_to_a_result_is_its_own_affair() -> None:
+def test_changing_a_returned_result_does_not_change_the_mock() -> None:
     mocks = Mocks(_case(find={"result": [1]}))
     mocks.reply("find", {}).result.append(2)
     assert mocks.reply("find", {}).result == [1]
 
 
-def test_what_is_no_function_is_told() -> None:
+def test_mocked_rejects_an_object_that_is_no_function() -> None:
     with pytest.raises(TypeError, match="below the decorator with which your framework makes a tool"):
         mocked(partial(print, "x"))
 
@@ -268,14 +268,14 @@ class Shop:
 
 
 @pytest.mark.usefixtures("playing")
-def test_a_method_is_called_without_its_object() -> None:
+def test_self_is_no_argument_of_a_mocked_method() -> None:
     call = {"tool_name": "find", "parameters": {"q": "x"}, "result": 1}
     module.use_mocks(MockReplies([_case("a", "recorded", {"calls": [call]})]))
     with using_case("a", 1, propagate=True):
         assert Shop().find("x") == 1  # type: ignore[comparison-overlap]
 
 
-def test_expected_calls_that_will_be_refused_are_told(tmp_path: Path) -> None:
+def test_expected_calls_without_a_matching_mock_are_reported(tmp_path: Path) -> None:
     told = {
         "refused": "mocks: {pay: {when: {n: 1}, result: 1}}",
         "fits": "mocks: {pay: {when: {n: 2}, result: 1}}",
@@ -291,7 +291,7 @@ def test_expected_calls_that_will_be_refused_are_told(tmp_path: Path) -> None:
     assert notice == "refused: no mock fits the expected calls of pay; add their results to mocks"
 
 
-def test_what_a_framework_fills_in_is_no_argument_of_a_call() -> None:
+def test_arguments_injected_by_a_framework_are_ignored() -> None:
     class ToolRuntime: ...
 
     class InjectedState: ...
@@ -322,7 +322,7 @@ async def closed():
 """
 
 
-def test_functions_of_mocks_may_be_coroutines_and_get_the_place_of_the_call(
+def test_mock_functions_may_be_coroutines_and_get_the_context_of_the_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "world.py").write_text(WORLD)
@@ -342,11 +342,11 @@ def test_functions_of_mocks_may_be_coroutines_and_get_the_place_of_the_call(
     assert asyncio.run(ask()) == [[17, "shop", "2", "s", 3, 0], [18, "shop", "2", "s", 3, 1]]
     mocks = Mocks(_case(**functions))
     assert _replies(mocks, "status", {"order": 1}) == [[1, "shop", "", "", 0, 0]]
-    assert _replies(mocks, "echo", {"context": "own"}) == ["own"], "an argument of the call goes first"
+    assert _replies(mocks, "echo", {"context": "own"}) == ["own"], "an argument of the call takes precedence"
     assert _replies(mocks, "closed", {}) == ["ValueError: the shop is closed"]
 
 
-def test_a_coroutine_tool_does_not_block_the_event_loop_while_its_mock_works(
+def test_a_coroutine_tool_does_not_block_the_event_loop_while_its_mock_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "slow.py").write_text(

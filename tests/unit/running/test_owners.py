@@ -27,7 +27,7 @@ def _attempt(session: str, *trace_ids: str) -> Attempted:
     return Attempted(Case(id="c"), "1", session, [*trace_ids])
 
 
-def test_a_trace_is_of_the_attempt_whose_turn_it_is_or_whose_session_it_names() -> None:
+def test_a_trace_belongs_to_the_attempt_of_its_turn_or_of_its_session_id() -> None:
     attempts = [_attempt("a/1/ff", "11", "12"), _attempt("b/a/1/ff")]
     came = {"11": b"", "21": b"session b/a/1/ff", "31": b"session a/1/ff", "41": b"session a/1/ee", "51": b""}
     owners = owners_of(_Came(came), attempts)
@@ -35,4 +35,4 @@ def test_a_trace_is_of_the_attempt_whose_turn_it_is_or_whose_session_it_names() 
         "11": "a/1/ff",
         "21": "b/a/1/ff",
         "31": "a/1/ff",
-    }, "what an earlier run left belongs to none"
+    }, "traces of an earlier run belong to no attempt"

@@ -38,7 +38,7 @@ def test_a_pattern_without_a_case_file_is_an_error(
         case_files([pattern])
 
 
-def test_two_files_with_one_id_are_refused(tmp_path: Path) -> None:
+def test_two_files_with_the_same_case_id_are_rejected(tmp_path: Path) -> None:
     paths = [_write(tmp_path / name, "cases: [{id: a}]") for name in ("one.yaml", "two.yaml")]
     with pytest.raises(UserError, match=r"two.yaml: the id a is also in .*one.yaml; rename"):
         read_suites(paths)

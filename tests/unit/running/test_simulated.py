@@ -49,7 +49,7 @@ def _played(model: _Model, answers: Sequence[str], scenario: Scenario = SCENARIO
     return asyncio.run(play()), user
 
 
-def test_the_user_sees_the_conversation_from_its_own_side_alone() -> None:
+def test_the_simulated_user_sees_the_conversation_with_swapped_roles() -> None:
     model = _Model(said("Money back, order A-17"), said("By card"), said("", "goal_met"))
     messages, user = _played(model, ["How did you pay?", "It is on its way."])
     assert messages == ["Money back, order A-17", "By card"]
@@ -66,20 +66,20 @@ def test_the_user_sees_the_conversation_from_its_own_side_alone() -> None:
     assert user.marks["pandaeval.simulator"] == "openai/m, temperature 0.7, seed 0, prompt 2"
 
 
-def test_the_prompt_holds_all_of_the_scenario() -> None:
+def test_the_prompt_contains_the_whole_scenario() -> None:
     text = prompt(SCENARIO, 3)
     assert all(each in text for each in (SCENARIO.goal, "Curt", "- paid by card 4411", "conversation 3"))
     assert "Nothing else." in prompt(Scenario(goal="x"), 1)
 
 
-def test_a_first_message_that_is_given_asks_no_model() -> None:
+def test_a_given_first_message_needs_no_model_call() -> None:
     model = _Model(said("", "given_up"))
     messages, user = _played(model, ["No."], SCENARIO.model_copy(update={"first_message": "Order 99"}))
     assert messages == ["Order 99"]
     assert user.marks["pandaeval.simulator.ended"] == "given_up"
 
 
-def test_turns_are_limited() -> None:
+def test_the_conversation_ends_at_the_turn_limit() -> None:
     model = _Model(*(said(f"still {each}") for each in "abcd"))
     messages, user = _played(model, [str(each) for each in range(9)])
     assert len(messages) == 4
@@ -96,7 +96,9 @@ def test_turns_are_limited() -> None:
         ((CallFailedError(CallFailure.TIMEOUT, "too slow"),), "too slow"),
     ],
 )
-def test_what_does_not_hold_twice_spoils_the_conversation(answers: tuple[str | Exception, ...], why: str) -> None:
+def test_two_invalid_replies_or_a_failed_call_spoil_the_conversation(
+    answers: tuple[str | Exception, ...], why: str
+) -> None:
     messages, user = _played(_Model(*answers), [])
     assert not messages
     assert user.spoilt.startswith("openai/m: ")
@@ -104,7 +106,7 @@ def test_what_does_not_hold_twice_spoils_the_conversation(answers: tuple[str | E
     assert user.marks["pandaeval.simulator.ended"] == "failed"
 
 
-def test_a_reply_that_does_not_hold_is_asked_for_once_more_with_the_reason() -> None:
+def test_an_invalid_reply_is_retried_once_with_the_reason() -> None:
     model = _Model(said("order B-18"), "```json\n" + said("order A-17") + "\n```")
     messages, user = _played(model, [])
     assert messages == ["order A-17"]
@@ -114,7 +116,7 @@ def test_a_reply_that_does_not_hold_is_asked_for_once_more_with_the_reason() -> 
 
 
 @pytest.mark.parametrize(("answers", "is_spoilt"), [(("a", "b", "c"), True), (("a", "a", "a"), False)])
-def test_repetition_ends_it_and_is_the_users_fault_unless_the_agent_repeats_itself(
+def test_repetition_ends_the_conversation_and_spoils_it_unless_the_agent_repeats_too(
     answers: tuple[str, ...], is_spoilt: bool
 ) -> None:
     model = _Model(*(said(text) for text in ("Money back", "money  back", "MONEY BACK", "Money back")))
@@ -132,5 +134,7 @@ def test_repetition_ends_it_and_is_the_users_fault_unless_the_agent_repeats_itse
         ("call 0171-555 or ada@example.org", ["x"], ["0171-555", "ada@example.org"]),
     ],
 )
-def test_values_that_stand_nowhere_are_made_up(message: str, known: list[str], made_up: list[str]) -> None:
+def test_values_that_appear_in_no_known_text_count_as_invented(
+    message: str, known: list[str], made_up: list[str]
+) -> None:
     assert invented(message, known) == made_up

@@ -31,18 +31,18 @@ async def _until(runs: EvaluationRuns, run: RunRow, holds: Callable[[RunRow], ob
     raise AssertionError(now)
 
 
-def test_a_cancelled_run_neither_begins_nor_ends(tmp_path: Path) -> None:
+def test_a_cancelled_run_can_neither_begin_nor_end(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     run = store.runs.create(RunSpec(("trace.tool_loop",)).to_json()).result()
     store.runs.plan(run.no, [(1, 0)], run.upto, False).result()
-    assert store.runs.begin(run.no).result() == store.runs.begin(run.no).result() == 1, "a restart goes on with it"
+    assert store.runs.begin(run.no).result() == store.runs.begin(run.no).result() == 1, "a restart resumes the run"
     assert store.runs.cancel(run.id).result()
     assert not store.runs.begin(run.no).result()
     assert not store.runs.end(run.no).result()
     store.close()
 
 
-async def test_a_cancel_while_the_process_starts_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_can_be_cancelled_while_its_process_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     starting, begun, go = calls.start_with, asyncio.Event(), asyncio.Event()
 
     async def held(*arguments: Any) -> Any:
@@ -61,7 +61,7 @@ async def test_a_cancel_while_the_process_starts_ends_it(tmp_path: Path, monkeyp
         run = await runs.submit(RunSpec(("trace.tool_loop",)))
         await begun.wait()
         assert await runs.cancel(run.id)
-        following = await runs.submit(RunSpec(("trace.tool_loop",)))  # not held up by a process that nobody waits for
+        following = await runs.submit(RunSpec(("trace.tool_loop",)))  # not blocked by the cancelled process
         begun.clear()
         await begun.wait()
         go.set()

@@ -9,7 +9,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.runs.spec import NotAllowedError, RunSpec, check, check_asked, metric_keys
 
 
-def test_without_a_judge_the_metrics_that_ask_one_are_named() -> None:
+def test_without_a_judge_model_the_error_names_the_judged_metrics() -> None:
     config = Config()
     keys = metric_keys(config, ["tool_loop", "coherence"])
     assert keys == ("trace.coherence", "trace.tool_loop", "turn.coherence")
@@ -23,7 +23,7 @@ def test_without_a_judge_the_metrics_that_ask_one_are_named() -> None:
     check(config, RunSpec(metrics=keys, model="openai/any"))
 
 
-def test_a_name_of_one_level_has_no_other_to_offer() -> None:
+def test_the_error_for_a_metric_of_one_level_suggests_no_other_level() -> None:
     with pytest.raises(UserError) as said:
         check(Config(), RunSpec(metrics=("trace.confidence",)))
     assert str(said.value) == "trace.confidence: asks a judge; name a model (--model), or set judge.model"
@@ -38,13 +38,13 @@ JUDGED = ("trace.confidence",)
 
 
 @pytest.mark.parametrize("model", [None, *(f"openai/{name}" for name in ("live", "plans", "fallback"))])
-def test_whoever_asks_a_collector_may_choose_a_model_that_its_configuration_names(model: str | None) -> None:
+def test_a_run_request_may_choose_a_configured_model(model: str | None) -> None:
     check_asked(Config.model_validate({"judge": NAMED}), RunSpec(JUDGED, model=model, budget_usd=1.0), dry=False)
 
 
 @pytest.mark.parametrize("dry", [False, True])
 @pytest.mark.parametrize("metrics", [JUDGED, ("trace.tool_loop",)])
-def test_no_other_model_is_sent_anything(dry: bool, metrics: tuple[str, ...]) -> None:
+def test_a_run_request_with_an_unconfigured_model_is_rejected(dry: bool, metrics: tuple[str, ...]) -> None:
     spec = RunSpec(metrics, model="oobabooga/http://evil.example", budget_usd=1.0)
     with pytest.raises(NotAllowedError, match=r"is none that this collector's configuration names \(openai/fallback, "):
         check_asked(Config.model_validate({"judge": NAMED}), spec, dry)
@@ -56,7 +56,7 @@ def test_no_other_model_is_sent_anything(dry: bool, metrics: tuple[str, ...]) ->
 @pytest.mark.parametrize("budget", [None, 0.5])
 @pytest.mark.parametrize("dry", [False, True])
 @pytest.mark.parametrize("metrics", [JUDGED, ("trace.tool_loop",)])
-def test_what_asks_a_judge_is_bounded(
+def test_a_judged_run_request_needs_a_budget_or_a_daily_limit(
     cap: dict[str, float], budget: float | None, dry: bool, metrics: tuple[str, ...]
 ) -> None:
     config = Config.model_validate({"judge": {"model": "openai/live", **cap}})

@@ -22,7 +22,7 @@ _GIVEN = {
 }
 
 
-def test_its_answer_to_every_question_is_a_verdict() -> None:
+def test_the_counting_judge_answers_every_question_with_a_valid_verdict() -> None:
     packed = pack(trace(), b"secret")
     caller = CountingCaller({})
     rubrics = [rubric for metric in registry((GRADERS,)).values() if metric.kind == "llm" for rubric in metric.rubrics]
@@ -35,12 +35,12 @@ def test_its_answer_to_every_question_is_a_verdict() -> None:
         if rubric.name not in (
             "correctness",
             "conversation",
-        ):  # no question follows theirs, and a repair is not counted
+        ):  # these have no follow-up question, and a repair is not counted
             assert rubric.check is None or rubric.check(verdict, _GIVEN) is None
     assert caller.models["m"][0] == len(rubrics)
 
 
-def test_a_question_that_is_put_again_counts_once_and_answers_are_as_long_as_lately() -> None:
+def test_a_repeated_question_counts_once_and_answers_have_the_recorded_length() -> None:
     packed = pack(trace(), b"secret")
     rubric = registry()["trace.confidence"].rubrics[-1]
     asked = messages(packed, rubric)

@@ -28,7 +28,7 @@ def test_each_setting_has_calls_and_cost(chosen: str, calls: int, usd: float) ->
     assert figures == {"none": (10, 1.0), "failing": (16, 1.55), "all": (100, 9.0)}
 
 
-def test_half_of_the_verdicts_of_each_model_are_taken_to_be_wrong() -> None:
+def test_estimates_assume_that_half_of_the_verdicts_of_each_model_are_wrong() -> None:
     found = estimated("failing", {})
     assert (found.models["m"], found.models["other"]) == ({"calls": 15, "tokens": 150}, {"calls": 1, "tokens": 5})
     assert found.remembered == 3

@@ -13,7 +13,7 @@ from pandaeval_collector.store.runs import FullError
 from support.evaluation_runs import evaluation_runs
 
 
-async def test_those_that_would_wait_for_long_are_refused_and_later_ones_are_not(tmp_path: Path) -> None:
+async def test_at_most_eight_concurrent_estimates_are_accepted(tmp_path: Path) -> None:
     spec = RunSpec(("trace.tool_loop",))
     with closing(Store(tmp_path)) as store:
         runs = evaluation_runs(store)

@@ -44,7 +44,7 @@ def test_written_rulings_are_read_again(tmp_path: Path) -> None:
     assert read_rulings(tmp_path / "none.yaml") == []
 
 
-def test_a_short_entry_in_git_is_a_ruling_about_correctness_for_all_agents(tmp_path: Path) -> None:
+def test_an_entry_with_only_text_and_date_is_a_correctness_ruling_for_all_agents(tmp_path: Path) -> None:
     path = tmp_path / "rulings.yaml"
     path.write_text(f"- text: {NULL_IS_RIGHT}\n  date: 2026-11-29\n")
     [read] = read_rulings(path)
@@ -65,7 +65,7 @@ def test_a_short_entry_in_git_is_a_ruling_about_correctness_for_all_agents(tmp_p
         ("a: b: c", "judge.rulings"),
     ],
 )
-def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, text: str, why: str) -> None:
+def test_an_invalid_file_is_rejected_with_the_place_of_the_error(tmp_path: Path, text: str, why: str) -> None:
     path = tmp_path / "rulings.yaml"
     path.write_text(text)
     with pytest.raises(UserError, match=why):
@@ -78,19 +78,19 @@ def test_a_file_that_cannot_be_written_is_named_with_the_reason(tmp_path: Path) 
         write_rulings([ALL], path)
 
 
-def test_a_changed_file_is_in_force_at_once_and_an_unusable_one_never(tmp_path: Path) -> None:
+def test_a_changed_file_takes_effect_at_once_and_an_invalid_file_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "rulings.yaml"
     rulings = RulingsInForce(path)
     assert rulings() == ()
     write_rulings([ALL], path)
     assert rulings() == (ALL,)
     path.write_text("- nonsense")
-    assert rulings() == (ALL,), "those before stay in force"
+    assert rulings() == (ALL,), "the earlier rulings stay in force"
     os.unlink(path)
     assert rulings() == ()
 
 
-def test_rulings_follow_the_question_of_their_metric_alone() -> None:
+def test_rulings_are_added_only_to_the_question_of_their_metric() -> None:
     heeded = guidance([ALL, OURS, OTHER, REJECTED], [KEY], RUBRIC.name, "desk")
     assert heeded.texts == (ALL.text, OURS.text)
     asked = heeded.added_to(RUBRIC)
@@ -101,7 +101,7 @@ def test_rulings_follow_the_question_of_their_metric_alone() -> None:
     assert Guidance(RUBRIC.name).added_to(RUBRIC) is RUBRIC
 
 
-def test_the_judge_never_reads_the_question_that_was_answered() -> None:
+def test_the_question_behind_a_ruling_is_not_sent_to_the_judge() -> None:
     asked = guidance([ANSWER], ["session.correctness"], WHOLE.name, "").added_to(WHOLE)
     assert NULL_IS_RIGHT in asked.text
     assert "Is null wrong?" not in asked.text, "a judge wrote it after it had read spans"
@@ -123,7 +123,7 @@ def test_results_with_and_without_a_ruling_never_share_an_id() -> None:
     assert _question([ALL], "shop").id == _question([ALL, OURS], "shop").id, "another agent's ruling changes nothing"
 
 
-def test_a_ruling_about_one_part_leaves_the_trace_one_call() -> None:
+def test_a_ruling_for_one_metric_keeps_the_shared_call() -> None:
     spans = Spans()
     spans.agent(input=(user("Find the parcel of Mrs. Weston."),), output=(says("It is here."),))
     trace = trace_of(spans(), "0" * 32, Closing())

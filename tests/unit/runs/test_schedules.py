@@ -48,20 +48,20 @@ def test_cron_is_checked_and_read_in_utc() -> None:
     assert next_time("0 3 * * *", BEGAN) == datetime(2026, 3, 2, 3, tzinfo=UTC).timestamp()
 
 
-async def test_a_time_that_never_comes_keeps_no_other_schedule_from_firing(tmp_path: Path) -> None:
+async def test_a_schedule_that_never_fires_does_not_block_other_schedules(tmp_path: Path) -> None:
     assert next_time("0 0 31 2 *", BEGAN) is None
     async with RunningLine(tmp_path) as line:
         firing = Firing(line.store)
         await line.send(Composer(3).trace())
         await line.wait(20)
-        for cron in ("0 0 31 2 *", HOURLY):  # the first is of an older version: it took any
+        for cron in ("0 0 31 2 *", HOURLY):  # an older version stored the first without validation
             line.store.schedules.add(cron, RunSpec(("trace.tool_loop",)).to_json(), BEGAN).result()
         assert len(await firing.at(13, 0)) == 1
         shown = [ScheduleShape.read(line.store.schedules, each) for each in line.store.schedules.all()]
         assert {each.cron: each.next_at is None for each in shown} == {"0 0 31 2 *": True, HOURLY: False}
 
 
-async def test_a_firing_is_about_what_was_decided_since_the_last(tmp_path: Path) -> None:
+async def test_a_firing_covers_the_traces_decided_since_the_last_firing(tmp_path: Path) -> None:
     async with RunningLine(tmp_path) as line:
         composer, firing = Composer(3), Firing(line.store)
         early = composer.trace()
@@ -74,18 +74,18 @@ async def test_a_firing_is_about_what_was_decided_since_the_last(tmp_path: Path)
             await line.send(composer.trace())
         await line.wait(20)
         (first,) = await firing.at(13, 0)
-        assert firing.about(first) == 3, "what was there before the schedule is not in it"
+        assert firing.about(first) == 3, "traces from before the schedule are not included"
         firing.end(first)
         await line.send(early, early.spans[:1])
         await line.wait(400)
         (second,) = await firing.at(14, 0)
-        assert firing.about(second) == 1, "what changed is in it again"
+        assert firing.about(second) == 1, "a changed trace is included again"
         firing.end(second)
         (third,) = await firing.at(15, 0)
         assert firing.about(third) == 0
 
 
-async def test_missed_firings_come_once_and_none_overlaps(tmp_path: Path) -> None:
+async def test_missed_firings_run_once_and_firings_do_not_overlap(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     try:
         firing = Firing(store)
@@ -93,7 +93,7 @@ async def test_missed_firings_come_once_and_none_overlaps(tmp_path: Path) -> Non
         (late,) = await firing.at(17, 5)
         assert late.schedule == schedule.id
         assert await firing.at(17, 6) == []
-        assert await firing.at(19, 0) == [], "the last one is under way"
+        assert await firing.at(19, 0) == [], "the last run is still running"
         firing.end(late)
         (after,) = await firing.at(19, 1)
         firing.end(after)

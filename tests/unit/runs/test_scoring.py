@@ -1,4 +1,4 @@
-"""Batches of a run score as the live line does."""
+"""Batches of a run give the same scores as the live line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.made_traces import Composer
 async def _scored(
     line: RunningLine, folder: Path, batches: Sequence[Sequence[tuple[int, int]]], sessions: bool
 ) -> list[RunBatch]:
-    (folder / "0").mkdir(parents=True)  # what a process that was killed left behind
+    (folder / "0").mkdir(parents=True)  # left behind by a killed process
     clock = line.store.clock
     setup = RunSetup(line.folder, clock, folder, Config(), frozenset(), 1, "r", sessions=sessions, emit=False)
     scorer = BatchScorer(setup, Evaluator(line.embedder, line.settings), line.store)
@@ -39,7 +39,7 @@ def _standing(found: Sequence[RunBatch]) -> Standing:
     return ids_and_scores([orjson.loads(row.body) for scored in found for row in scored.results])
 
 
-async def test_any_cut_of_the_traces_gives_the_live_results(tmp_path: Path) -> None:
+async def test_any_split_into_batches_gives_the_live_results(tmp_path: Path) -> None:
     async with RunningLine(tmp_path / "live") as line:
         composer = Composer(11)
         for _ in range(30):
@@ -59,7 +59,7 @@ async def test_any_cut_of_the_traces_gives_the_live_results(tmp_path: Path) -> N
         assert all(why == "" for scored in single for _, why in scored.items)
 
 
-async def test_what_is_not_kept_has_failed(tmp_path: Path) -> None:
+async def test_a_trace_that_is_no_longer_stored_fails_as_gone(tmp_path: Path) -> None:
     async with RunningLine(tmp_path / "live") as line:
         await line.send(Composer(12).trace())
         await line.settle()
@@ -68,7 +68,7 @@ async def test_what_is_not_kept_has_failed(tmp_path: Path) -> None:
         assert dict(scored.items) == {no: "", no + 1000: "gone"}
 
 
-def test_a_part_stands_for_the_whole() -> None:
+def test_an_estimate_extrapolates_from_a_sample_of_whole_sessions() -> None:
     chosen = [(no, no % 40) for no in range(1, 1001)]
     taken = sample_of(chosen)
     assert 150 <= len(taken) <= 200

@@ -62,7 +62,7 @@ def _is_bad(trace: Any) -> bool:
 
 @pytest.mark.parametrize("error", [RecursionError("too deep"), MemoryError("too much"), ValueError("no")], ids=repr)
 @pytest.mark.parametrize("where", ["reading", "embedding", "scoring", "filing"])
-def test_what_one_trace_raises_costs_its_own_results(
+def test_an_error_in_one_trace_costs_only_the_results_of_that_trace(
     where: str, error: Exception, files: TraceFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without = _by_trace(list(replay(files, Evaluator(WordEmbedder()))))
@@ -90,7 +90,7 @@ def test_what_one_trace_raises_costs_its_own_results(
     assert {(each.outcome, str(each.why)) for each in aside.values()} == {("unscored", "metric_error")}
     assert f"set aside: {type(error).__name__}" in aside["tool_loop"].finding.reason
     assert found.keys() == without.keys() - {BAD.trace_id.hex()}
-    # What compares a trace with those before it in its session does without one of them.
+    # Metrics that compare a trace with earlier traces of its session miss the bad trace.
     assert _alone(found) == {key: each for key, each in _alone(without).items() if key[0] in found}
 
 
@@ -121,7 +121,7 @@ def scorer(monkeypatch: pytest.MonkeyPatch) -> Evaluator:
     return Evaluator(WordEmbedder(), EvaluatorSettings(trace_timeout=0.3))
 
 
-def test_a_metric_that_takes_too_long_is_named_and_what_had_ended_stays(files: TraceFiles, scorer: Evaluator) -> None:
+def test_a_timeout_names_the_slow_metric_and_keeps_finished_results(files: TraceFiles, scorer: Evaluator) -> None:
     found = _by_trace(list(replay(files, scorer)))
     ended = [metric.name for metric in scorer.plan.alone][: [m.name for m in scorer.plan.alone].index("slow")]
     assert ended, "something comes before it"
@@ -136,7 +136,9 @@ def test_a_metric_that_takes_too_long_is_named_and_what_had_ended_stays(files: T
     assert len(found) == len(TRACES) - 1
 
 
-def test_it_is_not_read_again_with_its_session(files: TraceFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trace_that_timed_out_is_not_scored_again_with_its_session(
+    files: TraceFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert BAD.session is not None
     asked: list[str] = []
 
@@ -154,17 +156,17 @@ def test_it_is_not_read_again_with_its_session(files: TraceFiles, monkeypatch: p
     found = _by_trace(list(replay(files, Evaluator(WordEmbedder(), EvaluatorSettings(trace_timeout=0.3)))))
     assert str(found[BAD.trace_id.hex()]["grounding"].why) == "timeout"
     assert asked.count(BAD.trace_id.hex()) == 1
-    assert len(asked) > len(TRACES), "others are read again"
+    assert len(asked) > len(TRACES), "other traces are scored again"
 
 
-def test_a_judge_is_not_asked_about_it(files: TraceFiles, scorer: Evaluator) -> None:
+def test_a_trace_that_timed_out_gets_no_judge_job(files: TraceFiles, scorer: Evaluator) -> None:
     jobs: list[Any] = []
     list(replay(files, scorer, on_decided=lambda decision: jobs.extend(decision.changes.jobs)))
     assert BAD.trace_id not in {job.trace_id for job in jobs}
 
 
 @pytest.mark.parametrize("where", ["reading", "embedding"])
-def test_a_trace_that_cannot_be_read_in_time_is_set_aside(
+def test_a_trace_whose_reading_or_embedding_times_out_is_set_aside(
     where: str, files: TraceFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slow(at: Callable[..., Any], is_bad: Callable[..., bool]) -> Callable[..., Any]:
@@ -186,9 +188,7 @@ def test_a_trace_that_cannot_be_read_in_time_is_set_aside(
     assert len(found) == len(TRACES) - 1
 
 
-def test_a_drill_plants_nothing_into_a_trace_that_was_set_aside(
-    files: TraceFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drill_skips_a_trace_that_was_set_aside(files: TraceFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     built = stored_traces.build_trace
     deep = RecursionError("too deep")
     monkeypatch.setattr(stored_traces, "build_trace", _raising(deep, built, lambda found, _: _is_bad(found.spans[0])))
@@ -196,7 +196,7 @@ def test_a_drill_plants_nothing_into_a_trace_that_was_set_aside(
     assert tally.runs == len(TRACES) - 1
 
 
-def test_what_continues_what_is_read_of_all_that_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_trace_does_not_stop_the_reading_of_other_traces(monkeypatch: pytest.MonkeyPatch) -> None:
     traces = [_with_response(trace, f"resp-{number}") for number, trace in enumerate(TRACES)]
     built = stored_traces.build_trace
     deep = RecursionError("too deep")

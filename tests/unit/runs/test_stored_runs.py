@@ -47,16 +47,16 @@ def found(store: Store, run: RunRow) -> RunRow:
     return now
 
 
-def test_what_is_asked_for_reads_back() -> None:
+def test_a_run_spec_is_unchanged_after_a_json_round_trip() -> None:
     spec = RunSpec(("a", "b"), Wanted(agent="x", failed=True), "m", 0.5, {"coherence": 0.0}, True, "n", (1.0, 2.0))
     assert RunSpec.from_json(spec.to_json()) == spec
 
 
-def test_sessions_come_whole_and_a_batch_is_filed_once(store: Store) -> None:
+def test_batches_keep_sessions_whole_and_a_repeated_batch_counts_once(store: Store) -> None:
     run = created(store)
     items = [(1, 0), (2, 7), (3, 7), (4, 7), (5, 8), (6, 0)]
     store.runs.plan(run.no, items, 0, False).result()
-    assert store.runs.pending(run.no, 3) == [(1, 0), (6, 0)], "the session would be torn apart"
+    assert store.runs.pending(run.no, 3) == [(1, 0), (6, 0)], "a larger batch would split a session"
     assert store.runs.pending(run.no, 100) == sorted(items, key=lambda item: (item[1], item[0]))
     batch = RunBatch(run.no, [(1, ""), (6, "judge_failed")], [result(1, 0.9)], calls=2, tokens=5, cost_usd=0.1)
     for _ in range(2):
@@ -67,7 +67,7 @@ def test_sessions_come_whole_and_a_batch_is_filed_once(store: Store) -> None:
     assert store.runs.pending(run.no, 2) == [(2, 7), (3, 7), (4, 7)], "one session is a batch, however large"
 
 
-def test_a_run_that_was_begun_comes_before_those_that_wait(store: Store) -> None:
+def test_a_started_run_comes_before_waiting_runs(store: Store) -> None:
     first, second = created(store), created(store)
     assert store.runs.next() == first
     store.runs.begin(second.no).result()
@@ -76,7 +76,7 @@ def test_a_run_that_was_begun_comes_before_those_that_wait(store: Store) -> None
     assert goes_on.id == second.id
 
 
-def test_runs_are_forgotten_with_all_that_they_found(store: Store) -> None:
+def test_expired_runs_are_deleted_with_their_results(store: Store) -> None:
     run = created(store)
     store.runs.begin(run.no).result()
     filed(store, run, dict.fromkeys(range(1, 31), 0.5))
@@ -89,7 +89,7 @@ def test_runs_are_forgotten_with_all_that_they_found(store: Store) -> None:
     assert store.runs.results(run.no) == ([], None)
 
 
-def test_results_come_a_page_at_a_time(store: Store) -> None:
+def test_results_are_read_in_pages(store: Store) -> None:
     run = created(store)
     filed(store, run, dict.fromkeys(range(1, 11), 0.5))
     shown: list[bytes] = []
@@ -105,7 +105,7 @@ class TestComparing:
         chance = random.Random(seed)
         return {no: chance.uniform(0.2, 0.8) for no in range(1, UNITS + 1)}
 
-    def test_two_that_say_the_same_do_not_differ(self, store: Store) -> None:
+    def test_two_runs_with_equal_scores_do_not_differ(self, store: Store) -> None:
         first, second = created(store), created(store)
         for run in (first, second):
             filed(store, run, self.scores(1))
@@ -130,9 +130,9 @@ class TestComparing:
         assert largest == sorted(largest, reverse=True)
         assert largest[0] > 0.3
         (again,) = compared(store.runs, first, second)
-        assert again == found, "the interval is drawn with a seed"
+        assert again == found, "the interval uses a fixed seed"
 
-    def test_what_is_in_one_alone_is_not_compared(self, store: Store) -> None:
+    def test_results_of_only_one_run_are_not_compared(self, store: Store) -> None:
         first, second = created(store), created(store)
         filed(store, first, {1: 0.2, 2: 0.9})
         filed(store, second, {2: 0.4, 3: 0.9})

@@ -30,7 +30,7 @@ def evaluator() -> Evaluator:
 
 def cpu(name: str, size: int) -> float:
     spans = SPANS[name](size)()
-    evidence._kept.clear()  # as if no other trace had held these contents
+    evidence._kept.clear()  # removes cached contents of earlier traces
     values.values_of.cache_clear()
     begun = time.thread_time()
     trace = trace_of(spans, "d", Closing())
@@ -41,12 +41,12 @@ def cpu(name: str, size: int) -> float:
 
 
 @pytest.mark.parametrize("name", sorted(SPANS.keys() - SQUARE))
-def test_four_times_the_trace_takes_about_four_times_as_long(name: str) -> None:
-    cpu("distinct", 3)  # loads what is loaded at first use
+def test_scoring_time_grows_linearly_with_trace_size(name: str) -> None:
+    cpu("distinct", 3)  # loads everything that is loaded at first use
     for smaller, larger in pairwise(SIZES):
         if (many := cpu(name, larger)) > MOST_SECONDS:
-            # Measured again where once does not tell, and at the next size: a full cache may make a step; what grows
-            # faster than it should does so from there on, too.
+            # A full cache can cause one slow step. Therefore measure again, and then at the next larger size.
+            # A quadratic cost exceeds the limit there, too.
             assert (
                 many / cpu(name, smaller) <= MOST_RATIO
                 or _ratio(name, smaller, larger) <= MOST_RATIO

@@ -13,7 +13,7 @@ from tests.support.builders import Spans
 
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in (Kind.OTHER, Kind.STEP, Kind.EVALUATION)])
 @pytest.mark.parametrize("error", [None, "no wind"])
-def test_a_span_alone_without_content_gets_a_result_with_a_reason(kind: Kind, error: str | None) -> None:
+def test_single_span_without_content_gets_results_with_a_reason(kind: Kind, error: str | None) -> None:
     spans = Spans()
     spans.add(kind, error=error)
     trace = trace_of(spans(), "0" * 32, Closing())

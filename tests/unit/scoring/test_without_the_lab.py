@@ -1,4 +1,4 @@
-"""A collector starts without the lab."""
+"""The collector works without the package pandaeval_lab."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def _printed(program: str) -> str:
     return ran.stdout
 
 
-def test_names_of_metrics_are_checked_without_it() -> None:
+def test_metric_names_are_checked_without_the_lab() -> None:
     assert _printed(NAMES).count("unknown metric") == 1
 
 
-def test_the_help_lists_the_collectors_commands_alone() -> None:
+def test_help_without_the_lab_lists_only_collector_commands() -> None:
     listed = {line.split()[0] for line in _printed(HELP).splitlines() if line.startswith("  ")}
     assert {"collector", "config", "store", "traces"} <= listed
     assert not listed & {"cli", "lab", "evaluate", "doctor"}

@@ -20,10 +20,12 @@ from pandaeval_collector.show.view.results import ResultView
         (0.1, None, "suspect", "trace.grounding 0.10 (suspect): why"),
     ],
 )
-def test_a_number_that_reads_otherwise_is_left_out(score: float, success: bool | None, label: str, text: str) -> None:
+def test_a_score_that_contradicts_its_verdict_is_left_out(
+    score: float, success: bool | None, label: str, text: str
+) -> None:
     assert ResultView("trace.grounding", "scored", score, score, success, label, reason="why").text(100) == text
 
 
 @pytest.mark.parametrize(("width", "room"), [(80, 228), (200, 300), (100_000, 300)])
-def test_a_reason_takes_three_lines_of_the_terminal(width: int, room: int) -> None:
+def test_a_reason_takes_at_most_three_terminal_lines(width: int, room: int) -> None:
     assert reason_room(Console(width=width)) == room

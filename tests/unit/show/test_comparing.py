@@ -1,4 +1,4 @@
-"""Two filters side by side: API, MCP and command show the same figures, and each figure counts listed rows."""
+"""Comparisons of two filters. API, MCP and command show the same figures, and each count equals the listed rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def compared(client: TestClient, **asked: Any) -> Any:
 
 
 def listed(client: TestClient, of: str, **asked: Any) -> int:
-    """The number of rows on all pages of a list."""
+    """Return the number of rows on all pages of a list."""
     count, cursor = 0, None
     while True:
         page = client.get(f"/api/v1/{of}", params={**asked, **({} if cursor is None else {"cursor": cursor})}).json()
@@ -58,27 +58,27 @@ def listed(client: TestClient, of: str, **asked: Any) -> int:
 
 
 def p_value(hits: int, n: int, other_hits: int, other_n: int) -> float:
-    """Fisher's exact test, by counting the ways to each table."""
+    """Return the p-value of Fisher's exact test by enumerating all tables."""
     total = hits + other_hits
     ways = [comb(n, at) * comb(other_n, total - at) for at in range(total + 1)]
     return sum(each for each in ways if each <= ways[hits]) / sum(ways)
 
 
 def wilson(hits: int, n: int) -> tuple[float, float]:
-    """The two shares from which ``hits`` of ``n`` is 1.96 standard errors away."""
+    """Return Wilson's 95 % interval."""
     z, share = 1.959963984540054, hits / n
     middle, root = share + z * z / (2 * n), z * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return (middle - root) / (1 + z * z / n), (middle + root) / (1 + z * z / n)
 
 
-def test_rates_have_wilsons_interval_and_fishers_p(client: TestClient) -> None:
+def test_rates_have_wilson_intervals_and_fishers_exact_p(client: TestClient) -> None:
     found = compared(client)
     assert [found[side]["runs"] for side in "ab"] == [*RUNS.values()]
     rates = {rate["metric"]: rate for rate in found["rates"]}
     assert [*rates][:2] == ["session.correctness", CLEAN]
     undecided = {"session.correctness": UNCLEAR}
     bad = {"trace.tool_loop": LOOPS, "trace.response": CRASHES, "trace.grounding": LIES, "session.correctness": WRONG}
-    bad[CLEAN] = LOOPS  # the other failures are on runs that loop
+    bad[CLEAN] = LOOPS  # all other failures are in runs that also loop
     for metric, failing in bad.items():
         tables = []
         for side, version in zip("ab", RUNS, strict=True):
@@ -93,7 +93,7 @@ def test_rates_have_wilsons_interval_and_fishers_p(client: TestClient) -> None:
         assert rates[metric]["low"] <= rates[metric]["difference"] <= rates[metric]["high"]
 
 
-def test_each_figure_counts_the_rows_that_its_filter_lists(client: TestClient) -> None:
+def test_each_count_equals_the_number_of_listed_rows(client: TestClient) -> None:
     found = compared(client)
     for side, version in zip("ab", RUNS, strict=True):
         group = {"attribute": f"service.version={version}"}
@@ -111,7 +111,7 @@ def test_each_figure_counts_the_rows_that_its_filter_lists(client: TestClient) -
             assert row[side] == listed(client, of, **group, incident=",".join(row["ids"])), row["metric"]
 
 
-def test_incidents_are_new_growing_or_gone_by_their_share_of_runs(client: TestClient) -> None:
+def test_incidents_have_a_trend_by_their_share_of_runs(client: TestClient) -> None:
     rows = {row["metric"]: row for row in compared(client)["incidents"]}
     assert {metric: row["trend"] for metric, row in rows.items()} == {
         "trace.grounding": "new",
@@ -130,7 +130,7 @@ def test_incidents_are_new_growing_or_gone_by_their_share_of_runs(client: TestCl
     )
 
 
-def test_latency_tokens_and_cost_are_medians_of_the_runs(client: TestClient) -> None:
+def test_latency_tokens_and_cost_of_both_groups_are_compared(client: TestClient) -> None:
     measures = {row["name"]: (row["a"], row["b"]) for row in compared(client)["measures"]}
     assert measures["us"] == (1_000_034, 2_000_039)
     assert measures["us95"] == (1_000_066, 2_000_075)
@@ -145,18 +145,20 @@ def test_latency_tokens_and_cost_are_medians_of_the_runs(client: TestClient) -> 
         ({"until": "2023-11-16T00:00:00Z"}, {"since": "2023-11-16T00:00:00Z"}),
     ],
 )
-def test_environments_and_times_are_compared_alike(client: TestClient, a: dict[str, str], b: dict[str, str]) -> None:
+def test_groups_by_environment_or_time_give_the_same_comparison(
+    client: TestClient, a: dict[str, str], b: dict[str, str]
+) -> None:
     asked = {f"{side}.{name}": value for side, group in (("a", a), ("b", b)) for name, value in group.items()}
     assert compared(client, **asked) == compared(client)
     assert NOW < 1_700_092_800_000 < NOW + 2 * 86_400_000
 
 
-def test_a_group_without_runs_has_no_rate_and_no_p(client: TestClient) -> None:
+def test_a_group_without_runs_has_no_rate_and_no_p_value(client: TestClient) -> None:
     found = compared(client, **{"b.until": "1990-01-01T00:00:00Z"})
     assert (found["b"]["runs"], found["rates"][0]["b"]["share"], found["rates"][0]["p"]) == (0, None, None)
 
 
-def test_filters_of_results_and_unknown_names_are_refused(client: TestClient) -> None:
+def test_result_filters_and_unknown_names_are_rejected(client: TestClient) -> None:
     answer = client.get("/api/v1/compare", params={"a.agent": "dusk"})
     assert (answer.status_code, answer.json()["detail"]) == (422, "agent: there is no dusk; did you mean desk?")
     answer = client.get("/api/v1/compare", params={"metric": "lop"})
@@ -188,7 +190,7 @@ async def test_command_and_mcp_show_the_figures_of_the_api(folder: Path, client:
     assert "70 runs of a: pandaeval traces list --attribute service.version=1" in done.output
 
 
-def test_the_command_takes_two_filters(folder: Path) -> None:
+def test_the_command_requires_two_valid_filters(folder: Path) -> None:
     done = CliRunner().invoke(app, ["compare", "--where", ONE, "--store", str(folder)])
     assert (done.exit_code, "give --where twice" in done.output) == (2, True)
     done = CliRunner().invoke(app, ["compare", "--where", "label=loop", "--where", ONE, "--store", str(folder)])

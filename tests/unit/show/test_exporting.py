@@ -1,4 +1,4 @@
-"""Exports of a filter: what a list shows, as JSON lines, CSV, OTLP or cases, a page at a time."""
+"""Exports of filtered lists as JSON lines, CSV, OTLP or cases, read a page at a time."""
 
 from __future__ import annotations
 
@@ -101,12 +101,12 @@ def test_an_export_has_the_rows_of_the_list(client: TestClient) -> None:
     assert {row["id"] for row in incidents} == {*GROUPS.values()}
 
 
-def test_more_rows_than_a_page_come_each_once(client: TestClient) -> None:
+def test_an_export_of_several_pages_has_each_row_once(client: TestClient) -> None:
     rows = lines(exported(client, of="results"))
     assert len({row["id"] for row in rows}) == len(rows) == 4 * sum(RUNS.values()) > 200
 
 
-def test_csv_has_a_head_and_no_formula(client: TestClient) -> None:
+def test_csv_has_a_header_and_escapes_formulas(client: TestClient) -> None:
     head, *rows = csv.reader(io.StringIO(exported(client, format="csv", **LOOPING).decode()))
     assert tuple(head) == COLUMNS["traces"]
     assert len(rows) == LOOPS["2"]
@@ -119,18 +119,18 @@ def test_csv_has_a_head_and_no_formula(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r"])
-def test_a_cell_that_begins_like_a_formula_is_defused(begin: str) -> None:
+def test_a_csv_cell_that_begins_like_a_formula_is_escaped(begin: str) -> None:
     assert csv_cell(f"{begin}cmd|'/C calc'!A0") == f"'{begin}cmd|'/C calc'!A0"
     assert csv_cell(f"a{begin}") == f"a{begin}"
     assert csv_cell(-1.5) == "-1.5"
 
 
-def test_csv_without_rows_is_its_head() -> None:
+def test_csv_without_rows_has_only_its_header() -> None:
     assert b"".join(csv_lines("results", [])).decode().strip() == ",".join(COLUMNS["results"])
 
 
-def test_one_page_is_read_ahead_and_no_more(folder: Path) -> None:
-    """The export of any number of rows holds one page of them."""
+def test_a_page_is_read_only_when_its_rows_are_needed(folder: Path) -> None:
+    """An export of any number of rows reads one page at a time."""
     finder, pages = Finder(folder), 0
     page = finder.results
 
@@ -150,7 +150,7 @@ def test_one_page_is_read_ahead_and_no_more(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("of", ["traces", "sessions", "incidents", "spans"])
-def test_an_export_holds_no_more_than_two_pages_of_rows(broken: Path, of: str) -> None:
+def test_an_export_holds_at_most_two_pages_of_rows_in_memory(broken: Path, of: str) -> None:
     finder = Finder(broken)
     made: dict[str, Callable[[], Iterator[Any]]] = {
         "traces": lambda: csv_lines("traces", stored_rows(finder, "traces", Wanted())),
@@ -162,15 +162,15 @@ def test_an_export_holds_no_more_than_two_pages_of_rows(broken: Path, of: str) -
     before = _held()
     for _ in made[of]():
         rows += 1
-        if rows % PAGE == PAGE // 2:  # each look at all objects takes a second at the end of a long run
+        if rows % PAGE == PAGE // 2:  # counting all objects takes a second at the end of a long test run
             most = max(most, _held() - before)
     finder.close()
     assert rows >= CAUSES
     assert 0 < most <= 2 * PAGE + 2
 
 
-def test_pages_that_the_command_has_written_are_freed_at_once(broken: Path) -> None:
-    """Without the garbage collector, which comes late."""
+def test_the_command_frees_its_requests_without_garbage_collection(broken: Path) -> None:
+    """Garbage collection would free them too late."""
     with looking(store=broken) as api:
         gc.collect()
         gc.disable()
@@ -178,7 +178,7 @@ def test_pages_that_the_command_has_written_are_freed_at_once(broken: Path) -> N
             rows = sum(1 for _ in api.pages("/traces", limit=PAGE))
             assert rows == CAUSES
             requests = [each for each in gc.get_objects() if isinstance(each, httpx.Request)]
-            assert not [each for each in requests if each.url.path == "/traces"], "other tests may hold theirs"
+            assert not [each for each in requests if each.url.path == "/traces"], "other tests can hold requests"
         finally:
             gc.enable()
 
@@ -196,7 +196,7 @@ def test_the_command_exports_each_incident_once(broken: Path) -> None:
     lookouts.close()
 
 
-def test_blocks_are_handed_on_before_the_next_row_is_read() -> None:
+def test_blocks_are_sent_before_all_rows_are_read() -> None:
     read = 0
 
     def rows() -> Iterator[dict[str, Any]]:
@@ -211,7 +211,7 @@ def test_blocks_are_handed_on_before_the_next_row_is_read() -> None:
     assert read < 200
 
 
-def test_what_cannot_be_exported_is_refused(client: TestClient) -> None:
+def test_invalid_exports_are_rejected(client: TestClient) -> None:
     assert client.get("/api/v1/export", params={"of": "results", "format": "otlp"}).status_code == 422
     answer = client.get("/api/v1/export", params={"agent": "dusk"})
     assert (answer.status_code, answer.json()["detail"]) == (422, "agent: there is no dusk; did you mean desk?")
@@ -227,7 +227,7 @@ async def test_an_export_needs_the_token(tmp_path: Path) -> None:
             assert (await client.get("/api/v1/export", headers=told)).status_code == 200
 
 
-def test_the_command_writes_what_the_api_answers(folder: Path, client: TestClient, tmp_path: Path) -> None:
+def test_the_command_writes_the_same_bytes_as_the_api(folder: Path, client: TestClient, tmp_path: Path) -> None:
     store, where = ("--store", str(folder)), ("--where", ",".join(f"{key}={value}" for key, value in LOOPING.items()))
     for format_ in ("json", "csv"):
         expected = exported(client, format=format_, **LOOPING)
@@ -240,7 +240,7 @@ def test_the_command_writes_what_the_api_answers(folder: Path, client: TestClien
     assert "no folder" not in command(*store, "--output", str(tmp_path / "no" / "file"), code=2)
 
 
-def test_a_collector_that_is_gone_is_named_for_a_file_too() -> None:
+def test_downloading_a_file_without_a_collector_is_a_clear_error() -> None:
     async def ask() -> None:
         asker = Asker.over_http("http://127.0.0.1:1")
         try:

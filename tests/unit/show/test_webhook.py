@@ -80,10 +80,10 @@ def alarm(tmp_path: Path) -> Iterator[Alarm]:
         made.close()
 
 
-async def test_a_new_incident_is_posted_once_also_over_a_restart(alarm: Alarm) -> None:
+async def test_a_new_incident_is_posted_once_even_after_a_restart(alarm: Alarm) -> None:
     alarm.fail(CRASH, reason="it crashes")
     await alarm.hook.look()
-    assert alarm.server.posts == [], "it was there before the webhook"
+    assert alarm.server.posts == [], "the incident is older than the webhook"
     alarm.fail()
     alarm.fail(CRASH, reason="it crashes")
     await alarm.hook.look()
@@ -117,7 +117,7 @@ async def test_each_return_of_a_resolved_incident_is_posted_once(alarm: Alarm) -
     assert [event["event"] for event in alarm.server.events] == ["new", "returned", "returned"]
 
 
-async def test_a_growing_incident_is_posted_once_a_day(alarm: Alarm) -> None:
+async def test_a_growing_incident_is_posted_once_even_after_a_restart(alarm: Alarm) -> None:
     alarm.fail(ago_ms=20 * 3_600_000)
     await alarm.hook.look()
     for _ in range(6):
@@ -128,7 +128,7 @@ async def test_a_growing_incident_is_posted_once_a_day(alarm: Alarm) -> None:
     assert [(event["event"], event["runs"]) for event in alarm.server.events] == [("growing", 7)]
 
 
-async def test_an_incident_does_not_grow_because_it_is_young(alarm: Alarm) -> None:
+async def test_a_young_incident_with_a_steady_rate_is_not_posted_as_growing(alarm: Alarm) -> None:
     await alarm.hook.look()
     for minutes in range(1, 400, 20):  # steadily, for longer than a quarter of the window
         alarm.fail(ago_ms=minutes * 60_000)
@@ -160,12 +160,14 @@ async def test_muted_and_resolved_incidents_are_not_posted(alarm: Alarm) -> None
         (Triage("muted"), "rising", {}, None),
     ],
 )
-def test_the_event_of_an_incident(triage: Triage, trend: str, notes: Any, kind: str | None) -> None:
+def test_the_event_follows_from_triage_trend_and_earlier_posts(
+    triage: Triage, trend: str, notes: Any, kind: str | None
+) -> None:
     incident = Incident("i", "m", "l", "high", failed(1, 1), 0)
     assert change(incident, triage, trend, notes, DAY_MS + 1) == kind
 
 
-async def test_a_failed_post_is_repeated_a_few_times_and_then_dropped(
+async def test_a_failed_post_is_retried_a_few_times_and_then_dropped(
     alarm: Alarm, caplog: pytest.LogCaptureFixture
 ) -> None:
     await alarm.hook.look()
@@ -196,7 +198,7 @@ async def test_a_failed_post_is_repeated_a_few_times_and_then_dropped(
     assert counted["pandaeval.exporter.items", "sent", ""] == 1
 
 
-async def test_an_event_survives_a_restart_between_two_attempts(alarm: Alarm) -> None:
+async def test_an_event_is_sent_after_a_restart_between_two_attempts(alarm: Alarm) -> None:
     await alarm.hook.look()
     alarm.fail()
     alarm.server.statuses = [503]
@@ -207,7 +209,7 @@ async def test_an_event_survives_a_restart_between_two_attempts(alarm: Alarm) ->
     assert len(alarm.server.posts) == 2
 
 
-async def test_a_server_that_hangs_costs_a_time_limit(
+async def test_a_post_to_a_hanging_server_times_out_and_is_retried(
     alarm: Alarm, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_TIMEOUT_S", 2.0)
@@ -220,7 +222,7 @@ async def test_a_server_that_hangs_costs_a_time_limit(
     assert len(alarm.server.posts) == 2
 
 
-async def test_an_end_during_a_post_repeats_no_event(alarm: Alarm) -> None:
+async def test_stopping_during_a_post_does_not_repeat_the_event(alarm: Alarm) -> None:
     await alarm.hook.look()
     alarm.fail()
     alarm.server.statuses = [HANG]
@@ -232,7 +234,9 @@ async def test_an_end_during_a_post_repeats_no_event(alarm: Alarm) -> None:
     assert len(alarm.server.posts) == 1
 
 
-async def test_an_unreachable_server_is_named_without_its_url(alarm: Alarm, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_error_of_an_unreachable_server_hides_the_secret_url(
+    alarm: Alarm, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     await alarm.hook.look()
     alarm.fail()
@@ -242,7 +246,7 @@ async def test_an_unreachable_server_is_named_without_its_url(alarm: Alarm, capl
     assert SECRET not in caplog.text
 
 
-async def test_many_events_are_spread_over_posts(alarm: Alarm) -> None:
+async def test_many_events_are_split_over_several_posts(alarm: Alarm) -> None:
     await alarm.hook.look()
     for number in range(module._MOST_EVENTS + 3):
         alarm.fail(f"{number:012x}", reason=f"cause {chr(97 + number)}")
@@ -252,7 +256,7 @@ async def test_many_events_are_spread_over_posts(alarm: Alarm) -> None:
     assert len({event["id"] for event in alarm.server.events}) == module._MOST_EVENTS + 3
 
 
-async def test_a_message_for_slack_is_escaped_and_hides_secrets(alarm: Alarm) -> None:
+async def test_a_slack_message_is_escaped_bounded_and_without_secrets(alarm: Alarm) -> None:
     hook = alarm.started("slack")
     await hook.look()
     alarm.fail(reason=f"<!channel> sk-proj-{'aB3dE5gH' * 6} & {'long ' * 100}", agent="<b>desk</b>")

@@ -20,13 +20,13 @@ def _span(resource: dict[str, object] | None = None, **held: object) -> RawSpan:
     return RawSpan("t", "s", attributes=held, resource=Resource(resource or {}))
 
 
-def test_values_of_the_keys_are_kept_once_each() -> None:
+def test_each_value_of_a_listed_key_is_kept_once() -> None:
     spans = [_span({"tier": "gold"}, model="a", other="x"), _span(model="b", flag=True), _span(model="a", tier=3)]
     assert sorted(pairs_of(spans, KEYS)) == ["flag=true", "model=a", "model=b", "tier=3", "tier=gold"]
     assert pairs_of(spans, ()) == ()
 
 
-def test_models_of_other_conventions_are_listed_under_the_same_key() -> None:
+def test_models_of_other_conventions_are_listed_under_the_genai_key() -> None:
     keys, models = ("gen_ai.request.model",), ("claude-5", "gpt-6")
     assert pairs_of([_span()], keys, models) == ("gen_ai.request.model=claude-5", "gen_ai.request.model=gpt-6")
     named = _span(**{"gen_ai.request.model": "small"})
@@ -34,7 +34,7 @@ def test_models_of_other_conventions_are_listed_under_the_same_key() -> None:
     assert pairs_of([_span()], KEYS, models) == ()
 
 
-def test_what_is_kept_is_bounded_and_can_be_stored() -> None:
+def test_attribute_pairs_are_bounded_and_only_of_plain_values() -> None:
     many = pairs_of([_span(model=f"m{number}") for number in range(100)], KEYS)
     assert len(many) == 8
     [long] = pairs_of([_span(model="x" * 10_000)], KEYS)
@@ -53,7 +53,7 @@ def _commit(store: Store, numbers: range) -> None:
     store.commit(changes).result(10)
 
 
-def test_a_trace_that_is_decided_again_is_found_by_what_it_had_before(tmp_path: Path) -> None:
+def test_a_trace_decided_again_is_still_found_by_its_attributes(tmp_path: Path) -> None:
     store, finder = Store(tmp_path, "off"), Finder(tmp_path)
     _commit(store, range(1, 5))
     _commit(store, range(1, 5))
@@ -63,7 +63,7 @@ def test_a_trace_that_is_decided_again_is_found_by_what_it_had_before(tmp_path: 
 
 
 @pytest.mark.parametrize("limit", [1, 3, 1000])
-def test_they_go_with_their_traces_however_few_at_a_time(tmp_path: Path, limit: int) -> None:
+def test_attributes_of_deleted_traces_are_forgotten_at_any_batch_limit(tmp_path: Path, limit: int) -> None:
     store = Store(tmp_path, "off")
     _commit(store, range(1, 21))
     store.close()
@@ -77,7 +77,7 @@ def test_they_go_with_their_traces_however_few_at_a_time(tmp_path: Path, limit: 
         assert pairs == {"model=m0", "model=m1", *(f"user={number}" for number in range(16, 21))}
 
 
-def test_so_many_rows_of_deleted_traces_go_at_a_time(tmp_path: Path) -> None:
+def test_forget_pairs_deletes_at_most_the_limit_per_call(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     _commit(store, range(1, 9))
     store.close()
@@ -92,7 +92,7 @@ def test_so_many_rows_of_deleted_traces_go_at_a_time(tmp_path: Path) -> None:
     assert steps == [(5, 11), (5, 6), (2, 4), (0, 4)]
 
 
-def test_pairs_go_with_the_last_trace(tmp_path: Path) -> None:
+def test_attribute_pairs_are_deleted_with_their_last_trace(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     _commit(store, range(1, 4))
     store.close()
@@ -102,7 +102,7 @@ def test_pairs_go_with_the_last_trace(tmp_path: Path) -> None:
         assert connection.execute("SELECT count(*) FROM attribute_pairs").fetchone() == (0,)
 
 
-def test_a_pair_is_found_without_looking_through_all_that_is_stored(tmp_path: Path) -> None:
+def test_a_search_for_a_pair_uses_an_index_and_no_scan(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     _commit(store, range(1, 50))
     store.close()

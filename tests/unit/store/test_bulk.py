@@ -23,7 +23,7 @@ def things(connection: sqlite3.Connection) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 15, 16, 17, 31, 63, 64, 65, 200, 1000])
-def test_all_rows_in_their_order(connection: sqlite3.Connection, number: int) -> None:
+def test_insert_keeps_all_rows_in_order_with_few_statements(connection: sqlite3.Connection, number: int) -> None:
     statements: list[str] = []
     connection.set_trace_callback(statements.append)
     rows = [(f"key {n}", n) for n in range(number)]
@@ -33,12 +33,12 @@ def test_all_rows_in_their_order(connection: sqlite3.Connection, number: int) ->
     assert len(statements) <= number // 64 + 3
 
 
-def test_some_columns(connection: sqlite3.Connection) -> None:
+def test_insert_of_some_columns_uses_defaults_for_the_rest(connection: sqlite3.Connection) -> None:
     insert(connection, "things (key)", [("a",), ("b",)])
     assert things(connection) == [("a", 7), ("b", 7)]
 
 
-def test_a_later_row_stands_in_for_an_earlier_one(connection: sqlite3.Connection) -> None:
+def test_a_later_row_replaces_an_earlier_one_on_conflict(connection: sqlite3.Connection) -> None:
     insert(
         connection, "things", [("a", 1), ("b", 2), ("a", 3)], "ON CONFLICT (key) DO UPDATE SET value = excluded.value"
     )
@@ -46,7 +46,9 @@ def test_a_later_row_stands_in_for_an_earlier_one(connection: sqlite3.Connection
 
 
 @pytest.mark.parametrize(("verb", "stands"), [("INSERT OR IGNORE", 1), ("INSERT OR REPLACE", 2)])
-def test_what_is_there_already(connection: sqlite3.Connection, verb: str, stands: int) -> None:
+def test_an_existing_row_is_kept_or_replaced_as_the_verb_requires(
+    connection: sqlite3.Connection, verb: str, stands: int
+) -> None:
     insert(connection, "things", [("a", 1)])
     insert(connection, "things", [("a", 2)], verb=verb)
     assert things(connection) == [("a", stands)]

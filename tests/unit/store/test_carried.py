@@ -93,7 +93,7 @@ def finder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finder]:
         ({"min_usd": 2.0, "until_ms": 3}, {"two agents"}),
     ],
 )
-def test_a_failed_session_is_found_by_what_a_trace_of_it_carries(
+def test_a_failed_session_is_found_if_one_of_its_traces_matches_all_filters(
     finder: Finder, given: dict[str, Any], sessions: set[str]
 ) -> None:
     wanted = Wanted(**given, metric="session.correctness", success=False)
@@ -131,7 +131,7 @@ def counted(finder: Finder, wanted: Wanted, metric: str) -> dict[str | None, dic
     return found
 
 
-def test_rates_count_a_session_for_each_of_its_agents_and_once_in_all(finder: Finder) -> None:
+def test_rates_count_a_session_per_agent_and_once_in_the_total(finder: Finder) -> None:
     found = counted(finder, Wanted(), "session.correctness")
     assert found == {
         None: {"failed": 2, "passed": 1},
@@ -141,18 +141,18 @@ def test_rates_count_a_session_for_each_of_its_agents_and_once_in_all(finder: Fi
 
 
 @pytest.mark.parametrize("given", [{}, {"service": "shop"}, {"since_ms": 3}, {"attribute": ("service.version=1.5",)}])
-def test_the_list_has_as_many_rows_as_a_rate_counts(finder: Finder, given: dict[str, Any]) -> None:
+def test_a_list_of_failures_has_as_many_rows_as_the_rate_counts(finder: Finder, given: dict[str, Any]) -> None:
     for metric, find in (("session.correctness", finder.sessions), ("turn.helpfulness", finder.traces)):
         for agent, verdicts in counted(finder, Wanted(**given), metric).items():
             listed = find(Wanted(**given | {"agent": agent, "metric": metric, "success": False}))
             assert len(listed.rows) == verdicts.get("failed", 0), (metric, agent)
 
 
-def test_a_run_counts_once_for_a_metric_of_turns_by_its_worst(finder: Finder) -> None:
+def test_a_trace_counts_once_per_turn_metric_with_its_worst_verdict(finder: Finder) -> None:
     assert counted(finder, Wanted(), "turn.helpfulness") == {"desk": {"failed": 4}, "kitchen": {"failed": 1}}
 
 
-def test_filters_on_results_choose_what_is_counted(finder: Finder) -> None:
+def test_result_filters_select_the_results_that_rates_count(finder: Finder) -> None:
     assert read_rates(finder, Wanted(label="missing_thing")) == [
         ("session.correctness", None, "failed", 1),
         ("session.correctness", "desk", "failed", 1),

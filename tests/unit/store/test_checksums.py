@@ -54,7 +54,7 @@ def change(store: Store, statement: str) -> None:
 
 @pytest.mark.parametrize("data", [SMALL, LARGE], ids=["as it came", "compressed"])
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=[*DAMAGE])
-def test_a_changed_row_is_named_by_all_who_read_it(
+def test_every_reader_reports_a_changed_chunk(
     store: Store, data: bytes, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = append(store, SMALL + b"1"), append(store, data, "sitzung ü\U0001f600")
@@ -68,12 +68,12 @@ def test_a_changed_row_is_named_by_all_who_read_it(
                 read([first, second])
     finally:
         reader.close()
-    assert [each.data for each in store.reads.open_chunks()] == [SMALL + b"1", b""], "a start does not fail over it"
+    assert [each.data for each in store.reads.open_chunks()] == [SMALL + b"1", b""], "the start does not fail"
     assert f"chunk {second} " in caplog.text
     assert store.reads.chunks([first])[first] == (False, SMALL + b"1")
 
 
-def test_whoever_reads_the_file_for_a_trace_is_told(store: Store) -> None:
+def test_stored_traces_marks_a_damaged_trace(store: Store) -> None:
     append(store, SMALL)
     append(store, SMALL)
     [whole] = stored_traces(store.reads.connection(), T1.hex()[:8])
@@ -84,7 +84,7 @@ def test_whoever_reads_the_file_for_a_trace_is_told(store: Store) -> None:
     assert [*stored_traces(store.reads.connection(), T2.hex())] == []
 
 
-def test_any_bit_of_a_chunk_counts(store: Store) -> None:
+def test_a_flipped_bit_in_chunk_data_is_detected(store: Store) -> None:
     id_, draw = append(store, SMALL), random.Random(2)
     for _ in range(20):
         flipped = bytearray(SMALL)
@@ -95,8 +95,8 @@ def test_any_bit_of_a_chunk_counts(store: Store) -> None:
             store.reads.chunks([id_])
 
 
-def test_a_flipped_bit_that_makes_a_text_of_the_bytes_stops_nobody(store: Store) -> None:
-    """The row head holds the type."""
+def test_chunk_data_stored_as_text_is_read_but_an_invalid_session_is_damage(store: Store) -> None:
+    """A flipped bit in the row header can turn bytes into text."""
     ids = [append(store, SMALL), append(store, LARGE)]
     change(store, "UPDATE chunks SET data = CAST(data AS TEXT)")
     with contextlib.closing(StoreReader(store.path)) as reader:
@@ -107,8 +107,8 @@ def test_a_flipped_bit_that_makes_a_text_of_the_bytes_stops_nobody(store: Store)
         store.reads.chunks(ids)
 
 
-def test_no_bit_of_the_file_changes_what_is_read(tmp_path: Path) -> None:
-    """Reported rows may be missing."""
+def test_a_flipped_bit_in_the_file_never_changes_chunk_contents(tmp_path: Path) -> None:
+    """A read returns the original contents or raises an error."""
     store, draw = Store(tmp_path / "data", "off"), random.Random(3)
     contents = store.reads.chunks([append(store, draw.randbytes(draw.choice([40, 900, 3000]))) for _ in range(40)])
     store.close()
@@ -125,7 +125,7 @@ def test_no_bit_of_the_file_changes_what_is_read(tmp_path: Path) -> None:
     assert named
 
 
-def test_who_reads_beside_the_store_changes_nothing(store: Store) -> None:
+def test_a_store_reader_cannot_write(store: Store) -> None:
     append(store, SMALL)
     with (
         contextlib.closing(StoreReader(store.path)) as reader,

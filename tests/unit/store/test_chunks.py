@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 class TestPacking:
-    def test_what_is_larger_than_four_kibibytes_is_compressed(self) -> None:
+    def test_contents_over_four_kibibytes_are_compressed(self) -> None:
         contents = [b"a" * 4096, b"b" * 4097, b"", b"c" * 9000, b"d"]
         packed = pack(contents)
         assert [compressed for compressed, _ in packed] == [False, True, False, True, False]
@@ -35,13 +35,13 @@ class TestPacking:
         assert [len(data) < 100 for _, data in packed] == [False, True, True, True, True]
         assert pack([]) == pack([b""])[1:] == []
 
-    def test_what_was_damaged_is_noticed(self) -> None:
+    def test_compressed_frames_have_a_checksum(self) -> None:
         (_, packed), made = pack([bytes(5000)])[0], compress(b"of any size")
         for data in (packed, made):
             assert zstandard.get_frame_parameters(data).has_checksum
         assert decompress(made) == b"of any size"
 
-    def test_a_checksum_is_that_of_older_stores(self) -> None:
+    def test_row_checksum_matches_older_stores_and_covers_each_field(self) -> None:
         fields = [0, 1, 7, b"trace", 3, 50, "a session", 1]
         written = b"[0, 1, 7, b'trace', 3, 50, 'a session', 1]"
         assert row_sum(fields, b"spans") == zlib.crc32(b"spans", zlib.crc32(written))
@@ -50,7 +50,7 @@ class TestPacking:
         assert len(others | {row_sum(fields, b"spans")}) == len(fields) + 4
 
 
-def test_a_restart_resumes_from_chunks_with_all_that_was_said_of_them(store: Store) -> None:
+def test_a_restart_reads_open_chunks_with_all_fields(store: Store) -> None:
     chunks = [
         Chunk(store.next_chunk_id(), b"1" * 16, False, 3, 50, b"spans"),
         Chunk(store.next_chunk_id(), b"2" * 16, True, 2, 0, bytes(9000), "chat"),
@@ -66,7 +66,7 @@ def test_a_restart_resumes_from_chunks_with_all_that_was_said_of_them(store: Sto
     again.close()
 
 
-def test_a_process_that_reads_beside_writes_nothing(store: Store) -> None:
+def test_a_store_reader_reads_chunks_but_cannot_write(store: Store) -> None:
     chunk = Chunk(store.next_chunk_id(), b"1" * 16, True, 1, 1, b"spans")
     store.append([chunk]).result()
     with closing(StoreReader(store.path)) as reader:
@@ -75,12 +75,12 @@ def test_a_process_that_reads_beside_writes_nothing(store: Store) -> None:
             reader.connection().execute("DELETE FROM chunks")
 
 
-def test_what_has_no_chunks_uses_up_no_id(store: Store) -> None:
+def test_an_append_without_chunks_uses_no_chunk_id(store: Store) -> None:
     store.append([], ["a session"]).result()
     assert store.next_chunk_id() == 1
 
 
-def test_traces_by_their_start_with_all_their_chunks(store: Store) -> None:
+def test_traces_are_ordered_by_start_with_all_their_chunks(store: Store) -> None:
     said = [(1, False, 50, b"12345", 2), (2, True, 0, b"1", 1), (3, False, 20, b"", 1), (1, True, 0, b"12", 3)]
     said += [(1, False, 60, b"1", 1)] * 10 + [(0, False, 50, b"1", 1)]
     chunks = [
@@ -101,7 +101,7 @@ class TestFull:
         ("remembered", "used", "refused"),
         [(9, 20, False), (10, 9, False), (20, 9, False), (10, 10, True), (11, 10, True), (10, 11, True)],
     )
-    def test_the_file_is_looked_at_before_anything_is_refused(
+    def test_the_store_measures_its_size_again_before_it_rejects_spans(
         self, store: Store, monkeypatch: pytest.MonkeyPatch, remembered: int, used: int, refused: bool
     ) -> None:
         sizes = iter([remembered * MIB, used * MIB])
@@ -117,7 +117,7 @@ class TestFull:
             store.append([chunk]).result()
         assert [*store.reads.open_chunks()] == ([] if refused else [chunk])
 
-    def test_what_is_stored_is_added_up_until_it_could_be_too_much(
+    def test_the_size_is_measured_again_only_when_the_estimate_reaches_the_limit(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         looked: list[int] = []

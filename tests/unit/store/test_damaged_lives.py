@@ -27,13 +27,15 @@ def seed_of(name: str) -> int:
 
 
 @pytest.mark.parametrize("name", [*HARMS])
-def test_it_is_named_and_nothing_of_it_scored(left: Left, tmp_path: Path, name: str) -> None:
+def test_no_kind_of_store_damage_causes_a_wrong_score_or_a_silent_loss(left: Left, tmp_path: Path, name: str) -> None:
     tried, outcome = try_one(left, tmp_path, seed_of(name))
     assert tried.endswith(name)
     assert outcome.problems == []
 
 
-def test_the_proof_can_fail(left: Left, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_damage_check_reports_lost_spans_of_an_older_file(
+    left: Left, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def forged(data: Path, _: Left, __: random.Random) -> None:
         """Return a shorter, consistent file."""
         for each in data.iterdir():

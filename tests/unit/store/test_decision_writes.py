@@ -55,14 +55,14 @@ def about(store: Store) -> dict[str, int]:
 
 
 class TestResults:
-    def test_of_one_id_in_a_decision_the_first_is_stored(self, store: Store) -> None:
+    def test_the_first_of_two_results_with_one_id_is_stored(self, store: Store) -> None:
         rows = [result("a", "u", body=b"first"), result("a", "u", body=b"second"), result("b", "u", "trace.n")]
         new = store.commit(WriteSet(results=rows)).result()
         assert [(row.id, row.seq, row.body) for row in new] == [("a", 1, b"first"), ("b", 2, b"{}")]
         assert [row.body for row in store.reads.results_after(0)] == [b"first", b"{}"]
 
     @pytest.mark.parametrize("unit", [ID.hex(), f"{ID.hex()}:{'1' * 16}"])
-    def test_a_trace_that_is_decided_again_has_the_results_of_before(self, store: Store, unit: str) -> None:
+    def test_a_trace_decided_again_keeps_its_earlier_results(self, store: Store, unit: str) -> None:
         level = "turn" if ":" in unit else "trace"
         given = result("a", unit, f"{level}.m")
         assert len(store.commit(WriteSet(traces=[trace(ID)], results=[given])).result()) == 1
@@ -70,7 +70,7 @@ class TestResults:
         assert [row.id for row in store.commit(again).result()] == ["b"]
         assert about(store) == {"a": 1, "b": 1}
 
-    def test_each_is_filed_under_what_it_is_about(self, store: Store) -> None:
+    def test_each_result_is_filed_under_its_trace_or_session(self, store: Store) -> None:
         store.commit(WriteSet(traces=[trace(OTHER)], touched={"chat", ID.hex()})).result()
         sessions = dict(store.reads.connection().execute("SELECT session_id, no FROM sessions"))
         rows = [
@@ -95,7 +95,7 @@ class TestResults:
         }
         assert {key[0] for key in store.reads.newest_results(["chat"])} == {"chat"}
 
-    def test_a_deleted_trace_that_is_spoken_of_leaves_a_tombstone_again(self, store: Store) -> None:
+    def test_a_result_or_member_of_a_deleted_trace_creates_its_tombstone(self, store: Store) -> None:
         member = SessionTraceRow(OTHER, "", 1, 2, b"{}")
         store.commit(WriteSet(results=[result("a", UNKNOWN.hex())], session_traces=[member])).result()
         for id_ in (UNKNOWN, OTHER):
@@ -104,8 +104,8 @@ class TestResults:
             assert not found or (found[id_].revision, found[id_].final, found[id_].chunks) == (1, True, ())
 
 
-class TestStrangers:
-    def test_a_trace_of_another_collector_has_a_number_and_nothing_else(self, store: Store) -> None:
+class TestTracesOfOtherCollectors:
+    def test_a_trace_of_another_collector_gets_a_row_and_its_sent_contents(self, store: Store) -> None:
         contents = {ID: b"kept"}
         store.commit(WriteSet(strangers={OTHER: "other", ID: "theirs"}, contents=contents)).result()
         assert [row_of(store, id_) for id_ in (ID, OTHER)] == [
@@ -114,7 +114,7 @@ class TestStrangers:
         kept = store.reads.connection().execute("SELECT no, size, data, kept_at > 0 FROM kept").fetchall()
         assert kept == [(1, 4, b"kept", 1)]
 
-    def test_what_was_sent_along_stays_until_there_is_something_newer(self, store: Store) -> None:
+    def test_sent_contents_stay_until_newer_contents_arrive(self, store: Store) -> None:
         listed = [ListedRow(ID, 1, "a", "s", "", "", False, b"{}")]
         member = SessionTraceRow(ID, "", 1, 2, b"{}")
         theirs = WriteSet(strangers={ID: "theirs"}, contents={ID: b"kept"}, session_traces=[member], listed=listed)
@@ -128,7 +128,7 @@ class TestStrangers:
         kept = store.reads.connection().execute("SELECT no, size, data FROM kept").fetchall()
         assert kept == [(1, 6, b"newest")]
 
-    def test_a_trace_that_was_decided_here_stays_ours(self, store: Store) -> None:
+    def test_a_trace_decided_here_is_not_replaced_by_another_collector(self, store: Store) -> None:
         store.commit(WriteSet(traces=[trace(ID)])).result()
         ours = row_of(store, ID)
         store.commit(WriteSet(strangers={ID: "theirs", OTHER: "other"}, contents={ID: b"kept"})).result()
@@ -141,7 +141,7 @@ class TestSessions:
         rows = store.reads.connection().execute("SELECT session_id, open, touched_at FROM sessions")
         return {id_: (open_, at) for id_, open_, at in rows}
 
-    def test_one_that_another_collector_scores_has_a_name_and_is_not_open(self, store: Store) -> None:
+    def test_a_session_scored_only_by_another_collector_is_stored_but_not_open(self, store: Store) -> None:
         store.commit(WriteSet(touched={"ours", "both"}, closed={"done"})).result()
         with open_database(store.path / "pandaeval.db") as connection:
             connection.execute("UPDATE sessions SET touched_at = 7.0")
@@ -152,7 +152,7 @@ class TestSessions:
         assert {id_ for id_, (_, at) in found.items() if at >= before} == {"theirs", "done"}
         assert sorted(store.reads.open_sessions()) == ["both", "ours"]
 
-    def test_the_time_is_that_of_the_last_opening_and_of_the_end(self, store: Store) -> None:
+    def test_the_time_of_a_session_changes_when_it_opens_or_closes(self, store: Store) -> None:
         def set_back() -> None:
             with open_database(store.path / "pandaeval.db") as connection:
                 connection.execute("UPDATE sessions SET touched_at = 7.0")
@@ -172,7 +172,7 @@ class TestSessions:
         assert steps == [(1, True), (1, False), (0, True), (0, True), (1, True)]
 
 
-def test_what_is_there_already_is_no_error(store: Store) -> None:
+def test_the_same_changes_can_be_committed_twice(store: Store) -> None:
     changes = WriteSet(
         traces=[trace(ID)],
         session_traces=[SessionTraceRow(ID, "s", 1, 2, b"{}")],
@@ -191,7 +191,7 @@ def test_what_is_there_already_is_no_error(store: Store) -> None:
     assert responses.fetchall() == [(b"digest", 0, 1, 0), (b"digest", 1, 1, 0)]
 
 
-def test_what_waits_to_be_sent_is_numbered_by_its_last_item(store: Store) -> None:
+def test_an_outbox_batch_is_numbered_by_its_last_item(store: Store) -> None:
     batches = [OutboxBatch("logs", 3, b"abc"), OutboxBatch("traces", 1, b"d"), OutboxBatch("logs", 2, b"ef")]
     for each in (batches[:2], batches[2:]):
         store.commit(WriteSet(outbox=each)).result()
@@ -199,13 +199,13 @@ def test_what_waits_to_be_sent_is_numbered_by_its_last_item(store: Store) -> Non
     assert rows == [(3, "logs", 3, 3, b"abc"), (4, "traces", 1, 1, b"d"), (6, "logs", 2, 2, b"ef")]
 
 
-def test_how_far_members_were_read_is_written_with_what_came_of_them(store: Store) -> None:
+def test_a_commit_stores_the_read_position_of_members(store: Store) -> None:
     read = Consumed(3, 9, 2, {b"a session": Extent(4, 8)})
     store.commit(WriteSet(strangers={ID: "theirs"}, read=[read])).result()
     assert store.members_read.load() == {3: read}
 
 
-def test_each_time_is_of_the_clock_that_it_is_compared_with(store: Store) -> None:
+def test_each_time_column_uses_its_own_clock(store: Store) -> None:
     """Running, calendar or wall time."""
     running, calendar, wall = 1000.0, 5000.0, 9000.0
     store.clock._running, store.clock._calendar, store.clock._began = running, calendar, 0.0

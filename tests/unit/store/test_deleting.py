@@ -120,7 +120,7 @@ def numbers(store: Store, table: str) -> int:
         ("user", "nobody", {1, 2, 3, 4}),
     ],
 )
-def test_a_selector_deletes_its_runs_and_no_others(store: Store, kind: str, value: str, stays: set[int]) -> None:
+def test_a_deletion_removes_only_the_selected_traces(store: Store, kind: str, value: str, stays: set[int]) -> None:
     fill(store)
     before = {table: numbers(store, table) for table in TABLES}
     with store.reads.snapshot() as reader:
@@ -152,7 +152,7 @@ def test_the_log_of_deletions_has_counts_and_no_content(store: Store) -> None:
     assert (store.path / LOG).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_deletion_that_is_repeated_after_a_restore_deletes_again(store: Store, tmp_path: Path) -> None:
+def test_a_deletion_can_be_repeated_on_a_restored_backup(store: Store, tmp_path: Path) -> None:
     fill(store)
     folder = tmp_path / "restored"
     folder.mkdir()
@@ -168,7 +168,7 @@ def test_a_deletion_that_is_repeated_after_a_restore_deletes_again(store: Store,
         assert (first["hash"], first["deleted"]) == (second["hash"], second["deleted"])
 
 
-def test_late_spans_and_late_decisions_do_not_bring_a_trace_back(store: Store) -> None:
+def test_late_spans_and_decisions_do_not_restore_a_deleted_trace(store: Store) -> None:
     late = changes(store, 3, "bob", "two")
     fill(store)
     delete(store, "user", "bob")
@@ -178,10 +178,10 @@ def test_late_spans_and_late_decisions_do_not_bring_a_trace_back(store: Store) -
     assert numbers(store, "traces") == 3
     assert numbers(store, "sessions") == 2
     store.commit(changes(store, 5, "bob", "two")).result()
-    assert numbers(store, "sessions") == 3, "a new trace may begin the session again"
+    assert numbers(store, "sessions") == 3, "a new trace may start the session again"
 
 
-def test_a_tombstone_goes_after_the_retention(store: Store) -> None:
+def test_tombstones_of_a_deletion_are_removed_after_the_retention(store: Store) -> None:
     fill(store)
     delete(store, "trace", trace_id(3).hex())
     store.forget(600.0, 100.0, store.clock.calendar() + 50.0).result()
@@ -193,7 +193,7 @@ def test_a_tombstone_goes_after_the_retention(store: Store) -> None:
 @pytest.mark.parametrize(
     ("kind", "key"), [("user", b"enduser.id"), ("session", b"gen_ai.conversation.id"), ("session", b"")]
 )
-def test_spans_of_an_undecided_trace_are_found_by_their_attributes(store: Store, kind: str, key: bytes) -> None:
+def test_undecided_spans_are_deleted_by_their_user_or_session(store: Store, kind: str, key: bytes) -> None:
     named = "ann" if not key else ""
     whole = [
         Chunk(store.next_chunk_id(), trace_id(5), False, 1, 1, secret(5)),
@@ -211,7 +211,9 @@ def test_spans_of_an_undecided_trace_are_found_by_their_attributes(store: Store,
 @pytest.mark.parametrize(
     ("value", "stays"), [("one", {2, 6}), ("one@service:support", {1, 5})], ids=["first service", "other service"]
 )
-def test_a_session_id_of_two_services_deletes_one_of_their_sessions(store: Store, value: str, stays: set[int]) -> None:
+def test_deleting_one_of_two_sessions_that_share_an_id_keeps_the_other(
+    store: Store, value: str, stays: set[int]
+) -> None:
     for number, session, service in ((1, "one", "shop"), (2, "one@service:support", "support")):
         decided = replace(changes(store, number, "", session), services={session: (service,)}, failures=[])
         store.commit(decided).result()
@@ -222,7 +224,7 @@ def test_a_session_id_of_two_services_deletes_one_of_their_sessions(store: Store
     assert left(store) == stays
 
 
-def test_an_incident_keeps_its_other_failures_and_loses_the_example(store: Store) -> None:
+def test_a_deletion_removes_the_example_of_an_incident_and_keeps_its_other_failures(store: Store) -> None:
     fill(store)
     group = group_id("failed-3")
     row = FailureGroupRow(group, "trace.m", "l", "t", "d", "high", "a", "s", "x", 2, 1.0, 1.0)
@@ -234,7 +236,7 @@ def test_an_incident_keeps_its_other_failures_and_loses_the_example(store: Store
     assert {each.id: each for each in store.reads.failure_groups()}[group].text == ""
 
 
-def test_sinks_with_copies_are_named(store: Store) -> None:
+def test_sinks_that_hold_copies_are_listed(store: Store) -> None:
     store.put("cursor:jsonl", "{}").result()
     with store.reads.snapshot() as reader:
         assert sinks(reader) == ["jsonl"]
@@ -356,7 +358,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Begun:
     return Begun(folder, whole, [*stages, ""])
 
 
-def test_an_uninterrupted_deletion_keeps_the_rows_of_others(begun: Begun) -> None:
+def test_an_uninterrupted_deletion_keeps_the_rows_of_other_users(begun: Begun) -> None:
     before, after = dump(begun.folder), dump(begun.whole)
     assert Counter(begun.stages).keys() == {*_STAGES, ""}
     for table in ("chunks", "traces", "members", "results", "run_results", "jobs", "people_labels", "judged"):
@@ -367,7 +369,7 @@ def test_an_uninterrupted_deletion_keeps_the_rows_of_others(begun: Begun) -> Non
 
 @pytest.mark.parametrize("point", ["in_deletion", "before_commit", "after_commit"])
 @pytest.mark.parametrize("killed_in", _STAGES)
-def test_a_kill_in_any_stage_loses_no_part_of_a_deletion(
+def test_a_deletion_is_completed_after_a_kill_in_any_stage(
     begun: Begun, life: Life, tmp_path: Path, killed_in: str, point: str
 ) -> None:
     folder = begun.copy(tmp_path)
@@ -382,7 +384,7 @@ def test_a_kill_in_any_stage_loses_no_part_of_a_deletion(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_repeated_kills_lose_no_part_of_a_deletion(begun: Begun, life: Life, tmp_path: Path, seed: int) -> None:
+def test_a_deletion_is_completed_after_repeated_kills(begun: Begun, life: Life, tmp_path: Path, seed: int) -> None:
     folder, random, killed = begun.copy(tmp_path), Random(seed), 0
     points = [f"{point}:{at}" for point in ("in_deletion", "before_commit", "after_commit") for at in (3, 4, 5)]
     while life(folder, random.choice(points)):

@@ -11,7 +11,7 @@ from pandaeval_collector.store.directory import Directory
 
 
 @pytest.mark.parametrize("is_removed", [False, True], ids=["locked", "without its lock file"])
-def test_it_has_one_owner_until_it_is_closed(tmp_path: Path, is_removed: bool) -> None:
+def test_a_data_directory_has_one_owner_until_it_is_closed(tmp_path: Path, is_removed: bool) -> None:
     directory = Directory(tmp_path / "data")
     if is_removed:
         (tmp_path / "data" / "lock").unlink()

@@ -34,8 +34,8 @@ def test_the_check_accepts_a_row_in_every_table(tables: sqlite3.Connection) -> N
     assert tables.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-def test_tables_without_row_numbers_begin_with_their_key(tables: sqlite3.Connection) -> None:
-    """SQLite 3.40 reads the other columns at wrong places in its check; later versions do not."""
+def test_tables_without_rowid_have_their_key_columns_first(tables: sqlite3.Connection) -> None:
+    """With key columns in other places, the check of SQLite 3.40 reads wrong values. Later versions do not."""
     wide = tables.execute("SELECT name FROM pragma_table_list WHERE schema = 'main' AND wr").fetchall()
     assert len(wide) > 10
     for (name,) in wide:

@@ -124,7 +124,7 @@ def _pages(ask: Any, wanted: Wanted, **how: Any) -> list[Any]:
 
 @pytest.mark.parametrize("many", [1, 20, 10_000])
 @pytest.mark.parametrize(("wanted", "fits"), QUESTIONS)
-def test_traces_are_those_that_are_wanted_in_order(
+def test_traces_match_the_filter_in_list_order(
     finder: Finder, monkeypatch: pytest.MonkeyPatch, wanted: Wanted, fits: Any, many: int
 ) -> None:
     monkeypatch.setattr("pandaeval_collector.store.listed_pages._MANY", many)
@@ -144,7 +144,7 @@ def test_traces_are_those_that_are_wanted_in_order(
 
 @pytest.mark.parametrize("many", [1, 10_000])
 @pytest.mark.parametrize(("wanted", "fits"), QUESTIONS)
-def test_a_session_stands_where_its_worst_wanted_trace_does(
+def test_a_session_is_sorted_by_its_worst_matching_trace(
     finder: Finder, monkeypatch: pytest.MonkeyPatch, wanted: Wanted, fits: Any, many: int
 ) -> None:
     monkeypatch.setattr("pandaeval_collector.store.listed_pages._MANY", many)
@@ -157,13 +157,13 @@ def test_a_session_stands_where_its_worst_wanted_trace_does(
     ]
 
 
-def test_a_session_tells_how_many_of_its_traces_failed(finder: Finder) -> None:
+def test_a_session_has_its_trace_count_failures_and_first_question(finder: Finder) -> None:
     of_it = [each for each in TRACES if each["session"] == "s3"]
     found = finder.session("s3", 4)
     assert found is not None
     unit, rows = found
     assert (unit.traces, unit.failed_traces) == (len(of_it), sum(each["failed"] for each in of_it))
-    assert unit.question == min(of_it, key=lambda each: each["at"])["in"], "what was asked first"
+    assert unit.question == min(of_it, key=lambda each: each["at"])["in"], "the first question"
     assert [badness < NOT_FAILED for badness in unit.badness] == [each["failed"] for each in of_it]
     assert len(rows) == 4
     assert finder.members("s3") == [each["id"] for each in of_it]
@@ -171,16 +171,16 @@ def test_a_session_tells_how_many_of_its_traces_failed(finder: Finder) -> None:
     assert finder.members("nobody's") == []
 
 
-def test_names_are_those_that_there_are(finder: Finder) -> None:
+def test_names_lists_all_agents_services_and_environments(finder: Finder) -> None:
     assert finder.names() == {"agent": ["booker", "library_help"], "service": ["shop"], "environment": []}
 
 
-def test_keys_of_attributes_are_told_in_order(finder: Finder) -> None:
+def test_attribute_keys_are_sorted_and_limited(finder: Finder) -> None:
     assert finder.attribute_keys() == ["service.version", "tier"]
     assert len(finder.attribute_keys(1)) == 1
 
 
-def test_one_trace_is_found_by_its_id_and_by_how_it_begins(finder: Finder) -> None:
+def test_a_trace_is_found_by_id_or_id_prefix(finder: Finder) -> None:
     row = finder.trace(bytes.fromhex(TRACES[3]["id"]))
     assert row is not None
     assert (row.facts["id"], row.session, row.failed) == (TRACES[3]["id"], TRACES[3]["session"], TRACES[3]["failed"])
@@ -193,19 +193,19 @@ def test_one_trace_is_found_by_its_id_and_by_how_it_begins(finder: Finder) -> No
     assert finder.traces_from("f") == []
 
 
-def test_sessions_are_found_by_how_they_begin(finder: Finder) -> None:
+def test_sessions_are_found_by_id_prefix(finder: Finder) -> None:
     assert sorted(finder.sessions_from("s", 99)) == [f"s{number}" for number in range(8)]
     assert (len(finder.sessions_from("s")), finder.sessions_from("s3"), finder.sessions_from("t")) == (2, ["s3"], [])
 
 
-def test_a_name_is_known_where_a_trace_bears_it(finder: Finder) -> None:
+def test_a_name_is_known_if_a_trace_has_it(finder: Finder) -> None:
     assert finder.is_named("agent", "booker")
     assert finder.is_named("service", "shop")
     assert not finder.is_named("agent", "shop")
     assert not finder.is_named("user", "booker")
 
 
-def test_how_many_there_are(finder: Finder) -> None:
+def test_count_and_oldest_consider_only_matching_traces(finder: Finder) -> None:
     assert finder.count(Wanted(agent="booker", failed=True)) == sum(
         each["agent"] == "booker" and each["failed"] for each in TRACES
     )
@@ -238,7 +238,7 @@ def test_results_are_read_by_their_numbers(finder: Finder) -> None:
     }
 
 
-def test_what_failed_is_read_oldest_first_with_the_groups(finder: Finder) -> None:
+def test_failures_are_read_oldest_first_with_the_failure_groups(finder: Finder) -> None:
     failed, known, _ = read_failures(finder, Wanted(since_ms=_DAY))
     expected = [(each["at"], each["agent"]) for each in TRACES if each["failed"] and each["at"] >= _DAY]
     assert [(each.at, each.agent) for each in failed] == expected
@@ -247,7 +247,7 @@ def test_what_failed_is_read_oldest_first_with_the_groups(finder: Finder) -> Non
     assert known.keys() == {"g1"}
 
 
-def test_runs_over_time_are_those_that_are_wanted(finder: Finder) -> None:
+def test_runs_over_time_counts_matching_runs_per_bucket(finder: Finder) -> None:
     found = runs_over_time(finder, Wanted(agent="booker", since_ms=_DAY), _DAY, 2 * _DAY)
     expected: dict[int, list[bool]] = {}
     for each in TRACES:
@@ -258,8 +258,8 @@ def test_runs_over_time_are_those_that_are_wanted(finder: Finder) -> None:
     ]
 
 
-class TestOwn:
-    """Small stores per question."""
+class TestSmallStores:
+    """Each test has its own small store."""
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[Store]:
@@ -277,7 +277,7 @@ class TestOwn:
         names = {"agent": "a", "service": "s", "environment": "", "user": "", **fields}
         return ListedRow(number.to_bytes(16, "big"), number, **names, broken=False, facts=b"{}")
 
-    def test_so_many_names_can_be_chosen_from(self, store: Store, finder: Finder) -> None:
+    def test_names_lists_at_most_200_agents(self, store: Store, finder: Finder) -> None:
         changes = WriteSet()
         for number in range(1, 206):
             id_ = number.to_bytes(16, "big")
@@ -288,7 +288,7 @@ class TestOwn:
         assert found["agent"] == [f"{number:03}" for number in range(1, 201)]
         assert (found["service"], found["environment"]) == (["s"], ["test"])
 
-    def test_names_are_read_again_after_fifty_times_as_long_as_that_took(
+    def test_names_are_cached_for_fifty_times_their_read_time(
         self, store: Store, finder: Finder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         clock = iter([100.0, 102.0, 201.5, 202.0, 202.5, 203.0])
@@ -298,7 +298,7 @@ class TestOwn:
         store.commit(WriteSet(traces=[decided], listed=[self.listed(1)])).result()
         assert [finder.names()["agent"] for _ in range(3)] == [[], ["a"], ["a"]]
 
-    def test_results_about_sessions_are_read_by_their_ids(self, store: Store, finder: Finder) -> None:
+    def test_the_newest_session_results_are_read_by_session_id(self, store: Store, finder: Finder) -> None:
         changes = WriteSet(touched={"s", "t"})
         for number, session in ((1, "s"), (2, "t")):
             id_ = number.to_bytes(16, "big")
@@ -312,7 +312,7 @@ class TestOwn:
         assert finder.of_sessions(["s", "t", "u"]) == {"s": {"session.x": {"revision": 2}}, "t": {}}
         assert finder.of_sessions([]) == {}
 
-    def test_peoples_verdicts_are_read_newest_first_page_by_page(self, store: Store, finder: Finder) -> None:
+    def test_human_verdicts_are_read_newest_first_page_by_page(self, store: Store, finder: Finder) -> None:
         for number in range(5):
             label = HumanLabel(f"t{number % 3}", f"m{number % 2}", None, True, f"p{number}")
             store.people.put([label], 500.0).result()
@@ -325,7 +325,7 @@ class TestOwn:
         assert [each.annotator for each in finder.labels(("t0",), None).rows] == ["p3", "p0"]
         assert [each.annotator for each in finder.labels(("t0", "t1"), "m0").rows] == ["p4", "p0"]
 
-    def test_each_turn_of_a_trace_has_a_result_of_its_own(self, store: Store, finder: Finder) -> None:
+    def test_each_turn_of_a_trace_has_its_own_result(self, store: Store, finder: Finder) -> None:
         id_ = (1).to_bytes(16, "big")
         changes = WriteSet(traces=[DecidedTrace(id_, 1, True, "d", frozenset(), [], 0)], listed=[self.listed(1)])
         for seq, (unit, metric) in enumerate(
@@ -342,7 +342,7 @@ class TestOwn:
             "trace.x": 3,
         }
 
-    def test_any_change_of_the_lists_is_told(self, store: Store, finder: Finder) -> None:
+    def test_the_change_marker_differs_after_a_new_trace_or_result(self, store: Store, finder: Finder) -> None:
         told = [finder.change()]
         id_ = (1).to_bytes(16, "big")
         decided = DecidedTrace(id_, 1, True, "d", frozenset(), [], 0)
@@ -353,7 +353,7 @@ class TestOwn:
         assert len({*told}) == 3
         assert finder.change() == told[-1]
 
-    def test_a_session_whose_worst_score_is_nought_and_passes_is_not_failed(self, store: Store, finder: Finder) -> None:
+    def test_a_session_with_a_passed_score_of_zero_is_not_failed(self, store: Store, finder: Finder) -> None:
         id_ = (1).to_bytes(16, "big")
         changes = WriteSet(traces=[DecidedTrace(id_, 1, True, "d", frozenset(), [], 0)], listed=[self.listed(1)])
         changes.session_traces.append(SessionTraceRow(id_, "s", 1, 2, b"{}"))

@@ -77,7 +77,7 @@ class TestSpans:
             ("", False, False, RETENTION + 5, True),
         ],
     )
-    def test_spans_go_when_nobody_may_need_them_any_more(
+    def test_spans_are_deleted_after_the_late_window_or_the_retention(
         self, store: Store, digest: str, listed: bool, unlisted_only: bool, later: float, goes: bool
     ) -> None:
         decide(store, 1, digest=digest, listed=listed)
@@ -85,7 +85,7 @@ class TestSpans:
         assert left(store, "chunks") == (0 if goes else 2)
 
     @pytest.mark.parametrize("state", ["due", "leased", "done"])
-    def test_spans_that_a_judge_has_yet_to_read_stay(self, store: Store, state: str) -> None:
+    def test_spans_stay_until_their_judge_job_is_done(self, store: Store, state: str) -> None:
         decide(store, 1)
         store.commit(WriteSet(jobs=[JobRow("j", trace_id(1), "trace.m", 0.0, b"{}")])).result()
         if state != "due":
@@ -94,7 +94,7 @@ class TestSpans:
             store.commit(WriteSet(ended=[JobEnd("j", "done")])).result()
         assert forget(store, WINDOW + 5) == int(state == "done")
 
-    def test_only_the_chunks_of_the_trace_go(self, store: Store) -> None:
+    def test_only_the_chunks_of_expired_traces_are_deleted(self, store: Store) -> None:
         for number in (1, 2, 3):
             decide(store, number)
         assert forget(store, WINDOW + 5, keep={trace_id(2)}) == 2
@@ -102,12 +102,12 @@ class TestSpans:
         assert [row[0] for row in store.reads.connection().execute("SELECT id FROM chunks ORDER BY id")] == [3, 4]
         assert store.decided([trace_id(1)])[trace_id(1)].known == frozenset()
 
-    def test_the_first_decided_ones_go_first(self, store: Store) -> None:
+    def test_spans_of_traces_decided_first_are_deleted_first(self, store: Store) -> None:
         for number in range(1, 6):
             decide(store, number)
         assert [forget(store, WINDOW + 5, limit=2), remembered(store)] == [2, {1: 0, 2: 0, 3: 2, 4: 2, 5: 2}]
 
-    def test_a_newer_chunk_gets_a_newer_id_whatever_was_deleted(self, store: Store) -> None:
+    def test_ids_of_deleted_chunks_are_not_reused_after_a_restart(self, store: Store) -> None:
         decide(store, 1)
         forget(store, WINDOW + 5)
         store.close()
@@ -116,15 +116,15 @@ class TestSpans:
         again.close()
 
 
-class TestEverythingElse:
-    def test_results_go_by_their_age_the_oldest_first(self, store: Store) -> None:
+class TestOtherRows:
+    def test_results_are_deleted_in_batches_after_the_retention(self, store: Store) -> None:
         rows = [ResultRow(f"r{number}", f"u{number}", "trace.m", 1, b"{}") for number in range(5)]
         store.commit(WriteSet(results=rows)).result()
         assert forget(store, RETENTION - 5) == 0
         assert [forget(store, RETENTION + 5, limit=2) for _ in range(4)] == [2, 2, 1, 0]
         assert store.reads.results_after(0) == []
 
-    def test_younger_results_stay(self, store: Store) -> None:
+    def test_results_within_the_retention_stay(self, store: Store) -> None:
         rows = [ResultRow(f"r{number}", f"u{number}", "trace.m", 1, b"{}") for number in range(4)]
         store.commit(WriteSet(results=rows)).result()
         with open_database(store.path / "pandaeval.db") as connection:
@@ -132,7 +132,7 @@ class TestEverythingElse:
         assert forget(store, 0.0) == 2
         assert [row.id for row in store.reads.results_after(0)] == ["r2", "r3"]
 
-    def test_a_result_goes_when_its_retention_is_over_and_not_sooner(self, store: Store) -> None:
+    def test_a_result_is_deleted_only_after_its_retention(self, store: Store) -> None:
         store.commit(WriteSet(results=[ResultRow("r", "u", "trace.m", 1, b"{}")])).result()
         with open_database(store.path / "pandaeval.db") as connection:
             connection.execute("UPDATE results SET created_at = 100.0")
@@ -142,7 +142,7 @@ class TestEverythingElse:
     @pytest.mark.parametrize(
         ("closed", "later", "stays"), [(False, RETENTION + 5, 1), (True, RETENTION - 5, 1), (True, RETENTION + 5, 0)]
     )
-    def test_a_session_goes_after_it_was_scored_for_good(
+    def test_only_a_closed_session_is_deleted_after_the_retention(
         self, store: Store, closed: bool, later: float, stays: int
     ) -> None:
         decide(store, 1, session="s")
@@ -151,16 +151,16 @@ class TestEverythingElse:
         forget(store, later)
         assert (left(store, "sessions"), len(store.reads.session_traces("s"))) == (stays, stays)
         forget(store, later)
-        assert left(store, "traces") == stays, "a trace goes after its place in the session"
+        assert left(store, "traces") == stays, "a trace is deleted after its member row"
 
-    def test_what_a_trace_leaves_behind_without_a_session_goes(self, store: Store) -> None:
+    def test_a_member_row_without_session_is_deleted_after_the_retention(self, store: Store) -> None:
         decide(store, 1, session="")
         forget(store, RETENTION - 5)
         assert left(store, "members") == 1
         forget(store, RETENTION + 5)
         assert left(store, "members") == 0
 
-    def test_of_each_kind_so_many_at_a_time(self, store: Store) -> None:
+    def test_all_rows_are_deleted_with_a_limit_of_one_per_call(self, store: Store) -> None:
         for number in range(1, 6):
             decide(store, number, session="s" if number < 4 else "")
         store.commit(WriteSet(closed={"s"})).result()
@@ -175,7 +175,7 @@ class TestEverythingElse:
             "sessions": 0,
         }
 
-    def test_jobs_and_verdicts_go_after_the_retention(self, store: Store) -> None:
+    def test_ended_jobs_and_cached_verdicts_are_deleted_after_the_retention(self, store: Store) -> None:
         decide(store, 1)
         store.commit(WriteSet(jobs=[JobRow(id_, trace_id(1), "trace.m", 0.0, b"{}") for id_ in ("a", "b")])).result()
         store.jobs.lease(store.clock.running() + 1, 1).result()

@@ -62,33 +62,33 @@ def test_a_job_is_due_after_its_delay_and_leased_once(store: Store) -> None:
     assert _leased(store) == []
     assert store.jobs.counts() == {"due": 1, "leased": 1}
     assert store.jobs.waiting() == 2
-    assert _leased(store, time.time() + 1e6) == ["later"], "and what is being judged is nobody else's, however long"
+    assert _leased(store, time.time() + 1e6) == ["later"], "a leased job is not leased again, however long it takes"
 
 
-def test_only_dead_jobs_are_retried(store: Store, tmp_path: Path) -> None:
+def test_the_retry_command_does_not_retry_a_due_job(store: Store, tmp_path: Path) -> None:
     _add(store, _job("a"))
     done = CliRunner().invoke(app, ["jobs", "retry"], env={"PANDAEVAL_DATA": str(tmp_path)})
     assert (done.exit_code, done.stdout) == (0, "0 jobs will run again\n")
 
 
-def test_the_newest_comes_first(store: Store) -> None:
+def test_the_newest_job_is_leased_first(store: Store) -> None:
     for number in range(1, 4):
         _add(store, _job(f"job {number}", number))
         time.sleep(0.002)
     assert _leased(store, count=2) == ["job 3", "job 2"]
 
 
-def test_the_same_result_is_asked_for_once(store: Store) -> None:
+def test_a_result_has_at_most_one_job_and_none_if_it_exists(store: Store) -> None:
     _add(store, _job("a"))
     _add(store, _job("a"))
     assert store.jobs.counts() == {"due": 1}
     unit = _trace().trace_id.hex()
     store.commit(WriteSet(results=[ResultRow("b", unit, "trace.confidence", 1, b"{}")])).result()
     _add(store, _job("a"), _job("b"), revision=2)
-    assert store.jobs.counts() == {"due": 1}, "a result that there is needs no job"
+    assert store.jobs.counts() == {"due": 1}, "an existing result needs no job"
 
 
-def test_a_newer_revision_cancels_what_is_not_leased(store: Store) -> None:
+def test_a_newer_revision_cancels_jobs_that_are_not_leased(store: Store) -> None:
     _add(store, _job("leased"))
     _leased(store)
     _add(store, _job("due"), _job("elsewhere", 2))
@@ -96,7 +96,7 @@ def test_a_newer_revision_cancels_what_is_not_leased(store: Store) -> None:
     assert store.jobs.counts() == {"leased": 1, "cancelled": 1, "due": 2}
 
 
-def test_only_a_lease_can_end(store: Store) -> None:
+def test_only_a_leased_job_can_end(store: Store) -> None:
     _add(store, _job("a"), _job("b"))
     store.commit(WriteSet(ended=[JobEnd("a", "done")])).result()
     assert store.jobs.counts() == {"due": 2}
@@ -105,7 +105,7 @@ def test_only_a_lease_can_end(store: Store) -> None:
     assert store.jobs.counts() == {"done": 1, "dead": 1}
 
 
-def test_an_attempt_is_counted_before_it_is_made_and_a_free_one_not_at_all(store: Store) -> None:
+def test_each_lease_counts_an_attempt_unless_it_is_put_back_free(store: Store) -> None:
     _add(store, _job())
     for attempts, free in ((1, False), (2, True), (2, False), (3, False)):
         [job] = store.jobs.lease(time.time() + 1, 1).result()
@@ -115,7 +115,7 @@ def test_an_attempt_is_counted_before_it_is_made_and_a_free_one_not_at_all(store
     assert (job.attempts, job.crashes, job.error) == (4, 1, "busy")
 
 
-def test_a_restart_finds_leases_due_and_reservations_spent(tmp_path: Path) -> None:
+def test_after_a_restart_leased_jobs_are_due_and_reservations_are_spent(tmp_path: Path) -> None:
     first = Store(tmp_path, "off")
     _add(first, _job())
     _leased(first)
@@ -137,10 +137,10 @@ def test_a_day_costs_no_more_than_its_budget(store: Store) -> None:
     assert store.spending.spent(NOW) == pytest.approx(0.55)
     assert store.spending.reserve(0.45, 1.0, NOW).result()
     assert not store.spending.reserve(0.01, 1.0, NOW).result()
-    assert store.spending.reserve(1.0, 1.0, NOW + 86_400).result(), "the next day is another one"
+    assert store.spending.reserve(1.0, 1.0, NOW + 86_400).result(), "the next day has its own budget"
 
 
-def test_verdicts_are_remembered_until_retention(store: Store) -> None:
+def test_verdicts_are_cached_until_the_retention_is_over(store: Store) -> None:
     store.verdicts.keep("k", b"v").result()
     assert store.verdicts.recall("k") == b"v"
     assert store.verdicts.recall("l") is None
@@ -160,7 +160,7 @@ def test_the_spans_of_a_trace_stay_while_a_job_needs_them(store: Store) -> None:
     assert store.forget(0.0, 1e6, time.time() + 100).result() == 1
 
 
-def test_a_dead_job_can_be_retried_by_hand(store: Store) -> None:
+def test_a_dead_job_can_be_retried(store: Store) -> None:
     _add(store, _job("abc"), _job("abd"))
     _leased(store)
     store.commit(WriteSet(ended=[JobEnd("abc", "dead", "timeout"), JobEnd("abd", "done")])).result()
@@ -172,7 +172,7 @@ def test_a_dead_job_can_be_retried_by_hand(store: Store) -> None:
     assert (job.id, job.attempts, job.crashes) == ("abc", 1, 0)
 
 
-def test_a_job_of_a_trace_that_is_known_is_there_once(store: Store) -> None:
+def test_a_job_that_is_added_twice_exists_once(store: Store) -> None:
     _add(store, _job("a"), _job("b"))
     _add(store, _job("b"), _job("c"))
     assert sorted(_leased(store)) == ["a", "b", "c"]
@@ -244,7 +244,9 @@ TestJobsMachine.settings = settings(max_examples=examples(40), stateful_step_cou
 
 class TestLeases:
     @pytest.mark.parametrize(("count", "leased"), [(0, []), (1, ["c"]), (2, ["c", "b", "a"]), (9, ["c", "b", "a"])])
-    def test_the_newest_that_are_due(self, store: Store, count: int, leased: list[str]) -> None:
+    def test_a_lease_takes_the_newest_due_jobs_and_others_of_their_trace(
+        self, store: Store, count: int, leased: list[str]
+    ) -> None:
         for id_ in "abc":
             _add(store, _job(id_))
         _add(store, _job("later", delay=60.0))
@@ -254,7 +256,7 @@ class TestLeases:
         ]
         assert {(job.metric, job.trace_id, job.body) for job in held} <= {("trace.confidence", b"\1" * 16, b"{}")}
 
-    def test_one_that_is_put_back_waits_until_its_time(self, store: Store) -> None:
+    def test_a_job_that_is_put_back_waits_until_its_due_time(self, store: Store) -> None:
         _add(store, _job())
         now = store.clock.running() + 1
         store.jobs.lease(now, 1).result()
@@ -267,7 +269,7 @@ class TestLeases:
         [job] = store.jobs.lease(now, 1).result()
         assert job.error == ""
 
-    def test_the_last_error_is_that_of_jobs_that_wait_for_another_try(self, store: Store) -> None:
+    def test_the_last_error_is_of_a_job_that_waits_for_a_retry(self, store: Store) -> None:
         _add(store, _job())
         now = store.clock.running() + 1
         assert store.jobs.last_error() is None
@@ -286,7 +288,7 @@ class TestLeases:
         store.jobs.put_back("b", 0.0, "connection refused").result()
         assert store.jobs.last_error() == "connection refused"
 
-    def test_only_a_lease_is_put_back(self, store: Store) -> None:
+    def test_only_a_leased_job_can_be_put_back(self, store: Store) -> None:
         _add(store, _job())
         due = store.jobs.next_due()
         store.jobs.put_back("a", 0.0, "busy", crashed=True).result()
@@ -299,7 +301,7 @@ class TestLeases:
         assert (store.jobs.waiting(), store.jobs.counts()) == (0, {})
 
     @pytest.mark.parametrize(("delay", "stays"), [(86_000.0, True), (90_000.0, False)])
-    def test_at_a_start_no_job_is_put_off_for_more_than_a_day(self, store: Store, delay: float, stays: bool) -> None:
+    def test_a_start_limits_the_delay_of_each_job_to_a_day(self, store: Store, delay: float, stays: bool) -> None:
         _add(store, _job("held", number=2), _job("later", delay=delay))
         _leased(store)
         before, now = store.jobs.next_due(), store.clock.running()
@@ -309,7 +311,7 @@ class TestLeases:
         assert due["later"] <= now + 86_400.0 + 60.0
         assert due["held"] <= now
 
-    def test_sessions_in_which_a_judge_has_yet_to_be_asked(self, store: Store) -> None:
+    def test_pending_in_returns_sessions_with_open_judge_jobs(self, store: Store) -> None:
         rows = [SessionTraceRow(bytes([number]) * 16, f"s{number}", 1, 2, b"{}") for number in (1, 2, 3)]
         traces = [_trace(number) for number in (1, 2, 3)]
         store.commit(
@@ -326,7 +328,7 @@ class TestLeases:
         store.commit(WriteSet(ended=[JobEnd("a", "done"), JobEnd("b", "dead")])).result()
         assert store.jobs.pending_in(names) == {"s7"}
 
-    def test_what_is_not_wanted_any_more_ended_at_a_time_of_the_calendar(self, store: Store) -> None:
+    def test_a_superseded_job_ends_at_calendar_time(self, store: Store) -> None:
         _add(store, _job("a"), _job("b"))
         _add(store, _job("other", 2))
         trace_id = _trace().trace_id
@@ -343,7 +345,7 @@ class TestLeases:
         assert due == (105.0, 100.0)
 
 
-class TestByHand:
+class TestListingAndRetry:
     def test_jobs_are_listed_newest_first_by_state_or_all(self, store: Store) -> None:
         for id_ in "abc":
             _add(store, _job(id_))
@@ -354,7 +356,7 @@ class TestByHand:
         assert [job.id for job in jobs.listed(reader, "due", 9)] == ["b", "a"]
         assert [job.id for job in jobs.listed(reader, "leased", 9)] == ["c"]
 
-    def test_an_error_is_cut_and_the_reason_is_not(self, store: Store) -> None:
+    def test_a_job_error_is_cut_to_500_characters(self, store: Store) -> None:
         _add(store, _job())
         _leased(store)
         store.commit(WriteSet(ended=[JobEnd("a", "dead", "timeout", "e" * 600)])).result()
@@ -372,4 +374,4 @@ class TestByHand:
         [job] = jobs.listed(store.reads.connection(), "due", 9)
         assert (job.due_at, job.created_at, job.attempts, job.crashes, job.why) == (123.0, 123.0, 0, 0, "")
         store.forget(0.0, 1.0, store.clock.calendar() + 9e6).result()
-        assert store.jobs.counts() == {"due": 1}, "it has not ended any more"
+        assert store.jobs.counts() == {"due": 1}, "a retried job has no end"

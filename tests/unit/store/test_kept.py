@@ -46,7 +46,7 @@ def readable(store: Store) -> list[int]:
 
 
 class TestKeeping:
-    def test_all_parts_in_order_of_arrival_with_their_kinds(self, store: Store) -> None:
+    def test_kept_contents_have_all_parts_in_order_of_arrival(self, store: Store) -> None:
         parts = [(False, b"one" * 3000), (True, b"logs"), (False, b""), (True, b"x" * 70_000)]
         ids = appended(store, 1, parts)
         trace = DecidedTrace(trace_id(1), 1, False, "d", frozenset({b"1" * 8}), ids[::-1], 5)
@@ -63,7 +63,7 @@ class TestKeeping:
         size, data = store.reads.connection().execute("SELECT size, data FROM kept").fetchone()
         assert kept_bytes(store) == size == len(data)
 
-    def test_what_is_not_there_has_no_contents(self, store: Store) -> None:
+    def test_an_unknown_trace_has_no_contents(self, store: Store) -> None:
         assert store.reads.contents(trace_id(1)) == []
         decide(store, 1)
         assert store.reads.contents(trace_id(2)) == []
@@ -74,7 +74,7 @@ class TestKeeping:
         decide(store, 1)
         assert keep(store, later) == taken == len(readable(store))
 
-    def test_what_is_wanted_and_what_was_set_aside_waits(self, store: Store) -> None:
+    def test_wanted_quarantined_and_empty_traces_are_not_moved(self, store: Store) -> None:
         decide(store, 1)
         decide(store, 2)
         decide(store, 3, digest="")
@@ -85,7 +85,7 @@ class TestKeeping:
         assert readable(store) == [1, 2]
 
     @pytest.mark.parametrize(("leased", "ended"), [(False, False), (True, False), (True, True)])
-    def test_what_a_judge_has_yet_to_read_waits(self, store: Store, leased: bool, ended: bool) -> None:
+    def test_a_trace_is_not_moved_until_its_judge_job_is_done(self, store: Store, leased: bool, ended: bool) -> None:
         decide(store, 1)
         store.commit(WriteSet(jobs=[JobRow("j", trace_id(1), "trace.m", 0.0, b"{}")])).result()
         if leased:
@@ -94,14 +94,14 @@ class TestKeeping:
             store.commit(WriteSet(ended=[JobEnd("j", "done")])).result()
         assert keep(store) == int(ended)
 
-    def test_so_many_at_a_time_the_first_decided_ones_first(self, store: Store) -> None:
+    def test_traces_are_moved_in_batches_in_order_of_decision(self, store: Store) -> None:
         for number in range(1, 6):
             decide(store, number)
         assert [keep(store, limit=2), readable(store)] == [2, [1, 2]]
         assert [keep(store, limit=2), keep(store, limit=2), keep(store)] == [2, 1, 0]
         assert readable(store) == [1, 2, 3, 4, 5]
 
-    def test_only_so_many_bytes_are_read_at_a_time_or_one_trace(
+    def test_a_batch_is_limited_in_bytes_but_moves_at_least_one_trace(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(chunks, "_READ_BYTES", 10)
@@ -112,7 +112,7 @@ class TestKeeping:
             taken.append(readable(store))
         assert taken == [[1], [1, 2, 3], [1, 2, 3, 4]]
 
-    def test_what_cannot_be_read_is_deleted_alone(self, store: Store) -> None:
+    def test_an_unreadable_trace_is_deleted_and_the_others_are_kept(self, store: Store) -> None:
         ids = [decide(store, number) for number in (1, 2, 3)]
         store.discard(ids[1]).result()
         assert keep(store) == 3
@@ -120,7 +120,7 @@ class TestKeeping:
         assert store.reads.held(trace_id(2)) == ("d", ())
         assert keep(store) == 0
 
-    def test_compressed_bytes_that_were_damaged_are_deleted_alone(self, store: Store) -> None:
+    def test_damaged_compressed_spans_are_deleted_and_other_traces_are_kept(self, store: Store) -> None:
         decide(store, 1, bytes(9000))
         decide(store, 2, bytes(9000))
         with open_database(store.path / "pandaeval.db") as connection:
@@ -128,7 +128,7 @@ class TestKeeping:
         assert keep(store) == 2
         assert readable(store) == [2]
 
-    def test_a_trace_that_was_decided_again_meanwhile_waits_for_its_new_spans(self, store: Store) -> None:
+    def test_a_trace_decided_again_during_the_move_is_not_moved(self, store: Store) -> None:
         ids = {number: decide(store, number) for number in (1, 2)}
         found = store.reads.chunks([*ids[1], *ids[2]])
         due = [(no, f"[{each[0]}]".encode()) for no, each in ids.items()]
@@ -142,7 +142,7 @@ class TestKeeping:
         assert store.reads.held(trace_id(2)) == ("e", (*ids[2], late))
         assert store.reads.contents(trace_id(2)) == [(False, b"spans"), (False, b"late")]
 
-    def test_a_newer_chunk_gets_a_newer_id_whatever_was_moved(self, store: Store) -> None:
+    def test_ids_of_moved_chunks_are_not_reused_after_a_restart(self, store: Store) -> None:
         [newest] = decide(store, 1)
         keep(store)
         store.close()
@@ -164,24 +164,26 @@ class TestForgetting:
         return int(store.kept.forget(RETENTION, most, now, **options).result())
 
     @pytest.mark.parametrize(("rows", "left"), [(5, [1, 2, 3, 4]), (4, [1, 2, 3, 4]), (3, [2, 3, 4]), (0, [])])
-    def test_the_oldest_make_room(self, store: Store, rows: int, left: list[int]) -> None:
+    def test_the_oldest_kept_traces_are_deleted_if_space_is_short(
+        self, store: Store, rows: int, left: list[int]
+    ) -> None:
         each = self.filled(store)
         assert self.forget(store, rows * each) == 4 - len(left)
         assert readable(store) == left
 
     @pytest.mark.parametrize(("later", "gone"), [(RETENTION - 5, 0), (RETENTION + 5, 4)])
-    def test_all_go_after_the_retention(self, store: Store, later: float, gone: int) -> None:
+    def test_all_kept_traces_are_deleted_after_the_retention(self, store: Store, later: float, gone: int) -> None:
         self.filled(store)
         assert self.forget(store, 1 << 30, later) == gone
 
-    def test_one_goes_when_its_retention_is_over_and_not_sooner(self, store: Store) -> None:
+    def test_a_kept_trace_is_deleted_only_after_its_retention(self, store: Store) -> None:
         self.filled(store, 1)
         with open_database(store.path / FILE_NAME) as connection:
             connection.execute("UPDATE kept SET kept_at = 100.0")
         gone = [store.kept.forget(RETENTION, 1 << 30, 100.0 + RETENTION + late).result() for late in (0.0, 0.5)]
         assert gone == [0, 1]
 
-    def test_so_many_at_a_time(self, store: Store) -> None:
+    def test_each_call_deletes_at_most_the_limit(self, store: Store) -> None:
         self.filled(store)
         assert [self.forget(store, 0, limit=3), readable(store)] == [3, [4]]
         assert [self.forget(store, 0, limit=3), self.forget(store, 0, limit=3)] == [1, 0]
@@ -193,25 +195,25 @@ def stored_spans(store: Store, id_: bytes) -> list[bytes]:
 
 
 class TestFile:
-    def test_the_form_is_that_of_older_stores(self) -> None:
+    def test_the_format_of_kept_contents_matches_older_stores(self) -> None:
         data = packed_contents([(False, b"ab"), (True, b"c")])
         assert zstandard.ZstdDecompressor().decompress(data) == b"\0\2\0\0\0ab\1\1\0\0\0c"
         assert zstandard.get_frame_parameters(data).has_checksum
 
-    def test_anybody_reads_the_spans_of_a_trace(self, store: Store) -> None:
+    def test_stored_traces_reads_chunks_and_kept_contents(self, store: Store) -> None:
         large = bytes(range(256)) * 40
         appended(store, 1, [(False, large), (True, b"late")])
         decide(store, 2, b"two", large)
         decide(store, 3, b"three", large)
         keep(store, wanted={trace_id(2)})
         decide(store, 4)
-        assert readable(store) == [2], "the second that was decided"
+        assert readable(store) == [2], "trace 3 was decided second"
         for number, parts in ((1, [large, b"late"]), (2, [b"two", large]), (3, [b"three", large])):
             [found] = stored_traces(store.reads.connection(), trace_id(number).hex())
             assert [data for _, data in found.parts] == parts
         assert [*stored_traces(store.reads.connection(), trace_id(9).hex())] == []
 
-    def test_what_is_moved_between_two_reads_is_found(self, store: Store) -> None:
+    def test_a_trace_moved_between_two_reads_is_found(self, store: Store) -> None:
         decide(store, 1, b"spans")
         reader = _MovedMeanwhile(store.reads.connection(), lambda: keep(store))
         assert chunks.contents(reader, trace_id(1)) == [(False, b"spans")]  # type: ignore[arg-type]
@@ -234,10 +236,10 @@ class TestAllTraces:
             assert not connection.in_transaction
             return found
 
-    def test_an_empty_store_has_none(self, store: Store) -> None:
+    def test_an_empty_store_has_no_traces(self, store: Store) -> None:
         assert self.read(store) == []
 
-    def test_kept_ones_first_and_then_the_others_by_their_start(self, store: Store) -> None:
+    def test_kept_traces_come_first_and_the_rest_by_start(self, store: Store) -> None:
         large = bytes(range(256)) * 40
         decide(store, 1, b"one", large)
         decide(store, 2, b"two")
@@ -257,7 +259,7 @@ class TestAllTraces:
         ]
 
     @pytest.mark.parametrize("damage", [b"", b"no frame", 7, "text", zstandard.compress(b"\0\1")])
-    def test_a_damaged_one_says_so_and_stops_no_other(self, store: Store, damage: object) -> None:
+    def test_a_damaged_trace_is_marked_and_the_others_are_read(self, store: Store, damage: object) -> None:
         for number in (1, 2):
             decide(store, number)
         keep(store)
@@ -272,7 +274,7 @@ class TestAllTraces:
         ]
         assert [each.damage != "" for each in found] == [True, False, True, False]
 
-    def test_all_are_read_as_they_were_at_the_first(self, store: Store) -> None:
+    def test_a_full_read_shows_the_store_as_of_its_first_trace(self, store: Store) -> None:
         decide(store, 1)
         keep(store)
         appended(store, 2, [(False, b"open")])

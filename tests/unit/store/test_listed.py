@@ -80,7 +80,7 @@ def order(finder: Finder, wanted: Wanted | None = None, **how: object) -> list[i
     return [int(row.facts["id"], 16) for row in page.rows]
 
 
-def test_what_failed_comes_first_then_what_is_lowest(store: Store, finder: Finder) -> None:
+def test_failed_traces_come_first_then_the_lowest_scores(store: Store, finder: Finder) -> None:
     decide(store, 1, result(1, "a", True, 0.9))
     decide(store, 2, result(2, "a", False, 0.4), result(2, "b", True, 0.95))
     decide(store, 3, result(3, "a", None, None))
@@ -91,7 +91,7 @@ def test_what_failed_comes_first_then_what_is_lowest(store: Store, finder: Finde
     assert order(finder, worst_first=False) == [6, 5, 4, 3, 2, 1]
 
 
-def test_pages_are_one_list(store: Store, finder: Finder) -> None:
+def test_all_pages_together_equal_the_whole_list(store: Store, finder: Finder) -> None:
     for number in range(1, 12):
         decide(store, number, result(number, "a", number % 3 > 0, number % 4 / 4))
     for worst_first in (True, False):
@@ -106,7 +106,7 @@ def test_pages_are_one_list(store: Store, finder: Finder) -> None:
         assert sorted(found) == list(range(1, 12))
 
 
-def test_a_newer_result_stands_for_an_older_one(store: Store, finder: Finder) -> None:
+def test_a_newer_result_replaces_an_older_one_in_the_list(store: Store, finder: Finder) -> None:
     decide(store, 1, result(1, "a", False, 0.2))
     decide(store, 2, result(2, "a", True, 0.8))
     assert order(finder) == [1, 2]
@@ -118,7 +118,7 @@ def test_a_newer_result_stands_for_an_older_one(store: Store, finder: Finder) ->
     assert [row.failures for row in finder.traces(Wanted()).rows] == [1, 0]
 
 
-def test_a_session_stands_where_its_worst_trace_or_its_own_result_does(store: Store, finder: Finder) -> None:
+def test_a_session_is_sorted_by_its_worst_trace_or_its_own_result(store: Store, finder: Finder) -> None:
     decide(store, 1, result(1, "a", True, 0.9), session="fine")
     decide(store, 2, result(2, "a", False, 0.4), session="bad")
     decide(store, 3, result(3, "a", True, 0.6), session="bad")
@@ -151,7 +151,7 @@ def test_a_session_whose_own_result_passes_is_not_failed(store: Store, finder: F
     ("more", "us", "tokens", "usd"), [(b', "us": 3, "usd": 0.5, "tokens": [2, 5]', 3, 7, 0.5), (b"", 0, 0, None)]
 )
 @pytest.mark.parametrize(("success", "badness"), [(True, NOT_FAILED + 0.25), (False, 0.25)])
-def test_a_trace_without_a_session_stands_for_itself(
+def test_a_trace_without_session_is_listed_as_its_own_session(
     store: Store, finder: Finder, success: bool, badness: float, more: bytes, us: int, tokens: int, usd: float | None
 ) -> None:
     decide(store, 7, result(7, "a", success, 0.25), more=more)
@@ -163,7 +163,7 @@ def test_a_trace_without_a_session_stands_for_itself(
     )
 
 
-def test_a_session_tells_of_its_traces_together(store: Store, finder: Finder) -> None:
+def test_a_session_row_sums_up_its_traces(store: Store, finder: Finder) -> None:
     decide(store, 4, result(4, "a", True, 0.5), session="s", more=b', "us": 3, "usd": 0.5, "tokens": [2, 5]')
     decide(store, 9, result(9, "a", False, 0.25), session="s", more=b', "us": 4, "usd": 0.25, "tokens": [1, 30]')
     decide(store, 6, result(6, "a", True, 0.75), session="s")
@@ -180,9 +180,7 @@ def test_a_session_tells_of_its_traces_together(store: Store, finder: Finder) ->
     assert [one.no for one in found[1]] == [1, 3, 2]
 
 
-def test_a_session_stands_where_its_own_result_does_with_the_row_of_its_worst_trace(
-    store: Store, finder: Finder
-) -> None:
+def test_a_session_sorted_by_its_own_result_shows_its_worst_trace(store: Store, finder: Finder) -> None:
     decide(store, 4, result(4, "a", True, 0.5), session="s")
     decide(store, 5, result(5, "a", True, 0.25), session="s")
     whole = ResultRow("own", "s", "session.s", 1, b'{"metric": "s"}', success=False, signal=0.125)
@@ -192,7 +190,7 @@ def test_a_session_stands_where_its_own_result_does_with_the_row_of_its_worst_tr
     assert (row.us, row.tokens, row.usd) == (0, 0, None)
 
 
-def test_of_a_session_that_has_only_results_of_its_own_no_trace_is_told(store: Store, finder: Finder) -> None:
+def test_a_session_with_only_its_own_results_shows_no_trace(store: Store, finder: Finder) -> None:
     row = DecidedTrace(trace_id(1), 1, False, "digest", frozenset(), (), 0)
     changes = WriteSet(traces=[row], session_traces=[SessionTraceRow(trace_id(1), "s", 1, 2, b"{}")], touched={"s"})
     store.commit(changes).result(10)
@@ -203,9 +201,7 @@ def test_of_a_session_that_has_only_results_of_its_own_no_trace_is_told(store: S
     assert finder.session("s") is None
 
 
-def test_of_a_long_session_the_badness_of_the_worst_traces_is_told_by_their_numbers(
-    store: Store, finder: Finder
-) -> None:
+def test_a_long_session_shows_the_badness_of_its_worst_traces_in_trace_order(store: Store, finder: Finder) -> None:
     count = MOST_STATES + 2
     for number in range(1, count + 1):
         decide(store, number, result(number, "a", True, 1 - number / 100), session="s")
@@ -216,7 +212,7 @@ def test_of_a_long_session_the_badness_of_the_worst_traces_is_told_by_their_numb
     assert row.traces == count
 
 
-def test_what_is_said_later_of_a_run_that_broke_does_not_mend_it(store: Store, finder: Finder) -> None:
+def test_a_later_result_does_not_improve_a_crashed_trace(store: Store, finder: Finder) -> None:
     decide(store, 1, result(1, "a", True, 0.9), broken=True)
     store.commit(WriteSet(results=[result(1, "b", False, 0.5)])).result(10)
     [row] = finder.traces(Wanted()).rows
@@ -224,14 +220,14 @@ def test_what_is_said_later_of_a_run_that_broke_does_not_mend_it(store: Store, f
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_a_trace_that_is_decided_again_keeps_the_results_that_stand(store: Store, finder: Finder, broken: bool) -> None:
+def test_a_trace_decided_again_still_counts_its_other_results(store: Store, finder: Finder, broken: bool) -> None:
     decide(store, 1, result(1, "a", False, 0.25), result(1, "b", True, 0.5))
     decide(store, 1, result(1, "b", False, 0.75, revision=2), broken=broken)
     [row] = finder.traces(Wanted()).rows
     assert (row.badness, row.failures) == ((0.0, 3) if broken else (0.25, 2))
 
 
-def test_a_row_tells_all_that_is_known_of_its_trace(store: Store, finder: Finder) -> None:
+def test_a_row_has_all_facts_of_its_trace(store: Store, finder: Finder) -> None:
     changes = WriteSet(
         traces=[DecidedTrace(trace_id(1), 1, False, "digest", frozenset(), (), 0)],
         results=[result(1, "a", False, 0.25), result(1, "b", True, 0.5)],
@@ -249,7 +245,7 @@ def test_a_row_tells_all_that_is_known_of_its_trace(store: Store, finder: Finder
         assert finder.traces(Wanted(**{name: "x"})).rows == [], name  # type: ignore[arg-type]
 
 
-def test_a_trace_that_is_decided_again_is_listed_as_it_is_now(store: Store, finder: Finder) -> None:
+def test_a_trace_decided_again_is_listed_with_its_new_facts(store: Store, finder: Finder) -> None:
     decide(store, 1, result(1, "a", True, 0.9))
     decide(store, 1, result(1, "a", True, 0.9, revision=2), more=b', "us": 9')
     [row] = finder.traces(Wanted()).rows
@@ -263,7 +259,7 @@ def test_a_trace_that_moves_is_listed_under_its_new_session(store: Store, finder
     assert [row.id for row in finder.sessions(Wanted()).rows] == ["second"]
 
 
-def test_filters(store: Store, finder: Finder) -> None:
+def test_each_filter_selects_the_matching_traces_or_results(store: Store, finder: Finder) -> None:
     for number in range(1, 7):
         decide(store, number, result(number, "a", number > 3, number / 10), session="s" if number < 3 else "")
     assert order(finder, Wanted(agent="agent 1")) == [1, 3, 5]
@@ -279,7 +275,7 @@ def test_filters(store: Store, finder: Finder) -> None:
     assert len(finder.results(Wanted(agent="agent 0"), limit=2).rows) == 2
 
 
-def test_the_status_is_of_the_run_and_not_of_its_results(store: Store, finder: Finder) -> None:
+def test_the_status_filter_depends_on_the_run_not_on_its_results(store: Store, finder: Finder) -> None:
     decide(store, 1, result(1, "a", False, 0.1))
     decide(store, 2, result(2, "a", True, 0.9), broken=True)
     decide(store, 3, result(3, "a", True, 0.8))
@@ -287,14 +283,14 @@ def test_the_status_is_of_the_run_and_not_of_its_results(store: Store, finder: F
     assert order(finder, Wanted(status="ok")) == [1, 3]
 
 
-def test_a_trace_that_nothing_was_said_of_is_listed_without_results(store: Store, finder: Finder) -> None:
+def test_a_trace_without_results_is_listed(store: Store, finder: Finder) -> None:
     decide(store, 1)
     decide(store, 2, session="s")
     assert [(row.no, row.results) for row in finder.traces(Wanted()).rows] == [(1, {}), (2, {})]
     assert [(row.id, row.results) for row in finder.sessions(Wanted()).rows] == [(None, {}), ("s", {})]
 
 
-def test_of_a_long_session_the_worst_two_thousand_traces_are_told(store: Store, finder: Finder) -> None:
+def test_a_long_session_shows_its_2000_worst_traces(store: Store, finder: Finder) -> None:
     ids = [trace_id(number) for number in range(1, 2003)]
     changes = WriteSet(
         traces=[DecidedTrace(id_, 1, False, "d", frozenset(), (), 0) for id_ in ids],
@@ -310,9 +306,7 @@ def test_of_a_long_session_the_worst_two_thousand_traces_are_told(store: Store, 
     assert [row.no for row in told] == [*range(3, 2003)]
 
 
-def test_a_question_that_takes_too_long_is_given_up(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_query_that_takes_too_long_is_stopped(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_STEPS", 20_000)
     ids = [trace_id(number) for number in range(1, 4000)]
     listed = [ListedRow(id_, 1, "", "", "", "", False, b"{}") for id_ in ids]
@@ -325,7 +319,7 @@ def test_a_question_that_takes_too_long_is_given_up(
     hasty.close()
 
 
-def test_rows_of_deleted_traces_and_sessions_go_some_at_a_time_until_none_is_left(store: Store, finder: Finder) -> None:
+def test_list_rows_of_deleted_traces_and_sessions_are_deleted_in_batches(store: Store, finder: Finder) -> None:
     for number in range(1, 6):
         decide(store, number, result(number, "a", True, 0.5), session=f"s{number}")
         whole = ResultRow(f"own {number}", f"s{number}", "session.s", 1, b"{}", success=True, signal=0.5)
@@ -363,7 +357,9 @@ class TestKept:
         store.forget(WINDOW, RETENTION, time.time() + WINDOW + 1).result(10)
         assert finder.contents(trace_id(1)) == [(False, b"x" * 9000)]
 
-    def test_a_trace_that_changes_meanwhile_stays_as_it_is(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_trace_that_changes_during_the_move_is_not_moved(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         from pandaeval_collector.store import chunks
 
         decide(store, 1, result(1, "a", True, 0.9))
@@ -382,7 +378,7 @@ class TestKept:
         assert store.reads.contents(trace_id(1)) == [(False, b"spans"), (False, b"late")]
         assert kept_bytes(store) == 0
 
-    def test_the_oldest_go_when_there_is_no_room(self, store: Store) -> None:
+    def test_the_oldest_kept_traces_are_deleted_if_space_is_short(self, store: Store) -> None:
         for number in range(1, 6):
             decide(store, number, result(number, "a", True, 0.9), data=bytes([number]) * 50_000)
         later = time.time() + WINDOW + 1
@@ -392,14 +388,14 @@ class TestKept:
         assert [bool(store.reads.contents(trace_id(number))) for number in range(1, 6)] == [False] * 3 + [True] * 2
         assert store.kept.forget(RETENTION, 1 << 30, later + RETENTION + 1).result(10) == 2
 
-    def test_what_is_to_be_kept_is_not_deleted_before(self, store: Store) -> None:
+    def test_a_listed_trace_is_not_deleted_before_it_is_kept(self, store: Store) -> None:
         decide(store, 1, result(1, "a", True, 0.9))
         later = time.time() + WINDOW + 1
         store.forget(WINDOW, RETENTION, later, unlisted_only=True).result(10)
         assert store.reads.contents(trace_id(1)) == [(False, b"spans")]
         assert store.kept.keep(WINDOW, later) == 1
 
-    def test_what_is_damaged_is_deleted(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_trace_that_cannot_be_packed_is_deleted(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         from pandaeval_collector.store import chunks
 
         def broken(parts: list[tuple[bool, bytes]]) -> bytes:
@@ -411,14 +407,14 @@ class TestKept:
         assert [store.kept.keep(WINDOW, later), store.kept.keep(WINDOW, later)] == [1, 0]
         assert store.reads.contents(trace_id(1)) == []
 
-    def test_of_others_than_agents_nothing_is_kept(self, store: Store) -> None:
+    def test_an_unlisted_trace_is_not_kept(self, store: Store) -> None:
         chunk = Chunk(store.next_chunk_id(), trace_id(1), False, 1, 1, b"spans")
         store.append([chunk]).result(10)
         row = DecidedTrace(trace_id(1), 1, False, "digest", frozenset({b"1" * 8}), [chunk.id], 5)
         store.commit(WriteSet(traces=[row])).result(10)
         assert store.kept.keep(WINDOW, time.time() + WINDOW + 1) == 0
 
-    def test_lists_forget_with_the_traces(self, store: Store, finder: Finder) -> None:
+    def test_list_rows_are_deleted_with_their_traces_and_sessions(self, store: Store, finder: Finder) -> None:
         decide(store, 1, result(1, "a", True, 0.9), session="s")
         store.commit(WriteSet(closed={"s"})).result(10)
         end = time.time() + 2 * RETENTION

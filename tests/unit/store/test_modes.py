@@ -39,7 +39,7 @@ def test_a_restored_backup_is_closed_to_other_users(tmp_path: Path, before: int,
     assert held == dict.fromkeys([FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm"], after)
 
 
-def test_damaged_files_that_are_put_aside_stay_private(tmp_path: Path) -> None:
+def test_quarantined_damaged_files_stay_private(tmp_path: Path) -> None:
     Store(tmp_path, "off").close()
     (tmp_path / FILE_NAME).write_bytes(b"x" * 100)
     (tmp_path / f"{FILE_NAME}.suspected").write_text("it was")

@@ -37,12 +37,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
         (f"{ID}\n", ""),
     ],
 )
-def test_the_trace_of_a_unit(unit: str, trace: str) -> None:
+def test_trace_of_returns_the_trace_id_of_a_trace_or_turn(unit: str, trace: str) -> None:
     assert numbers.trace_of(unit) == trace
 
 
 @pytest.mark.parametrize("count", [0, 1, 499, 500, 501, 1001])
-def test_values_come_in_groups_of_one_statement(count: int) -> None:
+def test_values_are_batched_by_500(count: int) -> None:
     groups = [*numbers.batched(iter(range(count)))]
     assert [value for _, group in groups for value in group] == [*range(count)]
     assert all(marks == ",".join("?" * len(group)) and 0 < len(group) <= 500 for marks, group in groups)
@@ -52,7 +52,7 @@ def test_values_come_in_groups_of_one_statement(count: int) -> None:
 @pytest.mark.parametrize(
     ("rows", "blocks"), [([], []), ([1], [0]), ([8191, 8192], [0, 1]), ([8192], [1]), ([5, 30_000], [0, 1, 2, 3])]
 )
-def test_blocks_of_the_numbers_that_there_are(store: Store, rows: list[int], blocks: list[int]) -> None:
+def test_blocks_cover_the_stored_trace_numbers(store: Store, rows: list[int], blocks: list[int]) -> None:
     store.close()
     with open_database(store.path / "pandaeval.db") as connection:
         connection.executemany(
@@ -62,7 +62,7 @@ def test_blocks_of_the_numbers_that_there_are(store: Store, rows: list[int], blo
         assert json.loads(numbers.blocks(connection, "traces", 15)) == ([0] if rows else [])
 
 
-def test_what_results_are_filed_under(store: Store) -> None:
+def test_ids_and_units_are_mapped_to_trace_and_session_numbers(store: Store) -> None:
     ids = [number.to_bytes(16, "big") for number in range(1, 4)]
     traces = [DecidedTrace(id_, 1, False, "d", frozenset(), (), 0) for id_ in ids]
     store.commit(WriteSet(traces=traces, touched={"s", ids[1].hex()})).result()
@@ -76,12 +76,12 @@ def test_what_results_are_filed_under(store: Store) -> None:
     assert numbers.of_units(reader, []) == []
 
 
-class TestStanding:
+class TestNewestResults:
     def row(self, id_: str, unit: str, metric: str = "trace.m", **fields: object) -> ResultRow:
         values = {"success": True, "signal": 0.5} | fields
         return ResultRow(id_, unit, metric, 1, b'{"id":"%s"}' % id_.encode(), **values)  # type: ignore[arg-type]
 
-    def test_the_newest_of_each_unit_and_metric_with_all_that_is_kept(self, store: Store) -> None:
+    def test_the_newest_result_of_each_unit_and_metric_is_read_with_all_fields(self, store: Store) -> None:
         units = [f"{number:032x}" for number in range(1, 1202)]
         store.commit(WriteSet(results=[self.row(f"a{unit}", unit, counted=True) for unit in units])).result()
         later = [
@@ -100,6 +100,6 @@ class TestStanding:
         assert store.reads.newest_seq() == 1204
         assert [row.id for row in store.reads.results_after(1201, limit=2)] == ["b", "c"]
 
-    def test_in_an_empty_store_none_is_newest(self, store: Store) -> None:
+    def test_an_empty_store_has_no_results(self, store: Store) -> None:
         assert store.reads.newest_seq() == 0
         assert store.reads.results_after(0) == []

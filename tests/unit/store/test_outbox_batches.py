@@ -48,18 +48,18 @@ def damage_first(store: Store) -> None:
 
 
 @given(st.lists(st.binary(max_size=9) | st.just(bytes(200_000)), max_size=1200))
-def test_what_goes_in_comes_out(items: list[bytes]) -> None:
+def test_batches_return_the_same_items(items: list[bytes]) -> None:
     made = list(outbox_batches("logs", items))
     assert [item for each in made for item in batch_items(each.items, each.packed)] == items
     assert all(0 < each.items <= 512 for each in made)
 
 
-def test_no_batch_is_large_unless_an_item_is() -> None:
+def test_a_batch_is_large_only_if_an_item_is_large() -> None:
     sizes = [each.items for each in outbox_batches("traces", [bytes(100_000)] * 3 + [bytes(1 << 20)] * 2)]
     assert sizes == [2, 1, 1, 1]
 
 
-def test_a_cursor_may_stand_anywhere(store: Store) -> None:
+def test_items_can_be_read_from_any_cursor(store: Store) -> None:
     put(store, "logs", NUMBERED)
     put(store, "traces", [b"span"])
     put(store, "logs", [b"last"])
@@ -74,7 +74,7 @@ def test_a_cursor_may_stand_anywhere(store: Store) -> None:
     assert [row.body for row in store.outbox.after("traces", 0)] == [b"span"]
 
 
-def test_of_large_items_fewer_are_read_at_a_time(store: Store) -> None:
+def test_fewer_items_are_read_at_once_if_they_are_large(store: Store) -> None:
     put(store, "logs", [random.randbytes(1 << 20) for _ in range(12)])
     at, portions = 0, []
     while rows := store.outbox.after("logs", at):
@@ -90,7 +90,7 @@ def test_of_large_items_fewer_are_read_at_a_time(store: Store) -> None:
     ("sizes", "read"),
     [([10, 1], 1), ([9, 1, 1], 2), ([9, 5, 1], 2), ([5, 4, 9], 3), ([3, 3, 3, 1, 1], 4), ([11, 1], 1)],
 )
-def test_a_read_ends_where_it_is_large(
+def test_a_read_stops_once_it_reaches_the_byte_limit(
     store: Store, monkeypatch: pytest.MonkeyPatch, sizes: list[int], read: int
 ) -> None:
     for module in (outbox, reader):
@@ -101,7 +101,7 @@ def test_a_read_ends_where_it_is_large(
     assert len(store.outbox.after("logs", 0)) == len(store.reads.results_after(0)) == read
 
 
-def test_a_batch_goes_when_all_of_it_is_sent(store: Store) -> None:
+def test_a_batch_is_deleted_once_all_its_items_are_sent(store: Store) -> None:
     put(store, "logs", NUMBERED[:3])
     assert store.outbox.forget_sent("logs", 2).result() == 0
     assert [row.body for row in store.outbox.after("logs", 2)] == [b"2"]
@@ -109,14 +109,14 @@ def test_a_batch_goes_when_all_of_it_is_sent(store: Store) -> None:
     assert store.outbox.size() == 0
 
 
-def test_numbers_are_not_given_again(store: Store) -> None:
+def test_item_numbers_are_not_reused(store: Store) -> None:
     put(store, "logs", NUMBERED)
     store.outbox.forget_sent("logs", 700).result()
     put(store, "logs", [b"next"])
     assert [row.seq for row in store.outbox.after("logs", 0)] == [701]
 
 
-def test_what_was_sent_before_it_was_dropped_is_not_counted(store: Store) -> None:
+def test_items_sent_before_a_drop_are_not_counted_as_dropped(store: Store) -> None:
     put(store, "logs", NUMBERED)
     put(store, "traces", [b"span"])
     gone = store.outbox.drop_unsent(before=1e12, excess_bytes=0, done={"logs": 690, "traces": 0}).result()
@@ -127,8 +127,8 @@ def test_what_was_sent_before_it_was_dropped_is_not_counted(store: Store) -> Non
     assert gone["logs", "too_old"] == 0
 
 
-class TestDamaged:
-    def test_what_comes_before_is_read_first(self, store: Store) -> None:
+class TestDamagedBatch:
+    def test_a_damaged_batch_raises_an_error_with_its_number_and_unread_items(self, store: Store) -> None:
         put(store, "logs", NUMBERED)
         damage_first(store)
         with pytest.raises(DamagedError) as caught:
@@ -136,7 +136,7 @@ class TestDamaged:
         assert (caught.value.seq, caught.value.items) == (512, 500)
         assert store.outbox.after("logs", 512, 1)[0].body == b"512"
 
-    async def test_it_is_counted_and_passed_over(self, store: Store) -> None:
+    async def test_a_damaged_batch_is_counted_as_dropped_and_skipped(self, store: Store) -> None:
         put(store, "logs", NUMBERED)
         damage_first(store)
         telemetry, transport = Telemetry(), Recorder()
@@ -188,7 +188,7 @@ class TestWaiting:
             (lambda sizes: 1 << 30, {("logs", "disk_share"): 3, ("traces", "disk_share"): 2}),
         ],
     )
-    def test_the_oldest_of_all_signals_make_room(
+    def test_the_oldest_batches_of_all_signals_are_dropped_if_space_is_short(
         self, store: Store, sizes: list[int], excess: Callable[[list[int]], int], gone: dict[tuple[str, str], int]
     ) -> None:
         assert store.outbox.drop_unsent(before=0.0, excess_bytes=excess(sizes), done={}).result() == gone
@@ -196,25 +196,27 @@ class TestWaiting:
         assert store.outbox.waiting("traces", 0) == 2 - gone.get(("traces", "disk_share"), 0)
 
     @pytest.mark.parametrize("limit", [1, 2, 3])
-    def test_so_many_rows_at_a_time(self, store: Store, sizes: list[int], limit: int) -> None:
+    def test_a_drop_removes_at_most_the_limit_of_rows(self, store: Store, sizes: list[int], limit: int) -> None:
         later = store.clock.running() + 5
         assert sum(store.outbox.drop_unsent(later, 0, {}, limit).result().values()) == (1, 3, 4)[limit - 1]
 
-    def test_what_is_too_old_frees_room(self, store: Store, sizes: list[int]) -> None:
+    def test_space_of_dropped_old_batches_counts_towards_the_space_to_free(
+        self, store: Store, sizes: list[int]
+    ) -> None:
         with open_database(store.path / "pandaeval.db") as other:
             other.execute("UPDATE outbox SET created_at = 10 WHERE seq = 1")
         assert store.outbox.drop_unsent(10.0, 0, {}).result() == {}
         assert store.outbox.drop_unsent(20.0, sizes[0], {}).result() == {("logs", "too_old"): 1}
         assert store.outbox.drop_unsent(20.0, 0, {}).result() == {}
 
-    def test_only_what_was_sent_is_forgotten_so_many_at_a_time(self, store: Store, sizes: list[int]) -> None:
+    def test_only_sent_batches_are_forgotten_up_to_the_limit(self, store: Store, sizes: list[int]) -> None:
         assert [store.outbox.forget_sent("logs", 4, limit=1).result() for _ in range(3)] == [1, 1, 0]
         assert [row.seq for row in store.outbox.after("logs", 0)] == [5]
         assert store.outbox.waiting("traces", 0) == 2
 
-    def test_waiting_items_are_counted_no_further_than_so_many_rows(self, store: Store, sizes: list[int]) -> None:
+    def test_waiting_items_are_counted_up_to_a_row_limit(self, store: Store, sizes: list[int]) -> None:
         assert [store.outbox.waiting("logs", 0, most) for most in (1, 2, 9)] == [1, 2, 3]
-        assert store.outbox.waiting("traces", 2) == 1, "the cursor stands within a batch"
+        assert store.outbox.waiting("traces", 2) == 1, "the cursor is within a batch"
 
     def test_a_page_ends_at_its_limit(self, store: Store, sizes: list[int]) -> None:
         assert [len(store.outbox.after("logs", 0, limit)) for limit in (1, 2, 3, 9)] == [1, 2, 3, 3]
@@ -229,7 +231,7 @@ class TestSeries:
         store.commit(WriteSet(series=rows, labels=[("agent", name) for name in names])).result()
         return [each.key for name in names for each in store.reads.tally.page("otlp", name)]
 
-    def test_pages_of_one_name_in_order_of_their_keys(self, store: Store) -> None:
+    def test_series_pages_have_one_name_and_are_ordered_by_key(self, store: Store) -> None:
         keys = self.stored(store, "pandaeval.evaluations", "pandaeval.revisions")
         assert sorted(keys[:2]) == keys[:2]
         assert [each.key for each in store.reads.tally.page("otlp", "pandaeval.evaluations", limit=1)] == keys[:1]
@@ -243,7 +245,7 @@ class TestSeries:
             ("agent", "pandaeval.revisions"),
         ]
 
-    def test_each_reader_is_shown_a_zero_once(self, store: Store) -> None:
+    def test_the_first_time_of_a_shown_zero_is_kept_per_reader(self, store: Store) -> None:
         first, second = self.stored(store, "pandaeval.evaluations")
         store.tally.show_zeros("otlp", [first], 5.0).result()
         store.tally.show_zeros("otlp", [first, second], 7.0).result()

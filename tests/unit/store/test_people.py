@@ -35,7 +35,7 @@ def test_the_same_verdict_again_changes_nothing(store: Store) -> None:
     assert labels(store) == [GOOD]
 
 
-def test_of_one_annotator_the_last_verdict_stands_in_whatever_order_they_come(store: Store) -> None:
+def test_the_latest_verdict_of_an_annotator_counts_in_any_order(store: Store) -> None:
     later = replace(GOOD, passed=False, at=200.0, comment="no, it did not")
     assert store.people.put([later, GOOD], 500.0).result() == {"new": 1, "known": 1}
     assert labels(store) == [later]
@@ -43,19 +43,19 @@ def test_of_one_annotator_the_last_verdict_stands_in_whatever_order_they_come(st
     assert len(labels(store)) == 2
 
 
-def test_one_without_a_time_is_of_now(store: Store) -> None:
+def test_a_verdict_without_a_time_gets_the_current_time(store: Store) -> None:
     store.people.put([GOOD], 500.0).result()
     assert store.people.put([replace(GOOD, passed=False, at=0.0)], 600.0).result() == {"changed": 1}
     assert [(label.passed, label.at) for label in labels(store)] == [(False, 600.0)]
 
 
-def test_the_oldest_make_room(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_verdicts_over_the_limit_are_dropped(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(people, "MOST_LABELS", 3)
     store.people.put([replace(GOOD, unit=unit(number)) for number in range(5)], 1.0).result()
     assert [label.unit for label in labels(store)] == [unit(2), unit(3), unit(4)]
 
 
-def test_the_newest_score_of_a_run_stands(store: Store) -> None:
+def test_the_newest_judged_score_of_a_run_counts(store: Store) -> None:
     store.commit(WriteSet(judged=[judged_row(1, 0.9), judged_row(2, 0.4)])).result()
     store.commit(WriteSet(judged=[judged_row(1, 0.2)])).result()
     store.people.put([GOOD], 1.0).result()
@@ -65,7 +65,7 @@ def test_the_newest_score_of_a_run_stands(store: Store) -> None:
     assert people.judged(store.reads.connection(), METRIC, "another") == []
 
 
-def test_scores_are_kept_longer_than_results_and_not_for_ever(store: Store) -> None:
+def test_judged_scores_have_their_own_longer_retention(store: Store) -> None:
     store.commit(WriteSet(judged=[judged_row(number, 0.9) for number in range(5)])).result()
     now, week = store.clock.calendar(), 7 * 86_400.0
     store.forget(60.0, week, now + 2 * week, judged_s=30 * 86_400.0).result()
@@ -75,14 +75,14 @@ def test_scores_are_kept_longer_than_results_and_not_for_ever(store: Store) -> N
     assert people.judged(store.reads.connection()) == []
 
 
-def test_the_oldest_of_too_many_scores_go(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_judged_scores_over_the_limit_are_dropped(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(people, "MOST_JUDGED", 2)
     store.commit(WriteSet(judged=[judged_row(number, 0.9) for number in range(5)])).result()
     store.forget(60.0, 60.0, store.clock.calendar()).result()
     assert [row.unit for row, _ in people.judged(store.reads.connection())] == [unit(3), unit(4)]
 
 
-def test_a_chance_never_shrinks_and_goes_with_its_label(store: Store) -> None:
+def test_a_label_has_the_highest_draw_probability_of_its_run(store: Store) -> None:
     store.people.put([GOOD, replace(GOOD, unit=unit(2), probability=0.5)], 1.0).result()
     with contextlib.closing(connect(store.path / FILE_NAME, "off")) as connection:
         for chance in (0.2, 0.1):
@@ -90,7 +90,7 @@ def test_a_chance_never_shrinks_and_goes_with_its_label(store: Store) -> None:
     assert [label.probability for label in labels(store)] == [0.2, 0.5]
 
 
-def test_no_verdict_is_later_than_its_arrival(store: Store) -> None:
+def test_a_verdict_from_the_future_gets_its_arrival_time(store: Store) -> None:
     of_2262 = replace(GOOD, at=9.2e9)
     store.people.put([of_2262], 500.0).result()
     assert [label.at for label in labels(store)] == [500.0]
@@ -123,14 +123,14 @@ class TestPages:
             ([unit(7)], None, None, 10, []),
         ],
     )
-    def test_newest_first_of_some_units_and_a_metric(
+    def test_verdicts_are_paged_newest_first_by_unit_and_metric(
         self, filled: Store, units: list[str], metric: str | None, before: int | None, limit: int, numbers: list[int]
     ) -> None:
         found = people.page(filled.reads.connection(), units, metric, before, limit)
         assert [no for no, _ in found] == numbers
         assert [label.annotator for _, label in found] == [f"a{no - 1}" for no in numbers]
 
-    def test_a_verdict_reads_back_whole(self, store: Store) -> None:
+    def test_all_fields_of_a_verdict_are_read_back(self, store: Store) -> None:
         said = HumanLabel(unit(1), METRIC, 0.25, False, "ada", 100.0, "no", 0.5)
         unsure = replace(said, unit=unit(2), passed=None, probability=None)
         store.people.put([said, unsure], 500.0).result()
@@ -153,14 +153,14 @@ class TestPages:
         (GOOD, replace(GOOD, unit=unit(2)), "new"),
     ],
 )
-def test_what_becomes_of_a_verdict(store: Store, kept: HumanLabel, given: HumanLabel, fate: str) -> None:
+def test_a_verdict_is_new_changed_or_known(store: Store, kept: HumanLabel, given: HumanLabel, fate: str) -> None:
     store.people.put([kept], 500.0).result()
     assert store.people.put([given], 500.0).result() == {fate: 1}
     assert store.people.has_labels()
     assert labels(store) == {"known": [kept], "changed": [given], "new": [kept, given]}[fate]
 
 
-def test_a_new_chance_replaces_the_earlier_one_and_none_does_not(store: Store) -> None:
+def test_a_new_probability_replaces_the_earlier_one_but_a_missing_one_does_not(store: Store) -> None:
     for given in (replace(GOOD, probability=0.5), replace(GOOD, score=0.5), replace(GOOD, score=0.7)):
         store.people.put([given], 500.0).result()
     assert [label.probability for label in labels(store)] == [0.5]
@@ -168,7 +168,7 @@ def test_a_new_chance_replaces_the_earlier_one_and_none_does_not(store: Store) -
     assert [label.probability for label in labels(store)] == [0.25]
 
 
-def test_a_verdict_is_about_what_was_decided(store: Store) -> None:
+def test_a_verdict_is_known_if_its_trace_or_session_was_decided(store: Store) -> None:
     trace_id = bytes.fromhex(unit(1))
     trace = DecidedTrace(trace_id, 1, False, "d", frozenset(), (), 0)
     store.commit(WriteSet(traces=[trace], touched={"chat"})).result()
@@ -177,7 +177,7 @@ def test_a_verdict_is_about_what_was_decided(store: Store) -> None:
     assert [people.is_known(store.reads.connection(), each) for each in asked] == [True, False, True, False, False]
 
 
-def test_verdicts_about_runs_that_nobody_heard_of(store: Store) -> None:
+def test_runs_that_were_decided_judged_or_labelled_are_known(store: Store) -> None:
     trace = DecidedTrace(bytes.fromhex(unit(1)), 1, False, "d", frozenset(), (), 0)
     store.commit(WriteSet(traces=[trace], touched={"chat"}, judged=[judged_row(2, 0.9)])).result()
     store.people.put([replace(GOOD, unit=unit(3))], 500.0).result()
@@ -189,7 +189,7 @@ def test_verdicts_about_runs_that_nobody_heard_of(store: Store) -> None:
     assert unknown == [given[0], given[4], given[5], given[7]]
 
 
-def test_judged_scores_read_back_whole(store: Store) -> None:
+def test_all_fields_of_judged_scores_are_read_back(store: Store) -> None:
     given = [
         JudgedRow(unit(1), METRIC, "chat", "helper", 0.25, False, 0.5, "m", "4", 0.75),
         JudgedRow(unit(2), METRIC, "", "other", 0.75, None, None, "m", "5", 1.0),
@@ -208,7 +208,7 @@ def test_judged_scores_read_back_whole(store: Store) -> None:
         assert not any(type(row.passed) is int for row in found.values())
 
 
-def test_draws_of_unlabelled_runs_go_with_their_scores(store: Store) -> None:
+def test_old_draws_of_unlabelled_runs_are_deleted(store: Store) -> None:
     with contextlib.closing(connect(store.path / FILE_NAME, "off")) as connection:
         people.keep_draws(connection, [DrawnRow(unit(number), METRIC, 0.5) for number in (1, 2, 3)], 10.0)
         people.keep_draws(connection, [DrawnRow(unit(4), METRIC, 0.5)], 20.0)

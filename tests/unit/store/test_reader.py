@@ -47,7 +47,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def test_it_reads_what_the_line_needs_beside_the_store(store: Store) -> None:
+def test_a_store_reader_reads_all_data_that_a_scoring_worker_needs(store: Store) -> None:
     row = decide(store, T1, "resp_1")
     with closing(StoreReader(store.path)) as alone:
         assert alone.decided([T1, T2]) == store.decided([T1, T2])
@@ -59,12 +59,10 @@ def test_it_reads_what_the_line_needs_beside_the_store(store: Store) -> None:
         assert alone.responses.traces(["resp_1", "resp_2"], continued=False) == [row]
         assert alone.newest_results([T1.hex()])[T1.hex(), "trace.m"].id == "r1"
         later = decide(store, T2, "resp_2")
-        assert alone.responses.traces(["resp_2"], continued=False) == [later], (
-            "no filter hides what was committed since"
-        )
+        assert alone.responses.traces(["resp_2"], continued=False) == [later], "no filter hides later commits"
 
 
-def test_within_a_snapshot_nothing_changes(store: Store) -> None:
+def test_a_snapshot_hides_later_commits(store: Store) -> None:
     decide(store, T1, "resp_1")
     with closing(StoreReader(store.path)) as alone:
         with alone.snapshot():
@@ -75,7 +73,7 @@ def test_within_a_snapshot_nothing_changes(store: Store) -> None:
         assert [each.trace_id for each in alone.session_traces("s")] == [T1, T2]
 
 
-def test_the_store_needs_nothing_that_looks_into_contents() -> None:
+def test_importing_the_store_loads_no_analysis_or_scoring_module() -> None:
     code = "import sys, pandaeval_collector.store; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = ran.stdout.split()

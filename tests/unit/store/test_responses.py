@@ -36,7 +36,7 @@ def continued_by(store: Store, *ids: str) -> list[SessionTraceRow]:
     return sorted(store.reads.responses.traces(ids, continued=True), key=lambda found: found.trace_id)
 
 
-def test_more_responses_than_one_query_asks_for(store: Store) -> None:
+def test_more_responses_than_fit_into_one_query_are_found(store: Store) -> None:
     count = 501
     changes = WriteSet(
         traces=[DecidedTrace(trace_id(each), 1, False, "d", frozenset(), (), 0) for each in range(count)],
@@ -48,7 +48,7 @@ def test_more_responses_than_one_query_asks_for(store: Store) -> None:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_who_gave_a_response_and_who_goes_on_from_it(tmp_path: Path, restarted: bool) -> None:
+def test_traces_are_found_by_the_responses_they_give_or_continue(tmp_path: Path, restarted: bool) -> None:
     store = Store(tmp_path, "off")
     decide(store, 1, gives="r1")
     decide(store, 2, gives="r2", continues="r1", session="s")
@@ -64,7 +64,7 @@ def test_who_gave_a_response_and_who_goes_on_from_it(tmp_path: Path, restarted: 
     store.close()
 
 
-def test_what_is_not_in_the_filter_is_not_looked_for_and_what_is_noted_is(store: Store) -> None:
+def test_old_and_new_responses_are_found_with_a_complete_filter(store: Store) -> None:
     decide(store, 1, gives="r1")
     store.close()
     again = Store(store.path, "off")
@@ -77,33 +77,35 @@ def test_what_is_not_in_the_filter_is_not_looked_for_and_what_is_noted_is(store:
     again.close()
 
 
-def test_nothing_is_found_in_an_empty_store(store: Store) -> None:
+def test_an_empty_store_has_no_responses(store: Store) -> None:
     store._responses.stop()
-    store._responses.complete = False  # so that the table is looked through
+    store._responses.complete = False  # so that the table is read
     assert given_by(store, "r1") == continued_by(store, "r1") == []
 
 
-def test_one_response_of_many_traces_leaves_room_for_the_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_of_many_traces_does_not_displace_other_responses(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(responses, "MANY", 3)
     for number in range(1, 9):
         decide(store, number, gives="common")
     decide(store, 9, gives="rare")
     found = given_by(store, "common", "rare")
-    assert [each.trace_id for each in found] == [trace_id(number) for number in (1, 2, 3, 9)], "the first decided ones"
+    assert [each.trace_id for each in found] == [trace_id(number) for number in (1, 2, 3, 9)], "the first 3, and 9"
     assert [each.trace_id for each in given_by(store, "common")] == [trace_id(number) for number in (1, 2, 3)]
 
 
-def test_a_trace_is_found_once_by_all_its_responses(store: Store) -> None:
+def test_a_trace_with_many_responses_is_found_once(store: Store) -> None:
     trace = DecidedTrace(trace_id(1), 1, False, "d", frozenset(), (), 0)
     ids = [f"r{number}" for number in range(600)]
     rows = [ResponseRow(trace.trace_id, response_digest(id_), False) for id_ in ids]
     store.commit(WriteSet(traces=[trace], session_traces=[row(1)], responses=rows)).result()
     decide(store, 2, gives="another")
     assert given_by(store, *ids) == [row(1)]
-    assert given_by(store, *ids, "another") == [row(1), row(2)], "asked for in several statements"
+    assert given_by(store, *ids, "another") == [row(1), row(2)], "read with several statements"
 
 
-def test_blocks_of_older_traces_are_looked_through_too(store: Store) -> None:
+def test_responses_in_blocks_of_older_traces_are_found(store: Store) -> None:
     decide(store, 1, gives="r")
     store.close()
     with open_database(store.path / "pandaeval.db") as connection:
@@ -114,12 +116,12 @@ def test_blocks_of_older_traces_are_looked_through_too(store: Store) -> None:
     again.close()
 
 
-def test_a_digest_is_that_of_older_stores_whatever_the_id_holds() -> None:
+def test_a_response_digest_matches_older_stores_and_accepts_any_text() -> None:
     assert response_digest("chatcmpl-1").hex() == "05ceaaf605966fc6"
     assert response_digest("\ud800") != response_digest("\ud801")
 
 
-def test_a_store_forgets_blocks_below_its_traces(store: Store) -> None:
+def test_responses_in_blocks_older_than_all_traces_are_deleted(store: Store) -> None:
     decide(store, 1, gives="r", continues="q")
     store.close()
     with open_database(store.path / "pandaeval.db") as connection:

@@ -18,7 +18,7 @@ def trace_id(number: int) -> bytes:
 
 
 def decide(store: Store, *numbers: int, session: str = "", agent: str = "a", listed: bool = True) -> None:
-    """Number traces by ID."""
+    """Decide traces with these numbers as IDs."""
     ids = [trace_id(number) for number in numbers]
     changes = WriteSet(traces=[DecidedTrace(id_, 1, True, "d", frozenset(), [], 0) for id_ in ids])
     if listed:
@@ -47,13 +47,13 @@ def file(store: Store, run: RunRow, *results: RunResult, items: tuple[tuple[int,
     store.commit(WriteSet(runs=[RunBatch(run.no, items, results)])).result()
 
 
-class TestWhichRunsThereAre:
-    def test_by_the_whole_id_alone(self, store: Store) -> None:
+class TestFindingRuns:
+    def test_a_run_is_found_only_by_its_whole_id(self, store: Store) -> None:
         [run] = created(store)
         assert store.runs.find(run.id) == run
         assert store.runs.find(run.id[:-1]) is None
 
-    def test_ids_by_how_they_begin(self, store: Store) -> None:
+    def test_run_ids_are_found_by_prefix(self, store: Store) -> None:
         runs = created(store, *(b"%d" % number for number in range(9)))
         with open_database(store.path / "pandaeval.db") as connection:
             for no, run in enumerate(runs):
@@ -64,14 +64,14 @@ class TestWhichRunsThereAre:
         assert store.runs.ids_from("b7") == ["b7"]
         assert store.runs.ids_from("c") == []
 
-    def test_the_newest_first_from_where_the_last_page_ended(self, store: Store) -> None:
+    def test_runs_are_paged_newest_first(self, store: Store) -> None:
         runs = created(store, *(b"%d" % number for number in range(52)))[::-1]
         assert store.runs.newest() == runs[:50]
         assert store.runs.newest(limit=3) == runs[:3]
         assert store.runs.newest(runs[2].no, 2) == runs[3:5]
         assert store.runs.newest(runs[-1].no) == []
 
-    def test_the_next_one_is_that_which_was_begun_or_the_oldest_that_waits(self, store: Store) -> None:
+    def test_the_next_run_is_the_begun_run_or_the_oldest_waiting_run(self, store: Store) -> None:
         assert store.runs.next() is None
         one, two, three = created(store, b"1", b"2", b"3")
         steps: list[int | None] = []
@@ -87,8 +87,8 @@ class TestWhichRunsThereAre:
         assert store.runs.next() is None
 
 
-class TestWhichTracesThereAre:
-    def test_all_between_two_numbers_with_their_sessions(self, store: Store) -> None:
+class TestChoosingTraces:
+    def test_traces_between_two_numbers_are_chosen_with_their_sessions(self, store: Store) -> None:
         decide(store, 1, 2)
         decide(store, 3, 4, session="chat")
         [session] = store.reads.connection().execute("SELECT no FROM sessions").fetchone()
@@ -105,7 +105,9 @@ class TestWhichTracesThereAre:
         ):
             assert store.runs.chosen(Wanted(), after, upto) == (found, last), (after, upto)
 
-    def test_a_page_at_a_time_also_of_what_is_not_wanted(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_page_ends_after_a_fixed_number_of_traces_even_without_a_match(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(runs, "_PAGE", 2)
         for number in range(1, 6):
             decide(store, number, agent="ab"[number == 5])
@@ -115,7 +117,7 @@ class TestWhichTracesThereAre:
             pages.append(([no for no, *_ in found], after))
         assert pages == [([], 2), ([], 4), ([5], 5)]
 
-    def test_those_that_were_decided_in_a_time(self, store: Store) -> None:
+    def test_traces_are_chosen_by_decision_time(self, store: Store) -> None:
         decide(store, 1, 2, 3, 4)
         with open_database(store.path / "pandaeval.db") as connection:
             connection.execute("UPDATE traces SET decided_at = 10 * no")
@@ -123,7 +125,7 @@ class TestWhichTracesThereAre:
         assert ([no for no, *_ in found], last) == ([2, 3], 4)
 
 
-class TestWhatIsYetToBeDone:
+class TestItems:
     @pytest.mark.parametrize(
         ("limit", "pending"),
         [
@@ -136,7 +138,7 @@ class TestWhatIsYetToBeDone:
             (9, [(1, 0), (6, 0), (2, 7), (4, 7), (3, 8), (5, 8)]),
         ],
     )
-    def test_sessions_come_whole_where_there_is_room(
+    def test_pending_sessions_are_returned_whole_if_they_fit_the_limit(
         self, store: Store, limit: int, pending: list[tuple[int, int]]
     ) -> None:
         run, other = created(store, b"1", b"2")
@@ -145,7 +147,7 @@ class TestWhatIsYetToBeDone:
         store.runs.plan(other.no, [(9, 0)], 9, False).result()
         assert store.runs.pending(run.no, limit) == pending
 
-    def test_a_session_that_is_larger_comes_alone(self, store: Store) -> None:
+    def test_a_pending_session_larger_than_the_limit_is_returned_alone(self, store: Store) -> None:
         run, other = created(store, b"1", b"2")
         for each in (run, other):
             store.runs.plan(each.no, [(no, 7) for no in (4, 2, 3, 1)] + [(5, 8)], 5, False).result()
@@ -153,7 +155,7 @@ class TestWhatIsYetToBeDone:
         assert store.runs.pending(run.no, 2) == [(1, 7), (2, 7), (4, 7)]
         assert store.runs.pending(run.no, 1) == [(1, 7), (2, 7), (4, 7)]
 
-    def test_items_of_a_state_with_why_they_failed(self, store: Store) -> None:
+    def test_items_of_a_state_are_listed_with_the_reason_of_their_failure(self, store: Store) -> None:
         decide(store, 1, 2, 3, 0xAB)
         run, other = created(store, b"1", b"2")
         for each in (run, other):
@@ -165,7 +167,7 @@ class TestWhatIsYetToBeDone:
         assert [id_ for id_, _ in store.runs.items(run.no, "pending", 9)] == [f"{3:032x}"]
 
 
-class TestWhatWasFound:
+class TestRunResults:
     def filled(self, store: Store) -> RunRow:
         """Return six results of two metrics, and another run's."""
         run, other = created(store, b"1", b"2")
@@ -181,7 +183,7 @@ class TestWhatWasFound:
         )
         return run
 
-    def test_a_page_at_a_time_in_order_of_arrival(self, store: Store) -> None:
+    def test_results_are_paged_in_order_of_arrival(self, store: Store) -> None:
         run = self.filled(store)
         bodies = [body(f"{('trace.n', 'trace.m')[no % 2]} {no}") for no in range(1, 7)]
         assert store.runs.results(run.no) == (bodies, None)
@@ -191,7 +193,7 @@ class TestWhatWasFound:
             pages.append(page)
         assert pages == [bodies[:2], bodies[2:4], bodies[4:]]
 
-    def test_of_one_metric(self, store: Store) -> None:
+    def test_results_can_be_limited_to_one_metric(self, store: Store) -> None:
         run = self.filled(store)
         first, after = store.runs.results(run.no, limit=2, metric="trace.m")
         assert first == [body("trace.m 1"), body("trace.m 3")]
@@ -199,13 +201,13 @@ class TestWhatWasFound:
         assert store.runs.results(run.no, after, 2, "trace.m") == ([body("trace.m 5")], None)
         assert store.runs.results(run.no, metric="trace.other") == ([], None)
 
-    def test_a_page_is_a_hundred_unless_somebody_says_so(self, store: Store) -> None:
+    def test_a_page_has_100_results_by_default(self, store: Store) -> None:
         [run] = created(store)
         file(store, run, *(result(no, 0.5) for no in range(1, 102)))
         page, after = store.runs.results(run.no)
         assert (len(page), store.runs.results(run.no, after or 0)) == (100, ([body("trace.m 101")], None))
 
-    def test_how_many_by_metric_and_outcome(self, store: Store) -> None:
+    def test_results_are_counted_by_metric_and_outcome(self, store: Store) -> None:
         assert store.runs.counts(self.filled(store).no) == {
             ("trace.m", "scored"): 3,
             ("trace.n", "scored"): 1,
@@ -213,7 +215,7 @@ class TestWhatWasFound:
         }
         assert store.runs.counts(99) == {}
 
-    def test_one_result_by_what_it_is_about(self, store: Store) -> None:
+    def test_a_result_is_found_by_its_metric_and_unit(self, store: Store) -> None:
         run = self.filled(store)
         assert store.runs.body(run.no, "trace.m", 3) == body("trace.m 3")
         assert store.runs.body(run.no, "trace.n", 3) is None
@@ -222,7 +224,7 @@ class TestWhatWasFound:
 
 
 class TestPairs:
-    def test_of_two_runs_what_both_have_by_metric(self, store: Store) -> None:
+    def test_results_that_two_runs_share_are_paired_by_metric(self, store: Store) -> None:
         first, second, other = created(store, b"1", b"2", b"3")
         store.runs.plan(first.no, [(1, 7), (2, 0)], 2, False).result()
         store.runs.plan(second.no, [(1, 9), (2, 9)], 2, False).result()
@@ -249,7 +251,7 @@ class TestPairs:
         ]
         assert [*store.runs.pairs(first.no, 99)] == []
 
-    def test_verdicts_of_people_stand_beside(self, store: Store) -> None:
+    def test_pairs_are_compared_with_human_verdicts(self, store: Store) -> None:
         first, second = created(store, b"1", b"2")
         for run, scores in ((first, (0.9, 0.9, None)), (second, (0.1, None, 0.9))):
             file(store, run, *(result(number, score) for number, score in enumerate(scores, 1)))
@@ -260,7 +262,7 @@ class TestPairs:
         assert (found.pairs, found.decided, found.flips) == (3, (2, 2), 1)
         assert (found.labelled, found.right) == (2, (1, 1))
 
-    def test_of_a_run_and_the_live_results_that_stand(self, store: Store) -> None:
+    def test_run_results_are_paired_with_the_newest_live_results(self, store: Store) -> None:
         decide(store, 1, 2, 3)
         live(store, 1, "trace.n", 0.25)
         live(store, 1, "trace.m", 0.25)

@@ -51,22 +51,22 @@ def rows(store: Store, table: str, run: int) -> list[int]:
     ]
 
 
-class TestHowManyWait:
-    def test_one_more_than_may_wait_is_refused_until_one_is_cancelled(self, store: Store) -> None:
+class TestQueueLimits:
+    def test_a_run_over_the_limit_is_rejected_until_another_run_is_cancelled(self, store: Store) -> None:
         runs = [store.runs.create(b"%d" % number).result() for number in range(MOST_WAITING)]
         with pytest.raises(FullError, match="100 runs wait already"):
             store.runs.create(b"more").result()
         store.runs.cancel(runs[7].id).result()
         assert store.runs.create(b"more").result()
 
-    def test_what_schedules_queued_takes_no_place(self, store: Store) -> None:
+    def test_scheduled_runs_do_not_count_towards_the_limit(self, store: Store) -> None:
         schedule = store.schedules.add("0 3 * * *", b"{}", 0.0).result()
         for number in range(MOST_WAITING - 1):
             store.runs.create(b"%d" % number).result()
         assert store.schedules.fire(schedule.id, b"{}", 1.0, 2.0).result() is not None
         assert store.runs.create(b"more").result()
 
-    def test_so_many_schedules_are_kept(self, store: Store) -> None:
+    def test_a_schedule_over_the_limit_is_rejected_until_another_is_removed(self, store: Store) -> None:
         kept = [store.schedules.add("0 3 * * *", b"{}", 0.0).result() for _ in range(MOST_WAITING)]
         with pytest.raises(FullError, match="100 schedules already"):
             store.schedules.add("0 3 * * *", b"{}", 0.0).result()
@@ -74,8 +74,8 @@ class TestHowManyWait:
         store.schedules.add("0 3 * * *", b"{}", 0.0).result()
 
 
-class TestNew:
-    def test_a_run_is_queued_over_the_traces_that_are_listed(self, store: Store) -> None:
+class TestNewRuns:
+    def test_a_run_is_queued_up_to_the_newest_listed_trace(self, store: Store) -> None:
         ids = [bytes([number]) * 16 for number in (1, 2, 3)]
         traces = [DecidedTrace(id_, 1, True, "d", frozenset(), [], 0) for id_ in ids]
         listed = [ListedRow(id_, 1, "a", "s", "", "", False, b"{}") for id_ in ids[:2]]
@@ -88,16 +88,16 @@ class TestNew:
         assert store.runs.find(run.id) == run
         assert len(run.id) == 16
 
-    def test_a_run_of_nothing_ends_at_nothing(self, store: Store) -> None:
+    def test_a_run_of_an_empty_store_covers_no_trace(self, store: Store) -> None:
         run = store.runs.create(b"asked").result()
         assert run.upto == 0
 
-    def test_a_session_alone_is_no_trace(self, store: Store) -> None:
+    def test_a_listed_session_does_not_count_as_a_trace(self, store: Store) -> None:
         with written(store) as connection:
             connection.execute("INSERT INTO listed (no, session, at, badness, failures) VALUES (-3, 3, 0, 0, 0)")
             assert runs.queued(connection, b"{}", 1.0).upto == 0
 
-    def test_a_run_of_a_schedule_names_it(self, store: Store) -> None:
+    def test_a_scheduled_run_names_its_schedule(self, store: Store) -> None:
         with written(store) as connection:
             run = runs.queued(connection, b"{}", 7.0, schedule="nightly")
         assert (run.schedule, run.created_at) == ("nightly", 7.0)
@@ -118,7 +118,7 @@ class TestBatches:
             "failed": [(2, "no spans")],
         }
 
-    def test_only_what_is_pending_is_counted(self, store: Store) -> None:
+    def test_only_pending_items_are_counted(self, store: Store) -> None:
         run = store.runs.create(b"").result()
         store.runs.plan(run.no, [(1, 0), (2, 0)], 2, False).result()
         for each in (batch(run.no, (1, ""), (5, "")), batch(run.no, (1, "late")), batch(run.no, (2, "bad"), (2, ""))):
@@ -126,7 +126,7 @@ class TestBatches:
         now = of(store, run)
         assert (now.done, now.failed) == (1, 1)
 
-    def test_another_run_is_left_alone(self, store: Store) -> None:
+    def test_a_batch_does_not_change_another_run(self, store: Store) -> None:
         one, other = store.runs.create(b"").result(), store.runs.create(b"").result()
         for run in (one, other):
             store.runs.plan(run.no, [(1, 0)], 1, False).result()
@@ -135,7 +135,7 @@ class TestBatches:
         assert (now.done, now.calls, store.runs.pending(other.no, 5)) == (0, 0, [(1, 0)])
         assert rows(store, "run_results", other.no) == []
 
-    def test_a_result_is_filed_with_all_that_it_says(self, store: Store) -> None:
+    def test_a_result_is_stored_with_all_its_fields(self, store: Store) -> None:
         run = store.runs.create(b"").result()
         store.commit(WriteSet(runs=[RunBatch(run.no, [], [result(4, 0.25), result(-2, None, "session.n")])])).result()
         columns = "run, about, metric, outcome, score, success, cost_usd, by, body"
@@ -145,7 +145,7 @@ class TestBatches:
             (run.no, -2, "session.n", "skipped", None, None, 0.25, "1 judge", b"-2 None"),
         ]
 
-    def test_the_newest_result_of_a_unit_takes_the_place_of_the_earlier_one(self, store: Store) -> None:
+    def test_a_newer_result_of_a_unit_replaces_the_earlier_one(self, store: Store) -> None:
         run = store.runs.create(b"").result()
         for score in (0.25, 1.0):
             store.commit(WriteSet(runs=[RunBatch(run.no, [], [result(4, score)])])).result()
@@ -168,7 +168,7 @@ class TestForgetting:
         return run
 
     @pytest.mark.parametrize("ending", ["done", "cancelled"])
-    def test_a_run_goes_so_long_after_its_end(self, store: Store, ending: str) -> None:
+    def test_a_run_is_deleted_only_if_it_ended_before_the_given_time(self, store: Store, ending: str) -> None:
         run = self.filled(store)
         if ending == "done":
             store.runs.begin(run.no).result()
@@ -185,7 +185,7 @@ class TestForgetting:
         assert rows(store, "run_results", run.no) == rows(store, "run_items", run.no) == []
 
     @pytest.mark.parametrize("begun", [False, True])
-    def test_a_run_that_did_not_end_stays(self, store: Store, begun: bool) -> None:
+    def test_an_unfinished_run_is_not_deleted(self, store: Store, begun: bool) -> None:
         run = self.filled(store)
         if begun:
             store.runs.begin(run.no).result()
@@ -193,7 +193,7 @@ class TestForgetting:
             assert runs.forget(connection, 9e12, 100) == 0
         assert rows(store, "run_items", run.no) == rows(store, "run_results", run.no) == [1, 2, 3, 4]
 
-    def test_so_many_rows_at_a_time_and_the_run_at_last(self, store: Store) -> None:
+    def test_rows_of_a_run_are_deleted_in_batches_and_the_run_last(self, store: Store) -> None:
         run, other = self.filled(store, 4), self.filled(store, 1)
         store.runs.begin(run.no).result()
         store.runs.end(run.no).result()
@@ -206,7 +206,7 @@ class TestForgetting:
         assert steps == [(3, 1, 4), (3, 0, 2), (2, 0, 0), (0, 0, 0)]
         assert rows(store, "run_items", other.no) == [1]
 
-    def test_one_of_many_runs_that_ended_is_no_reason_to_pass_over_the_others(self, store: Store) -> None:
+    def test_many_ended_runs_are_deleted_ten_at_a_time(self, store: Store) -> None:
         ended = [self.filled(store, 1) for _ in range(12)]
         for run in ended:
             store.runs.begin(run.no).result()

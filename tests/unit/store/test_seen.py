@@ -1,4 +1,4 @@
-"""The filter of decided traces: never a false no."""
+"""The filter of decided traces has no false negatives."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def _ids(number: int) -> list[bytes]:
 
 
 class TestSeen:
-    def test_it_says_yes_to_all_it_was_given_and_to_few_others(self) -> None:
+    def test_the_filter_contains_all_added_ids_and_few_others(self) -> None:
         seen, given, others = Seen(), _ids(100_000), _ids(100_000)
         seen.add(given)
         seen.complete = True
         assert all(id_ in seen for id_ in given)
         assert sum(id_ in seen for id_ in others) < 100
 
-    def test_until_complete_it_says_yes_to_all(self) -> None:
+    def test_an_incomplete_filter_contains_every_id(self) -> None:
         assert os.urandom(16) in Seen()
 
-    def test_it_takes_eight_mebibytes(self) -> None:
+    def test_the_filter_takes_eight_mebibytes(self) -> None:
         assert len(Seen()._bits) == 8 << 20
 
 
@@ -67,16 +67,16 @@ class TestRemember:
         assert (seen.complete, rows.asked) == (True, "the query")
         assert [b"id %d" % number in seen for number in range(4)] == [False, True, True, False]
 
-    def test_it_ends_when_the_store_is_closed_however_much_is_left(self) -> None:
+    def test_filling_stops_when_the_store_is_closed(self) -> None:
         seen, rows = Seen(), _Rows(None)
         seen.remember(rows.scan, "the query")
         assert rows.begun.wait(60)
         seen.stop()
         assert not seen.complete
-        assert b"another" in seen, "who knows"
-        assert seen._filling.daemon, "a process that ends does not wait for it either"
+        assert b"another" in seen, "an incomplete filter contains every id"
+        assert seen._filling.daemon, "a process exit does not wait for the thread"
 
-    def test_while_the_ids_cannot_be_read_each_may_have_been_decided(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_the_filter_stays_incomplete_if_the_ids_cannot_be_read(self, caplog: pytest.LogCaptureFixture) -> None:
         seen = Seen()
         seen.remember(_Rows(0).scan, "the query")
         seen._filling.join()
@@ -86,7 +86,7 @@ class TestRemember:
 
 
 class TestStore:
-    def test_what_was_decided_is_found_after_a_restart_and_before_the_filter_is_filled(self, tmp_path: Path) -> None:
+    def test_decided_traces_are_found_after_a_restart_before_and_after_filling(self, tmp_path: Path) -> None:
         ids = _ids(3000)
         with_one = [DecidedTrace(id_, 1, False, "", frozenset({b"12345678"}), (1,), 10) for id_ in ids]
         store = Store(tmp_path)

@@ -22,7 +22,7 @@ def filed(store: Store, *rows: SessionTraceRow, closed: set[str] = frozenset()) 
     store.commit(WriteSet(session_traces=[*rows], touched=named - closed, closed={*closed})).result()
 
 
-def test_the_traces_of_a_session_come_by_their_start(store: Store) -> None:
+def test_traces_of_a_session_are_ordered_by_start(store: Store) -> None:
     rows = [row(1, "s", 30), row(2, "s", 10), row(4, "s", 20), row(3, "s", 20), row(5, "t", 5), row(6, "")]
     filed(store, *rows)
     assert store.reads.session_traces("s") == [rows[1], rows[3], rows[2], rows[0]]
@@ -30,7 +30,7 @@ def test_the_traces_of_a_session_come_by_their_start(store: Store) -> None:
     assert store.reads.session_traces("u") == []
 
 
-def test_the_facts_of_a_session_come_without_answers(store: Store) -> None:
+def test_session_facts_are_read_without_answers(store: Store) -> None:
     rows = [row(1, "s", 30), row(2, "s", 10, b'{"agent":"a"}'), row(5, "t", 5)]
     filed(store, *rows)
     facts = [*store.reads.session_facts("s")]
@@ -41,7 +41,7 @@ def test_the_facts_of_a_session_come_without_answers(store: Store) -> None:
     assert [*store.reads.session_facts("u")] == []
 
 
-def test_what_a_trace_left_behind_is_found_by_its_id(store: Store) -> None:
+def test_member_rows_are_found_by_trace_id(store: Store) -> None:
     rows = [row(1, "s"), row(2, "")]
     filed(store, *rows)
     assert store.reads.left_behind([trace_id(number) for number in (1, 2, 3)]) == {row.trace_id: row for row in rows}
@@ -49,7 +49,7 @@ def test_what_a_trace_left_behind_is_found_by_its_id(store: Store) -> None:
     assert store.reads.session_of([trace_id(number) for number in (1, 2, 3)]) == {trace_id(1): "s"}
 
 
-def test_many_are_found_in_several_statements(store: Store) -> None:
+def test_many_member_rows_are_found_with_several_statements(store: Store) -> None:
     rows = [row(number, f"s{number % 7}") for number in range(1, 1203)]
     filed(store, *rows)
     ids = [each.trace_id for each in rows]
@@ -58,7 +58,7 @@ def test_many_are_found_in_several_statements(store: Store) -> None:
 
 
 class TestNewest:
-    def test_so_many_of_each_and_how_many_there_are(self, store: Store) -> None:
+    def test_the_newest_traces_and_the_size_of_each_session_are_read(self, store: Store) -> None:
         filed(store, *(row(number, "s" if number % 3 else "t") for number in range(1, 13)))
         found = store.reads.newest_traces(["s", "t", "u"], 2)
         assert {id_: (size, sorted(each.trace_id for each in rows)) for id_, (size, rows) in found.items()} == {
@@ -68,19 +68,19 @@ class TestNewest:
         }
         assert [each for each in found["t"][1] if each.trace_id == trace_id(9)] == [row(9, "t")]
 
-    def test_of_one_start_the_greater_ids(self, store: Store) -> None:
+    def test_traces_with_the_same_start_are_taken_by_greater_id(self, store: Store) -> None:
         filed(store, *(row(number, "s", 5) for number in (3, 1, 2)))
         (size, rows) = store.reads.newest_traces(["s"], 2)["s"]
         assert (size, {each.trace_id for each in rows}) == (3, {trace_id(3), trace_id(2)})
 
-    def test_of_small_sessions_all(self, store: Store) -> None:
+    def test_all_traces_of_a_small_session_are_read(self, store: Store) -> None:
         filed(store, row(1, "s"), row(2, "s"))
         size, rows = store.reads.newest_traces(["s"], 50)["s"]
         assert (size, sorted(rows, key=lambda each: each.start_ns)) == (2, [row(1, "s"), row(2, "s")])
         assert store.reads.newest_traces([], 50) == {}
 
 
-def test_a_session_is_open_until_it_is_scored_for_good(store: Store) -> None:
+def test_a_session_is_open_until_it_is_closed_and_reopens_with_a_new_trace(store: Store) -> None:
     filed(store, row(1, "s"), row(2, "t"))
     filed(store, row(3, "t"), closed={"t"})
     assert {id_: store.reads.session_is_open(id_) for id_ in ("s", "t", "u")} == {"s": True, "t": False, "u": None}
@@ -89,7 +89,7 @@ def test_a_session_is_open_until_it_is_scored_for_good(store: Store) -> None:
     assert sorted(store.reads.open_sessions()) == ["s", "t"]
 
 
-def test_open_sessions_with_a_trace_that_was_not_compared(store: Store) -> None:
+def test_uncompared_returns_open_sessions_with_an_uncompared_trace(store: Store) -> None:
     not_yet = b'{"evidence":null,"x":1}'
     rows = [
         row(1, "a", body=not_yet),
@@ -101,7 +101,7 @@ def test_open_sessions_with_a_trace_that_was_not_compared(store: Store) -> None:
     assert store.reads.uncompared() == ["a"]
 
 
-def test_endings_stay_until_they_are_forgotten(store: Store) -> None:
+def test_session_endings_are_stored_until_they_are_forgotten(store: Store) -> None:
     assert store.reads.endings() == []
     store.append([], ["t", "s"]).result()
     store.append([], ["s"]).result()
@@ -130,7 +130,7 @@ class TestDecided:
         assert store.reads.decided([trace_id(each) for each in range(1, 4)]).keys() == {trace_id(1), trace_id(2)}
 
     @pytest.mark.parametrize("number", [1, 499, 500, 501, 1200])
-    def test_all_that_are_asked_for_are_found(self, store: Store, number: int) -> None:
+    def test_any_number_of_decided_traces_is_found(self, store: Store, number: int) -> None:
         self.decide(store, *range(1, number + 1))
         ids = [trace_id(each) for each in range(1, number + 1)]
         found = store.decided([*ids, trace_id(number + 1)])
@@ -139,7 +139,7 @@ class TestDecided:
             (1, False, (7, 9), 5)
         }
 
-    def test_what_another_collector_decided_is_not_decided_here(self, store: Store) -> None:
+    def test_a_trace_decided_by_another_collector_is_not_decided_here(self, store: Store) -> None:
         store.commit(WriteSet(strangers={trace_id(1): "theirs"}, contents={trace_id(1): b"kept"})).result()
         assert store.decided([trace_id(1)]) == {}
         assert store.reads.held(trace_id(1)) == ("theirs", ())
@@ -148,7 +148,7 @@ class TestDecided:
         assert kept_bytes(store) == 4
         self.decide(store, 1, digest="ours")
         assert store.reads.held(trace_id(1)) == ("ours", (7, 9))
-        assert kept_bytes(store) == 0, "what was sent along makes room for the trace's own chunks"
+        assert kept_bytes(store) == 0, "the trace's own chunks replace the sent contents"
         store.commit(WriteSet(strangers={trace_id(1): "theirs"}, contents={trace_id(1): b"kept"})).result()
         assert store.reads.held(trace_id(1)) == ("ours", (7, 9))
         assert kept_bytes(store) == 0

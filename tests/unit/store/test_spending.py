@@ -36,19 +36,17 @@ def reserved(store: Store, usd: float, most: float | None = None, now: float = D
         (1.0, 1.0, True),
         (1.0, None, True),
         (1.0 + 5e-10, 1.0, True),  # sums of floats
-        (1e-9, 0.0, True),  # as much as that tolerance
+        (1e-9, 0.0, True),  # equal to the tolerance
         (1.0 + 2e-9, 1.0, False),
         (0.0, 0.0, True),
     ],
 )
-def test_money_is_set_aside_as_far_as_the_budget_goes(
-    store: Store, usd: float, most: float | None, granted: bool
-) -> None:
+def test_money_is_reserved_only_within_the_budget(store: Store, usd: float, most: float | None, granted: bool) -> None:
     assert reserved(store, usd, most) is granted
     assert today(store) == (pytest.approx(usd) if granted else 0.0)
 
 
-def test_what_is_set_aside_and_what_is_spent_count_together(store: Store) -> None:
+def test_reserved_and_spent_money_count_together(store: Store) -> None:
     assert reserved(store, 0.4)
     assert reserved(store, 0.4, 1.0)
     assert not reserved(store, 0.4, 1.0)
@@ -58,40 +56,40 @@ def test_what_is_set_aside_and_what_is_spent_count_together(store: Store) -> Non
 
 
 @pytest.mark.parametrize("spent", [-1.0, math.nan, math.inf])
-def test_what_is_no_amount_counts_as_what_was_set_aside(store: Store, spent: float) -> None:
+def test_an_invalid_cost_counts_as_the_reserved_amount(store: Store, spent: float) -> None:
     reserved(store, 0.4)
     store.spending.settle(0.4, spent, DAY).result()
     assert today(store) == 0.4
     store.spending.settle_all().result()
-    assert today(store) == 0.4, "nothing is set aside any more"
+    assert today(store) == 0.4, "nothing is reserved any more"
 
 
-def test_nothing_spent_is_an_amount(store: Store) -> None:
+def test_a_cost_of_zero_is_valid(store: Store) -> None:
     reserved(store, 0.4)
     store.spending.settle(0.4, 0.0, DAY).result()
     assert today(store) == 0.0
 
 
-def test_more_than_was_set_aside_can_be_settled(store: Store) -> None:
+def test_a_cost_above_the_reservation_can_be_settled(store: Store) -> None:
     reserved(store, 0.1)
     store.spending.settle(0.3, 0.3, DAY).result()
     assert today(store) == 0.3
-    assert reserved(store, 0.2, 0.5), "a reservation is never below nothing"
+    assert reserved(store, 0.2, 0.5), "a reservation is never negative"
 
 
-def test_what_nobody_set_aside_is_spent_all_the_same(store: Store) -> None:
+def test_a_cost_without_a_reservation_is_counted(store: Store) -> None:
     store.spending.settle(0.1, 0.3, DAY).result()
     assert today(store) == 0.3
 
 
-def test_a_restart_counts_what_was_set_aside_as_spent(store: Store) -> None:
+def test_a_restart_counts_reservations_as_spent(store: Store) -> None:
     reserved(store, 0.4)
     store.spending.settle_all().result()
     store.spending.settle(0.4, 0.1, DAY).result()
     assert today(store) == 0.5
 
 
-def test_each_day_has_its_own(store: Store) -> None:
+def test_costs_are_counted_per_day(store: Store) -> None:
     reserved(store, 0.4, now=DAY + DAY_S - 1)
     assert today(store, DAY) == 0.4
     assert today(store, DAY + DAY_S) == today(store, DAY - 1) == 0.0
@@ -111,16 +109,14 @@ def test_each_day_has_its_own(store: Store) -> None:
         (-DAY_S, None),
     ],
 )
-def test_a_clock_set_back_by_less_than_two_days_stays_with_the_day(
-    store: Store, back: float, day: float | None
-) -> None:
-    assert store.spending.today(DAY) == DAY, "no day was begun"
+def test_a_clock_set_back_by_up_to_two_days_keeps_the_budget_day(store: Store, back: float, day: float | None) -> None:
+    assert store.spending.today(DAY) == DAY, "no day has begun"
     reserved(store, 0.1, now=DAY + 10)
     now = DAY - back
     assert store.spending.today(now) == (now if day is None else day)
 
 
-def test_a_month_of_days_are_remembered(store: Store) -> None:
+def test_costs_of_the_newest_31_days_are_kept(store: Store) -> None:
     for number in range(70):
         reserved(store, 0.1, now=DAY + number * DAY_S)
     store.forget(1.0, 1.0, store.clock.calendar()).result()

@@ -29,7 +29,7 @@ Verdict = tuple[bool | None, float | None]
         ([(True, 0.124)], False, NOT_FAILED + 0.12, 0),
     ],
 )
-def test_the_worst_signal_counts_and_what_failed_comes_before_all_else(
+def test_badness_is_the_worst_signal_and_failures_come_first(
     results: list[Verdict], broken: bool, badness: float, failures: int
 ) -> None:
     assert badness_of(results, broken) == (badness, failures)
@@ -48,7 +48,7 @@ ROWS = [(number, 0, 0.25 * number, 0, b"{}", 1000 + number) for number in range(
         (4, "at", None),
     ],
 )
-def test_a_page_ends_at_its_last_row_where_there_are_more(
+def test_a_page_has_an_end_position_only_if_more_rows_follow(
     limit: int, key: str, position: tuple[float, int] | None
 ) -> None:
     assert end(ROWS, limit, key) == position

@@ -83,7 +83,7 @@ def now_in(seconds: float) -> float:
 
 
 class TestChunks:
-    def test_what_was_stored_is_there_after_a_restart(self, open_store: OpenStore) -> None:
+    def test_stored_chunks_survive_a_restart(self, open_store: OpenStore) -> None:
         store = open_store()
         large = os.urandom(100) * 1000
         first, second = put(store, T1, large), put(store, T2)
@@ -100,17 +100,17 @@ class TestChunks:
         late = put(store, T1)
         assert [chunk.id for chunk in store.reads.open_chunks()] == [late]
 
-    def test_a_missing_chunk_is_an_error_and_not_half_a_trace(self, store: Store) -> None:
+    def test_reading_a_missing_chunk_is_an_error(self, store: Store) -> None:
         first, second = put(store, T1), put(store, T1)
         store.discard([first]).result(10)
         with pytest.raises(LookupError, match="1 of 2 chunks"):
             store.reads.chunks([first, second])
 
-    def test_traces_come_by_their_earliest_start(self, store: Store) -> None:
+    def test_traces_are_ordered_by_their_earliest_start(self, store: Store) -> None:
         ids = [put(store, T1, start_ns=50), put(store, T2, start_ns=20), put(store, T1, start_ns=10)]
         assert list(traces_by_start(store.reads)) == [(T1, [ids[0], ids[2]], 10, 2), (T2, [ids[1]], 5, 1)]
 
-    def test_a_long_read_does_not_hide_what_is_committed_meanwhile(self, store: Store) -> None:
+    def test_a_long_read_does_not_hide_later_commits(self, store: Store) -> None:
         put(store, T1), put(store, T2)
         reading = traces_by_start(store.reads)
         next(reading)
@@ -119,9 +119,9 @@ class TestChunks:
         assert len(list(reading)) == 1
 
     def test_an_empty_store_leaves_room_in_the_smallest_disk_budget(self, store: Store) -> None:
-        assert store.size_bytes() < 0.7 * LEAST_STORE, "else the retention is shorter from the start"
+        assert store.size_bytes() < 0.7 * LEAST_STORE, "a large empty store would shorten the retention"
 
-    def test_a_full_disk_budget_refuses_and_forgetting_helps(self, open_store: OpenStore) -> None:
+    def test_a_full_disk_budget_rejects_spans_until_old_spans_are_deleted(self, open_store: OpenStore) -> None:
         store = open_store(2 << 20)
         ids = [put(store, T1, os.urandom(40_000)) for _ in range(5)]
         with pytest.raises(StoreFullError, match=r"store\.max_bytes is 2\.0 MiB"):
@@ -132,7 +132,7 @@ class TestChunks:
 
 
 class TestDecisions:
-    def test_the_memory_of_a_decided_trace(self, store: Store) -> None:
+    def test_the_stored_fields_of_a_decided_trace_are_read_back(self, store: Store) -> None:
         decide(store, T1, 1, 2, revision=3)
         found = store.decided([T1, T2])
         assert list(found) == [T1]
@@ -151,14 +151,14 @@ class TestDecisions:
         assert [row.id for row in store.reads.results_after(0)] == ["a", "b", "c"]
         assert [row.id for row in store.reads.results_after(first[1].seq)] == ["c"]
 
-    def test_a_result_that_stood_before_another_one_stands_again(self, store: Store) -> None:
+    def test_an_earlier_result_can_become_the_newest_again(self, store: Store) -> None:
         for each in (result("a"), result("b", revision=2), result("a", revision=3)):
             assert len(store.commit(WriteSet(results=[each], touched={"u"})).result(10)) == 1
         assert [(row.id, row.revision, row.seq) for row in store.reads.results_after(0)] == [("b", 2, 2), ("a", 3, 3)]
         assert store.reads.newest_results(["u"])["u", "trace.m"].id == "a"
         assert store.commit(WriteSet(results=[result("a", revision=4)], touched={"u"})).result(10) == []
 
-    def test_the_newest_result_of_each_metric_stands(self, store: Store) -> None:
+    def test_the_newest_result_of_each_unit_and_metric_is_returned(self, store: Store) -> None:
         rows = [result("a"), result("b", revision=2), result("c", metric="trace.n"), result("d", unit="v")]
         store.commit(WriteSet(results=rows, touched={"u", "v"})).result(10)
         standing = store.reads.newest_results(["u", "v", "w"])
@@ -168,7 +168,7 @@ class TestDecisions:
             ("v", "trace.m"): "d",
         }
 
-    def test_a_decision_is_whole_or_not_at_all(self, store: Store) -> None:
+    def test_a_decision_that_fails_stores_nothing(self, store: Store) -> None:
         good = SeriesRow("pandaeval.evaluations", "[]", 1, 1, 1.0, {0: 1}, {})
         bad = SeriesRow("pandaeval.evaluations", "[]", 1, 1, 1.0, {7: 1}, {})  # a bucket that the series does not have
         changes = WriteSet(
@@ -183,7 +183,7 @@ class TestDecisions:
         assert not store.outbox.after("logs", 0)
         assert not store.reads.tally.page("otlp", "pandaeval.evaluations")
 
-    def test_a_trace_is_filed_under_one_session(self, store: Store) -> None:
+    def test_a_trace_belongs_to_one_session(self, store: Store) -> None:
         def row(trace_id: bytes, session: str, start: int) -> SessionTraceRow:
             return SessionTraceRow(trace_id, session, start, start + 1, b"{}")
 
@@ -196,7 +196,7 @@ class TestDecisions:
         assert store.reads.session_of([T1]) == {}
         assert list(store.reads.open_sessions()) == ["t"]
 
-    def test_series_add_up(self, store: Store) -> None:
+    def test_series_increments_add_up(self, store: Store) -> None:
         row = SeriesRow("pandaeval.evaluations", '[["a","b"]]', 3, 2, 1.5, {0: 1, 2: 1}, {2: (0.5, "t", "s", 9)})
         store.commit(WriteSet(series=[row])).result(10)
         store.commit(WriteSet(series=[row])).result(10)
@@ -206,7 +206,7 @@ class TestDecisions:
 
 
 class TestForgetting:
-    def test_raw_spans_go_after_the_late_window_and_leave_a_tombstone(self, store: Store) -> None:
+    def test_spans_are_deleted_after_the_late_window_and_leave_a_tombstone(self, store: Store) -> None:
         chunk = put(store, T1)
         decide(store, T1, chunk)
         assert store.forget(600, 7 * DAY_S, now_in(599)).result(10) == 0
@@ -217,14 +217,14 @@ class TestForgetting:
         tombstone = store.decided([T1])[T1]
         assert (tombstone.final, tombstone.known, tombstone.chunks) == (True, frozenset(), ())
 
-    def test_a_tombstone_goes_after_the_retention(self, store: Store) -> None:
+    def test_tombstones_and_results_are_deleted_after_the_retention(self, store: Store) -> None:
         decide(store, T1, put(store, T1))
         store.commit(WriteSet(results=[result("a")])).result(10)
         store.forget(600, 7 * DAY_S, now_in(7 * DAY_S + 1)).result(10)
         assert not store.decided([T1])
         assert not store.reads.results_after(0)
 
-    def test_open_traces_and_open_sessions_stay(self, store: Store) -> None:
+    def test_open_traces_and_open_sessions_are_not_deleted(self, store: Store) -> None:
         chunk = put(store, T1)
         row = SessionTraceRow(T2, "open", 1, 2, b"{}")
         old = SessionTraceRow(T3, "closed", 1, 2, b"{}")
@@ -234,21 +234,21 @@ class TestForgetting:
         assert len(store.reads.session_traces("open")) == 1
         assert not store.reads.session_traces("closed")
 
-    def test_what_must_be_kept_is_kept(self, store: Store) -> None:
+    def test_spans_of_traces_to_keep_are_not_deleted(self, store: Store) -> None:
         first, second = put(store, T1), put(store, T2)
         decide(store, T1, first)
         decide(store, T2, second)
         assert store.forget(600, 7 * DAY_S, now_in(601), keep={T1}).result(10) == 1
         assert store.reads.chunks([first])
 
-    def test_at_most_so_many_at_a_time(self, store: Store) -> None:
+    def test_each_call_deletes_at_most_the_limit(self, store: Store) -> None:
         for number in range(5):
             trace_id = bytes(15) + bytes([100 + number])
             decide(store, trace_id, put(store, trace_id))
         taken = [store.forget(600, 7 * DAY_S, now_in(601), limit=2).result(10) for _ in range(4)]
         assert taken == [2, 2, 1, 0]
 
-    def test_the_file_gives_its_space_back(self, store: Store, tmp_path: Path) -> None:
+    def test_the_file_shrinks_after_a_large_deletion(self, store: Store, tmp_path: Path) -> None:
         ids = [put(store, T1, os.urandom(60_000)) for _ in range(100)]
         decide(store, T1, *ids)
         store.checkpoint()
@@ -258,7 +258,7 @@ class TestForgetting:
         store.checkpoint()
         assert (tmp_path / "data" / "pandaeval.db").stat().st_size < before / 3
 
-    def test_space_that_will_soon_be_filled_again_is_kept(self, store: Store, tmp_path: Path) -> None:
+    def test_the_file_does_not_shrink_after_a_small_deletion(self, store: Store, tmp_path: Path) -> None:
         for number in range(20):
             trace_id = bytes(15) + bytes([100 + number])
             chunk = put(store, trace_id, os.urandom(60_000))
@@ -281,7 +281,7 @@ class TestOpening:
         assert file.parent.stat().st_mode & 0o777 == 0o700
 
     @pytest.mark.parametrize("version", [1, 18, 99])
-    def test_a_file_of_another_version_is_refused_and_left_alone(
+    def test_a_file_of_another_version_is_rejected_and_not_changed(
         self, version: int, open_store: OpenStore, tmp_path: Path
     ) -> None:
         open_store().close()
@@ -296,7 +296,7 @@ class TestOpening:
         assert user_version(file) == version
         assert file.read_bytes() == before
 
-    def test_a_store_of_version_0_1_0_is_refused_and_left_alone(self, open_store: OpenStore, tmp_path: Path) -> None:
+    def test_a_store_of_version_0_1_0_is_rejected_and_not_changed(self, open_store: OpenStore, tmp_path: Path) -> None:
         file = tmp_path / "data" / "pandaeval.db"
         file.parent.mkdir()
         written = lzma.decompress((_GOLDEN / "version_0_1_0" / "pandaeval.db.xz").read_bytes())
@@ -306,7 +306,7 @@ class TestOpening:
         assert file.read_bytes() == written
 
     @pytest.mark.parametrize("version", [0, VERSION])
-    def test_a_file_of_another_program_is_refused_and_left_alone(
+    def test_a_file_of_another_program_is_rejected_and_not_changed(
         self, version: int, open_store: OpenStore, tmp_path: Path
     ) -> None:
         file = tmp_path / "data" / "pandaeval.db"
@@ -323,7 +323,7 @@ class TestOpening:
         with pytest.raises(StoreBusyError, match="in use by another collector"):
             Store(tmp_path / "data")
 
-    def test_damage_is_put_aside_and_never_deleted(
+    def test_a_damaged_file_is_quarantined_and_never_deleted(
         self, open_store: OpenStore, tmp_path: Path, damage: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
     ) -> None:
         store = open_store()
@@ -343,7 +343,7 @@ class TestOpening:
         decide(store, T1, put(store, T1))
         assert not open_store().was_damaged
 
-    def test_damage_in_a_large_store_is_noted_when_it_is_met(
+    def test_damage_in_a_large_store_is_noted_when_it_is_read(
         self, open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A full check would delay start-up."""
@@ -358,7 +358,7 @@ class TestOpening:
         assert open_store().was_damaged
         assert not open_store().was_damaged
 
-    def test_damage_that_another_process_meets_is_noted_too(
+    def test_damage_found_by_another_process_is_noted(
         self, open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(damage_module, "_SMALL_BYTES", 0)
@@ -370,7 +370,7 @@ class TestOpening:
             reader.chunks([chunk])
         assert open_store().was_damaged
 
-    def test_damage_that_a_writer_meets_is_noted_too(
+    def test_damage_found_by_a_write_is_noted(
         self, open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(damage_module, "_SMALL_BYTES", 0)
@@ -386,12 +386,12 @@ class TestOpening:
 
     @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
     @pytest.mark.parametrize("how", ["noise", "cut", "zeros"])
-    def test_a_damaged_log_does_not_keep_it_from_starting(
+    def test_a_store_with_a_damaged_wal_or_shm_file_starts(
         self, store: Store, tmp_path: Path, suffix: str, how: str
     ) -> None:
         for number in range(40):
             decide(store, bytes(15) + bytes([number]), put(store, bytes(15) + bytes([number]), os.urandom(20_000)))
-        copy = tmp_path / "copy"  # what a killed process leaves behind
+        copy = tmp_path / "copy"  # the files that a killed process leaves
         shutil.copytree(tmp_path / "data", copy)
         file = copy / f"pandaeval.db{suffix}"
         content = file.read_bytes()
@@ -453,7 +453,7 @@ def test_a_file_that_ends_within_a_page_is_damaged(
     assert "ends within a page" in caplog.text
 
 
-def test_no_id_of_a_chunk_is_given_twice(open_store: OpenStore) -> None:
+def test_ids_of_discarded_chunks_are_not_reused_after_a_restart(open_store: OpenStore) -> None:
     store = open_store()
     ids = [put(store, T1) for _ in range(3)]
     store.discard(ids[1:]).result(10)

@@ -24,7 +24,7 @@ TRACE = b"\x01" * 16
 
 
 class Machine:
-    """Manual clocks and successive stores."""
+    """A machine with manual clocks; a restart opens a new store."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -71,12 +71,12 @@ whatever_happens = pytest.mark.parametrize("event", JUMPS)
 
 
 class TestClock:
-    def test_a_new_store_says_what_the_machine_says(self, machine: Machine) -> None:
+    def test_a_new_store_uses_the_system_clock(self, machine: Machine) -> None:
         machine.runs(10)
         assert machine.store.clock.now() == (NOW + 10, NOW + 10, NOW + 10)
 
     @whatever_happens
-    def test_it_neither_jumps_nor_goes_back(self, machine: Machine, event: Event) -> None:
+    def test_the_store_clock_neither_jumps_nor_goes_back(self, machine: Machine, event: Event) -> None:
         before = machine.store.clock.now()
         event(machine)
         after = machine.store.clock.now()
@@ -86,19 +86,19 @@ class TestClock:
         assert machine.store.clock.running() == before.running + 7
         assert machine.store.clock.calendar() == after.calendar + 7
 
-    def test_an_ordinary_night_counts_for_the_calendar(self, machine: Machine) -> None:
+    def test_a_night_of_downtime_counts_only_for_the_calendar_clock(self, machine: Machine) -> None:
         machine.is_down(9 * HOUR)
         assert machine.store.clock.now() == (NOW + 9 * HOUR, NOW + 9 * HOUR, NOW)
 
-    def test_a_process_that_was_killed_is_followed_from_what_was_kept(self, machine: Machine, tmp_path: Path) -> None:
+    def test_the_running_clock_is_saved_in_the_store(self, machine: Machine, tmp_path: Path) -> None:
         machine.runs(100)
         with open_database(tmp_path / "pandaeval.db") as other:
             assert (kept := stored_times(other))
             assert kept.running == NOW + 100
 
-    def test_a_new_store_has_a_clock_from_the_beginning(self, tmp_path: Path) -> None:
+    def test_a_new_store_saves_its_clock_at_once(self, tmp_path: Path) -> None:
         store = Store(tmp_path / "new", "off")
-        store.put("probe", "").result()  # what was queued before it is committed
+        store.put("probe", "").result()  # earlier queued writes are committed first
         assert store.reads.get("clock") is not None
         store.close()
 
@@ -121,13 +121,15 @@ class TestUnsent:
         return machine.store.outbox.waiting("logs", 0)
 
     @whatever_happens
-    async def test_results_outlive_it(self, machine: Machine, event: Event) -> None:
+    async def test_unsent_results_survive_clock_changes_and_downtime(self, machine: Machine, event: Event) -> None:
         machine.store.commit(WriteSet(outbox=[*outbox_batches("logs", [b"a", b"b"])])).result()
         event(machine)
         assert await self.left(machine) == 2
 
     @whatever_happens
-    async def test_they_go_when_a_collector_has_tried_for_a_day(self, machine: Machine, event: Event) -> None:
+    async def test_unsent_results_are_dropped_after_a_collector_ran_for_a_day(
+        self, machine: Machine, event: Event
+    ) -> None:
         machine.store.commit(WriteSet(outbox=[*outbox_batches("logs", [b"a", b"b"])])).result()
         event(machine)
         machine.runs(DAY + 1)
@@ -149,7 +151,7 @@ class TestForgetting:
         store.forget(600, 7 * DAY, store.clock.calendar()).result()
 
     @whatever_happens
-    def test_results_and_verdicts_outlive_it(self, machine: Machine, event: Event) -> None:
+    def test_results_and_verdicts_survive_clock_changes_and_downtime(self, machine: Machine, event: Event) -> None:
         self.put(machine.store)
         event(machine)
         self.forget(machine.store)
@@ -157,7 +159,9 @@ class TestForgetting:
         assert machine.store.verdicts.recall("k") == b"v"
 
     @whatever_happens
-    def test_nothing_is_kept_for_longer_than_it_should(self, machine: Machine, event: Event) -> None:
+    def test_spans_results_and_verdicts_are_deleted_on_time_after_clock_changes(
+        self, machine: Machine, event: Event
+    ) -> None:
         chunk = self.put(machine.store)
         event(machine)
         machine.runs(601)
@@ -172,14 +176,14 @@ class TestForgetting:
 
 class TestJobs:
     @whatever_happens
-    def test_a_job_is_due_when_its_time_is_over(self, machine: Machine, event: Event) -> None:
+    def test_a_job_is_due_after_its_delay_of_running_time(self, machine: Machine, event: Event) -> None:
         machine.store.commit(WriteSet(jobs=[JobRow("j", TRACE, "trace.m", 30.0, b"{}")])).result()
         event(machine)
         assert not self.leased(machine.store)
         machine.runs(31)
         assert self.leased(machine.store) == ["j"]
 
-    def test_a_job_that_a_wrong_clock_put_off_waits_a_day_at_most(self, machine: Machine) -> None:
+    def test_a_restart_limits_a_much_too_long_job_delay_to_a_day(self, machine: Machine) -> None:
         machine.store.commit(WriteSet(jobs=[JobRow("j", TRACE, "trace.m", 400 * DAY, b"{}")])).result()
         machine.is_down(1.0)
         machine.store.jobs.release_all().result()
@@ -195,25 +199,25 @@ class TestBudget:
         spending = machine.store.spending
         return spending.reserve(usd, 1.0, spending.today(machine.wall)).result()
 
-    def test_a_clock_that_is_set_back_pays_for_no_day_twice(self, machine: Machine) -> None:
+    def test_a_clock_set_back_does_not_renew_the_budget(self, machine: Machine) -> None:
         assert self.spend(machine, 0.9)
         for back in (HOUR, DAY, 1.9 * DAY):
             machine.jumps(-back)
-            assert not self.spend(machine, 0.2), "it is still the day that was begun"
+            assert not self.spend(machine, 0.2), "the budget day has not changed"
             machine.jumps(back)
         machine.jumps(DAY)
-        assert self.spend(machine, 0.9), "a new day is one"
+        assert self.spend(machine, 0.9), "a new day has a new budget"
 
-    def test_a_future_that_was_none_stops_nothing(self, machine: Machine) -> None:
+    def test_a_clock_temporarily_in_the_future_does_not_block_the_budget(self, machine: Machine) -> None:
         assert self.spend(machine, 0.9)
         machine.jumps(400 * DAY)
         assert self.spend(machine, 0.9)
         machine.jumps(-400 * DAY)
-        assert not self.spend(machine, 0.2), "what this day did cost is remembered"
+        assert not self.spend(machine, 0.2), "the cost of this day is remembered"
         machine.jumps(DAY)
         assert self.spend(machine, 0.9)
 
-    def test_forgetting_keeps_the_days_that_count(self, machine: Machine) -> None:
+    def test_forgetting_keeps_the_costs_of_the_newest_31_days(self, machine: Machine) -> None:
         assert self.spend(machine, 0.9)
         machine.jumps(-400 * DAY)
         machine.store.forget(600, DAY, NOW + 900 * DAY).result()
@@ -227,5 +231,5 @@ class TestBudget:
             assert other.execute("SELECT count(*) FROM spending").fetchone() == (31,)
 
 
-def test_what_is_kept_is_readable(machine: Machine) -> None:
+def test_the_saved_clock_is_readable_json(machine: Machine) -> None:
     assert orjson.loads(machine.store.clock.kept()) == {"wall": NOW, "calendar": NOW, "running": NOW}

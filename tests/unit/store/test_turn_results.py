@@ -38,7 +38,7 @@ def test_each_turn_has_its_own_newest_result(tmp_path: Path) -> None:
     try:
         shown = finder.trace(TRACE)
         assert shown is not None
-        assert sorted(result["id"] for result in shown.results.values()) == ["a", "c"], "the newest of each turn"
+        assert sorted(result["id"] for result in shown.results.values()) == ["a", "c"], "the newest result of each turn"
         assert (shown.failures, shown.failed) == (2, True), "a turn that failed is a failure of its trace"
     finally:
         finder.close()

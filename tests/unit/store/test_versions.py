@@ -21,7 +21,7 @@ def found(folder: Path, *runs: Measured, wanted: Wanted | None = None, step: int
         store.close()
 
 
-def test_each_part_that_changes_is_named_at_its_first_bar(tmp_path: Path) -> None:
+def test_each_version_change_is_listed_at_its_first_time_step(tmp_path: Path) -> None:
     one = Measured("desk")
     two = one._replace(loop="2")
     three = two._replace(version="1+a1b2c3")

@@ -32,22 +32,22 @@ READ: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("given", UNIT, ids=str)
 @pytest.mark.parametrize("failed", [None, True, False])
-def test_what_the_index_by_time_holds_chooses_rows(given: dict[str, Any], failed: bool | None) -> None:
+def test_filters_on_indexed_columns_are_chosen_by_the_index(given: dict[str, Any], failed: bool | None) -> None:
     assert chosen_by_index(Wanted(failed=failed, **given))
 
 
 @pytest.mark.parametrize("given", READ, ids=str)
-def test_for_the_rest_rows_have_to_be_read(given: dict[str, Any]) -> None:
+def test_other_filters_are_not_chosen_by_the_index(given: dict[str, Any]) -> None:
     assert not chosen_by_index(Wanted(**given))
     assert not chosen_by_index(Wanted(agent="a", **given))
 
 
 @pytest.mark.parametrize("failed", [None, True, False])
-def test_nothing_asked_for_chooses_nothing(failed: bool | None) -> None:
+def test_no_filter_or_failed_alone_is_not_chosen_by_the_index(failed: bool | None) -> None:
     assert not chosen_by_index(Wanted(failed=failed))
 
 
-def test_the_unit_is_all_but_its_results() -> None:
+def test_of_unit_drops_the_filters_on_results() -> None:
     results = {"metric": "trace.m", "outcome": "scored", "label": "l", "success": True, "incident": "0123456789ab"}
     unit = {"since_ms": 1, "until_ms": 2, "agent": "a", "service": "s", "environment": "e", "user": "u"}
     unit |= {"session": "x", "failed": True, "text": "t", "attribute": ("a=b",)}
@@ -64,7 +64,9 @@ def test_the_unit_is_all_but_its_results() -> None:
         ({"failed": False}, ["l.badness >= ?"], [10.0]),
     ],
 )
-def test_each_demand_is_a_condition_with_its_value(given: dict[str, Any], where: list[str], values: list[Any]) -> None:
+def test_each_filter_becomes_a_condition_with_its_value(
+    given: dict[str, Any], where: list[str], values: list[Any]
+) -> None:
     assert conditions(Wanted(**given)) == (where, values)
     assert conditions(Wanted(**given), "o") == ([each.replace("l.", "o.") for each in where], values)
 
@@ -84,7 +86,7 @@ def test_each_demand_is_a_condition_with_its_value(given: dict[str, Any], where:
         ),
     ],
 )
-def test_a_trace_or_any_trace_of_a_session_carries_a_value(
+def test_a_filter_matches_a_trace_or_any_trace_of_a_session(
     given: dict[str, Any], where: str, values: list[Any]
 ) -> None:
     for table in ("l", "o"):
@@ -94,7 +96,7 @@ def test_a_trace_or_any_trace_of_a_session_carries_a_value(
         assert found == values * 2
 
 
-def test_a_result_that_failed_is_looked_for_among_units_that_did() -> None:
+def test_failed_results_are_searched_only_among_failed_units() -> None:
     where, values = conditions(Wanted(metric="trace.m", success=False))
     assert (where[0].partition(" AND ")[0], values) == ("(l.badness < 10", ["trace.m", 0])
     assert conditions(Wanted(metric="trace.m", success=True))[1] == ["trace.m", 1]
@@ -111,7 +113,7 @@ def test_a_result_that_failed_is_looked_for_among_units_that_did() -> None:
         ({"incident": "a,b"}, ["a,b"]),
     ],
 )
-def test_each_demand_on_a_result_has_its_value(given: dict[str, Any], values: list[Any]) -> None:
+def test_each_filter_on_results_has_its_value(given: dict[str, Any], values: list[Any]) -> None:
     where, found = result_conditions(Wanted(**given))
     assert (len(where), found) == (len(values), values)
 
@@ -128,5 +130,5 @@ def test_each_demand_on_a_result_has_its_value(given: dict[str, Any], values: li
         ("ü", "%ü%"),
     ],
 )
-def test_a_text_is_searched_for_as_facts_are_written(text: str, searched: str) -> None:
+def test_a_searched_text_is_escaped_as_in_stored_facts(text: str, searched: str) -> None:
     assert conditions(Wanted(text=text))[1] == [searched] * 2

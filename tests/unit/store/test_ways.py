@@ -46,7 +46,7 @@ def finder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finder]:
     ],
     ids=str,
 )
-def test_where_many_rows_are_wanted_failures_are_found_in_the_order_of_the_list(
+def test_the_failures_index_is_used_if_many_rows_match(
     finder: Finder, monkeypatch: pytest.MonkeyPatch, wanted: Wanted, few: str, many: str
 ) -> None:
     for least, way in ((6, few), (5, many), (4, many)):
@@ -69,16 +69,14 @@ def _asked(finder: Finder, wanted: Wanted, *, worst_first: bool) -> list[str]:
     ("wanted", "way"),
     [(Wanted(agent="a", service="s"), BY_TIME), (Wanted(agent="a", status="ok"), "listed AS l  WHERE")],
 )
-def test_rows_that_did_not_fail_are_found_by_time_where_the_index_tells_which(
-    finder: Finder, wanted: Wanted, way: str
-) -> None:
+def test_passed_rows_are_read_by_time_if_the_index_covers_the_filter(finder: Finder, wanted: Wanted, way: str) -> None:
     failed, others = _asked(finder, wanted, worst_first=True)
     assert f"badness < {NOT_FAILED:g}" in failed
     assert f"badness >= {NOT_FAILED:g}" in others
     assert way in others
 
 
-def test_a_search_reads_rows_as_they_lie_and_puts_them_in_order_then(finder: Finder) -> None:
+def test_a_text_search_reads_rows_unordered_and_sorts_afterwards(finder: Finder) -> None:
     told = Wanted(agent="a", status="ok")
     searched = Wanted(agent="a", status="ok", text="nothing")
     assert all("ORDER BY +badness, +no LIMIT" in each for each in _asked(finder, searched, worst_first=True))
@@ -91,7 +89,7 @@ def test_a_search_reads_rows_as_they_lie_and_puts_them_in_order_then(finder: Fin
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 9])
 @pytest.mark.parametrize("wanted", [Wanted(), Wanted(agent="a", service="s"), Wanted(status="ok", agent="a")], ids=str)
-def test_so_many_rows_are_read_from_any_position_on(finder: Finder, wanted: Wanted, limit: int) -> None:
+def test_rows_are_read_from_any_position_up_to_the_limit(finder: Finder, wanted: Wanted, limit: int) -> None:
     where = conditions(wanted).also("no > 0")
     for find, order, key in ((listed_pages.worst_first, WORST, 2), (listed_pages.newest_first, NEWEST, -1)):
         positions: list[Position | None] = [None, *order]

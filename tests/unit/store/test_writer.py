@@ -76,17 +76,17 @@ def outcome(future: Future[Any]) -> object:
     return future.result() if error is None else type(error)
 
 
-def test_what_waits_together_shares_one_commit(rig: Rig) -> None:
+def test_writes_that_wait_together_share_one_commit(rig: Rig) -> None:
     rig.hold()
     futures = [rig.insert(number) for number in range(200)]
     before = rig.writer.commits
     rig.gate.set()
     assert [future.result(10) for future in futures] == list(range(200))
-    assert rig.writer.commits - before == 2  # the one that held the thread, and the group
+    assert rig.writer.commits - before == 2  # the write that held the thread, and the group
     assert rig.numbers() == list(range(200))
 
 
-def test_items_of_a_kind_are_done_together_and_in_order(rig: Rig) -> None:
+def test_waiting_items_of_a_kind_are_written_together_and_in_order(rig: Rig) -> None:
     rig.hold()
     futures: list[Future[Any]] = [rig.insert_item(1), rig.insert_item(2), rig.insert(3), rig.insert_item(4)]
     rig.gate.set()
@@ -95,7 +95,7 @@ def test_items_of_a_kind_are_done_together_and_in_order(rig: Rig) -> None:
     assert rig.numbers() == [1, 2, 3, 4]
 
 
-def test_an_item_that_fails_is_undone_alone(rig: Rig) -> None:
+def test_a_failed_item_is_rolled_back_alone(rig: Rig) -> None:
     rig.hold()
     futures = [rig.insert_item(number) for number in (1, 2, 2, 3)]
     rig.gate.set()
@@ -103,7 +103,7 @@ def test_an_item_that_fails_is_undone_alone(rig: Rig) -> None:
     assert rig.numbers() == [1, 2, 3]
 
 
-def test_a_job_that_fails_is_undone_alone(rig: Rig) -> None:
+def test_a_failed_write_is_rolled_back_alone(rig: Rig) -> None:
     rig.hold()
     futures = [rig.insert(number) for number in (1, 2, 2, 3)]
     rig.gate.set()
@@ -111,7 +111,7 @@ def test_a_job_that_fails_is_undone_alone(rig: Rig) -> None:
     assert rig.numbers() == [1, 2, 3]
 
 
-def test_a_job_that_fails_halfway_leaves_nothing(rig: Rig) -> None:
+def test_a_write_that_fails_halfway_stores_nothing(rig: Rig) -> None:
     def work(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO numbers VALUES (7)")
         raise ValueError("halfway")
@@ -120,23 +120,23 @@ def test_a_job_that_fails_halfway_leaves_nothing(rig: Rig) -> None:
     assert rig.numbers() == []
 
 
-def test_a_commit_that_fails_is_told_and_leaves_nothing(rig: Rig) -> None:
+def test_a_failed_commit_raises_an_error_and_stores_nothing(rig: Rig) -> None:
     rig.failures["COMMIT"] = 1
     assert outcome(rig.insert(1)) is sqlite3.OperationalError
     assert rig.numbers() == []
     assert outcome(rig.insert(2)) == 2
 
 
-def test_a_group_whose_commit_fails_is_tried_one_by_one(rig: Rig) -> None:
+def test_writes_of_a_group_are_retried_one_by_one_if_its_commit_fails(rig: Rig) -> None:
     rig.hold()
     futures = [rig.insert(number) for number in range(3)]
-    rig.failures["COMMIT"] = 3  # the one that holds the thread, the group, and the first of the group alone
+    rig.failures["COMMIT"] = 3  # the write that holds the thread, the group, and the group's first write alone
     rig.gate.set()
     assert [outcome(future) for future in futures] == [sqlite3.OperationalError, 1, 2]
     assert rig.numbers() == [1, 2]
 
 
-def test_one_bad_job_among_many_costs_few_commits(rig: Rig) -> None:
+def test_one_failed_write_among_many_causes_few_extra_commits(rig: Rig) -> None:
     rig.hold()
     futures = [rig.insert(number) for number in (*range(100), 50, *range(100, 200))]
     rig.gate.set()
@@ -145,15 +145,15 @@ def test_one_bad_job_among_many_costs_few_commits(rig: Rig) -> None:
     assert rig.writer.commits < 20
 
 
-def test_it_outlives_a_rollback_that_fails(rig: Rig) -> None:
+def test_the_writer_survives_a_failed_rollback(rig: Rig) -> None:
     rig.failures |= {"COMMIT": 1, "ROLLBACK": 1}
     assert outcome(rig.insert(1)) is sqlite3.OperationalError
-    assert outcome(rig.insert(2)) is sqlite3.OperationalError  # BEGIN inside of what could not be rolled back
+    assert outcome(rig.insert(2)) is sqlite3.OperationalError  # BEGIN in the transaction that was not rolled back
     assert outcome(rig.insert(3)) == 3
     assert rig.numbers() == [3]
 
 
-def test_a_caller_that_gave_up_harms_nobody(rig: Rig) -> None:
+def test_a_cancelled_write_does_not_affect_other_writes(rig: Rig) -> None:
     rig.hold()
     gone, there = rig.insert(1), rig.insert(2)
     assert gone.cancel()
@@ -163,7 +163,7 @@ def test_a_caller_that_gave_up_harms_nobody(rig: Rig) -> None:
     assert rig.numbers() == [2]
 
 
-def test_nobody_can_give_up_what_is_being_written(rig: Rig) -> None:
+def test_a_write_in_progress_cannot_be_cancelled(rig: Rig) -> None:
     began, gate = threading.Event(), threading.Event()
 
     def work(connection: sqlite3.Connection) -> str:
@@ -178,7 +178,7 @@ def test_nobody_can_give_up_what_is_being_written(rig: Rig) -> None:
     assert future.result(10) == "written"
 
 
-def test_closing_finishes_what_was_submitted(rig: Rig) -> None:
+def test_closing_finishes_submitted_writes_and_rejects_new_ones(rig: Rig) -> None:
     rig.hold()
     futures = [rig.insert(number) for number in range(5)]
     closing = threading.Thread(target=rig.writer.close)
@@ -189,7 +189,7 @@ def test_closing_finishes_what_was_submitted(rig: Rig) -> None:
     assert outcome(rig.insert(9)) is RuntimeError
 
 
-def test_a_connection_that_cannot_be_opened_is_told_at_the_start() -> None:
+def test_start_raises_an_error_if_the_connection_cannot_be_opened() -> None:
     def connect() -> sqlite3.Connection:
         raise sqlite3.OperationalError("unable to open database file")
 
@@ -197,7 +197,7 @@ def test_a_connection_that_cannot_be_opened_is_told_at_the_start() -> None:
         Writer(connect).start()
 
 
-def test_works_of_many_threads_are_all_done(rig: Rig) -> None:
+def test_writes_of_many_threads_are_all_done(rig: Rig) -> None:
     futures: list[Future[int]] = []
 
     def submit(start: int) -> Callable[[], None]:
@@ -212,7 +212,7 @@ def test_works_of_many_threads_are_all_done(rig: Rig) -> None:
     assert rig.numbers() == list(range(800))
 
 
-def test_it_knows_whether_the_last_transaction_was_written(rig: Rig) -> None:
+def test_the_writer_reports_whether_the_last_commit_failed(rig: Rig) -> None:
     assert rig.writer.failing == ""
     rig.failures["COMMIT"] = 1
     assert outcome(rig.insert(1)) is sqlite3.OperationalError

@@ -27,34 +27,34 @@ def population(number: int = 200, pairs: bool = False) -> list[Unit]:
 
 
 class TestDraw:
-    def test_as_many_right_runs_as_wrong_ones_of_the_half(self) -> None:
+    def test_a_draw_has_as_many_right_as_wrong_runs_all_of_the_half(self) -> None:
         drawn = draw(population(), "dev", 30, 7)
         assert sum(unit.truth for unit in drawn) == 15
         assert len({unit.id for unit in drawn}) == 30
         assert all(is_even(unit.id) for unit in drawn)
         assert not any(is_even(unit.id) for unit in draw(population(), "held", 30, 7))
 
-    def test_the_seed_decides_and_the_order_of_the_labels_does_not(self) -> None:
+    def test_the_seed_decides_the_draw(self) -> None:
         assert draw(population(), "dev", 30, 7) == draw(population(), "dev", 30, 7)
         assert {unit.id for unit in draw(population(), "dev", 30, 7)} != {
             unit.id for unit in draw(population(), "dev", 30, 8)
         }
 
-    def test_a_larger_draw_holds_the_smaller_one(self) -> None:
+    def test_a_larger_draw_contains_the_smaller_draw(self) -> None:
         assert set(draw(population(), "dev", 20, 7)) < set(draw(population(), "dev", 40, 7))
 
-    def test_stays_balanced_where_one_kind_is_rare(self) -> None:
+    def test_a_draw_stays_balanced_if_one_kind_is_rare(self) -> None:
         rare = [Unit(f"run-{at}", at > 20) for at in range(400)]
         drawn = draw(rare, "dev", 100, 7)
         assert 0 < len(drawn) < 40
         assert sum(unit.truth for unit in drawn) * 2 == len(drawn)
 
-    def test_the_order_tells_nothing_of_the_truth(self) -> None:
+    def test_a_draw_is_not_sorted_by_truth(self) -> None:
         truths = [unit.truth for unit in draw(population(), "dev", 30, 7)]
         assert truths != sorted(truths)
         assert truths != sorted(truths, reverse=True)
 
-    def test_pairs_come_with_both_sides_and_both_in_the_half(self) -> None:
+    def test_pairs_are_drawn_complete_and_within_the_half(self) -> None:
         sides = [Unit(f"run-{at}", at % 2 == 0, pair=f"pair-{at // 2}") for at in range(400)]
         drawn = draw(sides, "dev", 20, 7)
         pairs = [unit.pair for unit in drawn]
@@ -62,11 +62,11 @@ class TestDraw:
         assert all(pairs.count(pair) == 2 for pair in pairs)
         assert all(is_even(unit.id) for unit in drawn)
 
-    def test_the_held_half_has_to_be_named(self) -> None:
+    def test_the_default_half_is_dev(self) -> None:
         assert arena.options(["bfcl", "--questions", "q.txt"]).half == "dev"
         assert arena.options(["bfcl", "--questions", "q.txt", "--half", "held"]).half == "held"
 
-    def test_units_come_of_label_rows(self) -> None:
+    def test_units_are_built_from_label_rows(self) -> None:
         rows = [
             {"session_id": "a", "trace_id": None, "name": "task_success", "value": False},
             {
@@ -84,7 +84,7 @@ class TestDraw:
         row = {"session_id": None, "trace_id": "t", "name": "tool_calls_correct", "value": True, "category": "simple"}
         assert units("bfcl", [{**row, "item": "simple_7"}]) == [Unit("t", True, "simple", case="simple_7")]
 
-    def test_of_the_runs_of_a_case_one_is_drawn_and_all_are_in_one_half(self) -> None:
+    def test_one_run_of_a_case_is_drawn_and_all_its_runs_are_in_one_half(self) -> None:
         runs = [Unit(f"run-{at}", at % 3 != 0, case=f"case-{at // 2}") for at in range(400)]
         dev, held = ({unit.case for unit in draw(runs, half, 60, 7)} for half in ("dev", "held"))
         assert len(dev) == len(held) == 60
@@ -128,21 +128,21 @@ SESSION = [turn(1, SECOND), turn(2, SECOND + 1000)]
 
 
 class TestNoHints:
-    def test_names_of_set_service_agent_and_session_are_gone_and_words_stay(self) -> None:
+    def test_names_of_set_service_agent_and_session_are_removed_and_messages_stay(self) -> None:
         clean = neutral_line(SESSION[0])
         assert "tau" not in clean
         assert "dataset" not in clean
         assert "book it" in clean
         assert json.loads(clean)["resourceSpans"][0]["scopeSpans"][0]["spans"][1]["name"] == "chat gpt"
 
-    def test_a_session_stays_a_session(self) -> None:
+    def test_traces_of_a_session_stay_together_under_another_name(self) -> None:
         names = {trace.session_id for trace in traces_of(map(neutral_line, SESSION))}
         assert len(names) == 1
         assert names != {"tau-airline-task0"}
 
 
 class TestFirstWrongStep:
-    def test_forms_of_a_step(self) -> None:
+    def test_all_forms_of_a_step_are_read(self) -> None:
         assert [arena.step_of(value) for value in (7, "7", "call 7", "turn 2", None, "none", True)] == [
             "7", "7", "7", "turn 2", None, None, None,
         ]  # fmt: skip
@@ -150,7 +150,7 @@ class TestFirstWrongStep:
     @pytest.mark.parametrize(
         ("step", "apart"), [("1", 1), ("2", 3), ("turn 1", 0), ("turn 2", 4), ("9", None), (None, None)]
     )
-    def test_how_far_from_the_span_that_people_name(self, step: str | None, apart: int | None) -> None:
+    def test_distance_to_the_labelled_span_is_counted_in_spans(self, step: str | None, apart: int | None) -> None:
         unit = Unit("a", False, steps=(f"{13:016x}",))
         assert distance(unit, step, traces_of(SESSION)) == apart
 
@@ -179,7 +179,7 @@ def ask(url: str, asked: Sequence[dict[str, str]]) -> str | None:
 
 
 class TestMailbox:
-    def test_a_request_becomes_a_file_and_its_reply_the_answer(self, tmp_path: Path) -> None:
+    def test_a_request_becomes_a_file_and_its_reply_file_the_answer(self, tmp_path: Path) -> None:
         with Mailbox(Folder(tmp_path)) as mailbox:
             assert ask(mailbox.url, messages("a run")) is None
             shown = (tmp_path / "001.request.txt").read_text()
@@ -189,14 +189,14 @@ class TestMailbox:
             (tmp_path / "001.reply.json").write_text(json.dumps({"completed": True, "echo": code}))
             assert json.loads(ask(mailbox.url, messages("a run")) or "") == {"completed": True, "echo": ECHO}
 
-    def test_other_codes_make_the_same_request(self, tmp_path: Path) -> None:
+    def test_requests_that_differ_only_in_codes_share_one_file(self, tmp_path: Path) -> None:
         folder = Folder(tmp_path)
         first, again = letter(messages("a run")), letter(messages("a run", nonce="ba9876543210", echo="01234567"))
         assert folder.post(first.text) == folder.post(again.text) == "001"
         assert again.put_back(first.text.rpartition("to ")[2]) == "01234567."
         assert folder.post(letter(messages("another run")).text) == "002"
 
-    def test_a_second_start_finds_what_was_asked_and_answered(self, tmp_path: Path) -> None:
+    def test_a_restart_finds_earlier_requests_and_replies(self, tmp_path: Path) -> None:
         first = Folder(tmp_path)
         for record in ("one\r\n", "two"):
             first.post(letter(messages(record)).text)
@@ -216,12 +216,12 @@ class TestMailbox:
             '"{\\"correct\\": true}"',
         ],
     )
-    def test_plain_objects_and_completions_are_both_taken(self, tmp_path: Path, content: str) -> None:
+    def test_replies_can_be_plain_objects_or_completions(self, tmp_path: Path, content: str) -> None:
         (tmp_path / "001.request.txt").write_text("?")
         (tmp_path / "001.reply.json").write_text(content)
         assert json.loads(Folder(tmp_path).reply("001") or "") == {"correct": True}
 
-    def test_a_half_written_file_waits_and_words_count_once_they_rest(self, tmp_path: Path) -> None:
+    def test_an_incomplete_reply_is_read_only_when_it_no_longer_changes(self, tmp_path: Path) -> None:
         (tmp_path / "001.request.txt").write_text("?")
         file = tmp_path / "001.reply.json"
         file.write_text('{"correct": tr')
@@ -229,7 +229,7 @@ class TestMailbox:
         os.utime(file, (time.time() - 60,) * 2)
         assert Folder(tmp_path).reply("001") == '{"correct": tr'
 
-    def test_the_reader_says_who_it_is(self, tmp_path: Path) -> None:
+    def test_the_name_of_the_reader_comes_from_a_file(self, tmp_path: Path) -> None:
         folder = Folder(tmp_path)
         assert folder.reader == ""
         (tmp_path / "reader.txt").write_text("Ada\n")
@@ -246,7 +246,7 @@ REPLY = {"things": [], "first_wrong_step": "call 3", "reason": "no refund", "cor
 
 
 class TestQuestionOfAFile:
-    def test_readers_see_the_record_and_the_question_alone(self, tmp_path: Path) -> None:
+    def test_readers_see_only_the_record_and_the_question(self, tmp_path: Path) -> None:
         question = file_question(tmp_path)
         made = question.rewrite(messages("a run", question.text))
         assert made is not None
@@ -259,7 +259,7 @@ class TestQuestionOfAFile:
             "echo": ECHO,
         }  # fmt: skip
 
-    def test_another_question_is_none_of_its(self, tmp_path: Path) -> None:
+    def test_other_questions_are_not_rewritten(self, tmp_path: Path) -> None:
         assert file_question(tmp_path).rewrite(messages("a run", "Something else?")) is None
 
     @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ class TestQuestionOfAFile:
             '{"correct": true, "sure": true}',
         ],
     )
-    def test_a_reply_that_does_not_hold_is_told_to_the_reader(self, tmp_path: Path, wrong: str) -> None:
+    def test_an_invalid_reply_is_reported_to_the_reader_until_fixed(self, tmp_path: Path, wrong: str) -> None:
         question = file_question(tmp_path)
         folder = Folder(tmp_path / "box", question.problem)
         name = folder.post(question.text)
@@ -283,7 +283,7 @@ class TestQuestionOfAFile:
         assert folder.waiting([name]) == []
         assert not (folder.path / "001.problem.txt").exists()
 
-    def test_its_words_are_its_version(self, tmp_path: Path) -> None:
+    def test_the_prompt_version_depends_on_the_text_of_the_question(self, tmp_path: Path) -> None:
         first = file_question(tmp_path).prompt
         assert file_question(tmp_path, "Did it go badly?").prompt != first
         assert file_question(tmp_path).prompt == first
@@ -326,7 +326,7 @@ class TestAsking:
 
         return read
 
-    def test_goes_on_after_an_interruption_and_leaves_no_label(self, tmp_path: Path) -> None:
+    def test_an_interrupted_arena_resumes_and_its_files_contain_no_label(self, tmp_path: Path) -> None:
         question, box = file_question(tmp_path), tmp_path / "box"
         questions = arena.Questions((), question, "session")
 
@@ -358,7 +358,7 @@ class TestAsking:
         assert "run a" not in json.dumps(rows)
         assert arena.new_rows(rows, rows[:1]) == rows[1:]
 
-    def test_a_reply_that_comes_while_the_command_runs_is_in_the_results(self, tmp_path: Path) -> None:
+    def test_a_reply_during_the_command_is_in_the_results(self, tmp_path: Path) -> None:
         question, box = file_question(tmp_path), tmp_path / "box"
         folder, questions = Folder(box, question.problem), arena.Questions((), question, "session")
         read = self.reader(box, lambda text: True)
@@ -372,7 +372,7 @@ class TestAsking:
             results = arena.asked(run, mailbox, lambda names: arena.wait_for_replies(folder, names))
         assert [result["score"] for result in results] == [0.9, 0.9]
 
-    def test_what_the_command_asks_besides_is_for_nobody(self, tmp_path: Path) -> None:
+    def test_other_questions_of_the_command_are_not_shown_to_the_reader(self, tmp_path: Path) -> None:
         questions = arena.Questions(("session.goal_completion",), None, "session")
         folder = Folder(tmp_path)
         with Mailbox(folder, questions.rewrite) as mailbox:
@@ -391,25 +391,25 @@ def row(session: str, truth: bool, score: float | None, **more: Any) -> dict[str
 class TestFigures:
     rows = (row("a", True, 0.9), row("b", True, 0.4), row("c", False, 0.4), row("d", False, 0.1), row("e", True, None))
 
-    def test_auroc_counts_pairs_and_ties_half(self) -> None:
+    def test_auroc_counts_ordered_pairs_and_half_of_the_ties(self) -> None:
         assert auroc(self.rows) == pytest.approx((1 + 1 + 0.5 + 1) / 4)
         assert auroc(self.rows[:2]) is None
 
-    def test_the_interval_holds_the_value_and_is_always_the_same(self) -> None:
+    def test_the_interval_contains_the_auroc_and_is_repeatable(self) -> None:
         many = [row(str(at), at % 2 == 0, (at * 37 % 100) / 200 + (at % 2 == 0) / 4) for at in range(40)]
         low, high = interval(many) or (1.0, 0.0)
         assert low < (auroc(many) or 0.0) < high
         assert interval(many) == (low, high)
         assert interval(self.rows[2:]) is None
 
-    def test_no_verdict_agrees_with_nothing(self) -> None:
+    def test_a_missing_verdict_counts_as_disagreement(self) -> None:
         assert [agrees(each) for each in self.rows] == [True, False, True, True, False]
         shown = "\n".join(figures(self.rows))
         assert "agrees with the truth: 3 of 5 (0.60, " in shown
         assert "1 without a verdict" in shown
         assert "  k: 1, 1 | 2, 0 | 1" in shown
 
-    def test_pairs_and_steps(self) -> None:
+    def test_figures_of_pairs_and_steps_are_shown(self) -> None:
         sides = [row("a", True, 0.9, pair="1"), row("b", False, 0.2, pair="1"), row("c", True, 0.3, pair="2"),
                  row("d", False, 0.3, pair="2", named_step=True, apart=3), row("e", False, 0.1, named_step=True,
                  apart=None)]  # fmt: skip
@@ -417,7 +417,7 @@ class TestFigures:
         assert "the chosen one scores higher, ties count half: 1.5 of 2" in shown
         assert "of 2 runs with one, in spans: within 1 0, within 3 1" in shown
 
-    def test_two_prompts_are_compared_on_the_runs_that_both_judged(self) -> None:
+    def test_two_prompts_are_compared_on_their_common_runs(self) -> None:
         old = [row(str(at), at % 2 == 0, 0.6) for at in range(10)]
         new = [row(str(at), at % 2 == 0, 0.6 if at % 2 == 0 else 0.2, prompt="2") for at in range(2, 14)]
         shown = [*comparison([*old, *new])]
@@ -426,18 +426,18 @@ class TestFigures:
             "AUROC 0.50 (0.50 to 0.50) -> 1.00 (1.00 to 1.00)"
         )
 
-    def test_the_ledger_holds_numbers_alone(self) -> None:
+    def test_the_ledger_contains_no_long_texts(self) -> None:
         for line in arena.lines(arena.LEDGER):
             assert all(not isinstance(value, str) or len(value) < 60 for value in line.values())
 
 
-# The question of the conversation, which goal_completion shares with other metrics.
+# An answer to the conversation question, which goal_completion shares with other metrics.
 GOAL = {"things": [], "broken_rules": [], "misstatements": [], "first_wrong_step": None, "reason": "r", "correct": True}
 GOAL |= {"sure": 90, "goal_completed": True, "friction": "none", "friction_turns": [], "instructed": False}
 
 
 @pytest.mark.slow
-def test_the_command_itself_asks_over_the_record_of_our_judge(tmp_path: Path) -> None:
+def test_the_evaluate_command_sends_the_judges_record_to_the_reader(tmp_path: Path) -> None:
     """Runs ``pandaeval evaluate`` with a scripted reader."""
     question, box = file_question(tmp_path), tmp_path / "box"
     questions = arena.Questions(("session.goal_completion",), question, "session")

@@ -1,4 +1,4 @@
-"""Figures of ordinary beside hostile traffic."""
+"""Figures of ordinary traffic during hostile traffic."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from support.hostile.random_traces import request_of
 from support.hostile.slow_inputs import SLOW_INPUTS
 
 
-def test_the_percentile_is_a_value_that_was_measured() -> None:
+def test_a_percentile_is_a_measured_value() -> None:
     assert percentile([float(value) for value in range(200, 0, -1)], 0.99) == 199.0
     assert percentile([3.0], 0.99) == 3.0
     assert percentile([], 0.5) is None
 
 
-def test_answers() -> None:
+def test_answer_times_are_summarised_by_percentiles() -> None:
     assert answers([0.1] * 98 + [2.0] * 2) == {"requests": 100, "p50_s": 0.1, "p99_s": 2.0}
     assert answers([]) == {"requests": 0, "p50_s": None, "p99_s": None}
 
 
-def test_the_last_decision_is_held_against_the_median_alone() -> None:
+def test_the_slowest_decision_is_compared_with_the_median_without_hostile_traffic() -> None:
     alone = {b"a": 10.0, b"b": 11.0, b"c": 12.0}
     beside = {b"d": 20.0, b"e": 21.0}
     decided = {b"a": 10.5, b"b": 11.25, b"c": 13.5, b"d": 20.75, b"e": 24.75}
@@ -31,7 +31,7 @@ def test_the_last_decision_is_held_against_the_median_alone() -> None:
     }  # fmt: skip
 
 
-def test_traces_that_are_not_decided_are_counted_and_have_no_delay() -> None:
+def test_undecided_traces_are_counted_and_have_no_delay() -> None:
     found = decisions({b"a": 1.0}, {b"b": 2.0, b"c": 3.0}, {b"a": 2.0, b"b": 2.5, b"other": 9.0})
     assert (found["traces"], found["decided"], found["later_s"]) == (3, 2, 0.0)
     assert decisions({b"a": 1.0}, {b"b": 2.0}, {})["later_s"] is None
@@ -42,7 +42,7 @@ def _result(trace_id: str, score: float | None, reason: str, level: str = "trace
     return {"trace_id": trace_id, "level": level, "outcome": outcome, "score": score, "reason": reason, **more}
 
 
-def test_a_hostile_trace_has_a_score_or_the_reason_why_it_has_none() -> None:
+def test_hostile_traces_without_a_score_and_a_reason_are_counted() -> None:
     results = [
         _result("a", 0.5, ""),
         _result("b", None, "took too long", why="timeout"),
@@ -76,12 +76,12 @@ FINE: dict[str, Any] = {
         ({"refused": ["HTTP 400"]}, ["an ordinary request was refused: HTTP 400"]),
     ],
 )
-def test_each_limit_is_a_problem_of_its_own(change: dict[str, Any], problem: list[str]) -> None:
+def test_each_exceeded_limit_is_reported(change: dict[str, Any], problem: list[str]) -> None:
     assert problems(FINE | change) == problem
 
 
 @pytest.mark.parametrize("name", SLOW_INPUTS)
-def test_an_input_is_one_trace_that_a_door_takes(name: str) -> None:
+def test_each_slow_input_is_one_valid_trace_below_the_size_limit(name: str) -> None:
     request = request_of(SLOW_INPUTS[name].spans(), b"hostile trace id")
     spans = request.resource_spans[0].scope_spans[0].spans
     assert len({span.span_id for span in spans}) == len(spans)

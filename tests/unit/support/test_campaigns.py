@@ -11,22 +11,22 @@ _ELSEWHERE = {"attacks-ledger.jsonl"}
 """Has a table of its own."""
 
 
-def test_every_ledger_is_read() -> None:
+def test_every_ledger_belongs_to_a_campaign() -> None:
     assert {file.name for file in PROOFS.glob("*.jsonl")} <= {each.ledger for each in CAMPAIGNS} | _ELSEWHERE
 
 
-def test_scripts_and_tests_are_there() -> None:
+def test_the_scripts_and_test_files_of_campaigns_exist() -> None:
     assert all((PROOFS / each.script).is_file() for each in CAMPAIGNS if each.script)
     assert all((PROOFS.parents[2] / file).is_file() for _, files in OF_TESTS for file in files.split())
 
 
-def test_each_has_a_row_and_what_was_not_run_says_so(tmp_path: Path) -> None:
+def test_each_campaign_has_a_row_and_shows_if_it_was_not_run(tmp_path: Path) -> None:
     rows = table(tmp_path).splitlines()[2:]
     assert len(rows) == len(CAMPAIGNS) + len(OF_TESTS)
     assert all("**not run**" in row for row in rows[: len(CAMPAIGNS)])
 
 
-def test_lines_are_added_up_and_problems_counted(tmp_path: Path) -> None:
+def test_ledger_lines_are_summed_and_problems_counted(tmp_path: Path) -> None:
     lines = [
         {"commit": commit, "starts": 20, "aborted": aborted, "problems": ["one"] * aborted}
         for commit, aborted in (("a1", 0), ("b2", 1), (CANDIDATE[0], 0))
@@ -36,7 +36,7 @@ def test_lines_are_added_up_and_problems_counted(tmp_path: Path) -> None:
     assert "60 of 1,000 starts | 20 | 1 | 1 aborted | `starts.py`" in row
 
 
-def test_the_page_has_the_table_and_keeps_the_rest() -> None:
+def test_updating_the_page_inserts_the_table_and_keeps_the_rest() -> None:
     page = (PROOFS.parents[2] / "docs/internals/ledgers.md").read_text()
     assert page.count(BEGINS) == page.count(ENDS) == 1
     made = with_table(page)

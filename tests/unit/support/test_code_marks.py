@@ -17,10 +17,10 @@ from support.code_marks import code_marked
         ("It scores 2.5 traces: at once.", "It scores 2.5 traces: at once."),
     ],
 )
-def test_names_are_code(text: str, marked: str) -> None:
+def test_names_and_values_are_marked_as_code(text: str, marked: str) -> None:
     assert code_marked(text) == marked
 
 
-def test_values_are_code_only_as_subjects() -> None:
+def test_ambiguous_values_are_marked_only_as_subjects() -> None:
     text = "With count, the collector can only count. count is fast."
     assert code_marked(text, ["count"]) == "With `count`, the collector can only count. `count` is fast."

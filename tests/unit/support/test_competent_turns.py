@@ -52,7 +52,7 @@ async def scores(subject: Trace) -> dict[str, float]:
     return {name: each.value for name, each in shared.items() if isinstance(each, Score)}
 
 
-async def test_a_good_turn_is_rated_best_in_everything() -> None:
+async def test_a_good_turn_gets_the_best_score_in_every_metric() -> None:
     assert await scores(run()) == dict.fromkeys(METRICS, 1.0)
 
 
@@ -67,13 +67,13 @@ async def test_a_good_turn_is_rated_best_in_everything() -> None:
     ],
     ids=["invented value", "wrong argument", "broken off", "said twice", "another topic"],
 )
-async def test_a_fault_lowers_what_it_concerns_and_nothing_else(subject: Trace, lower: set[str]) -> None:
+async def test_a_fault_lowers_only_the_metrics_that_it_concerns(subject: Trace, lower: set[str]) -> None:
     found = await scores(subject)
     assert {name for name, value in found.items() if value < 1} == lower
     assert {*found} == {*METRICS}
 
 
-def test_it_finds_what_a_question_asks_with_the_criteria_of_each() -> None:
+def test_the_parts_of_a_question_are_found_with_their_criteria() -> None:
     text = rubric_of(PARTS).text
     form = "\n".join(f'"{part.name}": an object (' for part in PARTS)
     found = asked_parts(f"{text}\n\nexactly these fields:\n{form}")
@@ -81,7 +81,7 @@ def test_it_finds_what_a_question_asks_with_the_criteria_of_each() -> None:
 
 
 @pytest.mark.parametrize("lost", PARTS, ids=lambda part: part.name)
-def test_without_the_criteria_of_one_it_decides_the_others(lost: QuestionPart) -> None:
+def test_a_part_without_criteria_is_not_rated_and_other_parts_are_unchanged(lost: QuestionPart) -> None:
     asked = messages(pack(run(), b"s" * 32), rubric_of(PARTS), {"calls": 1})
     record, whole = read(asked), question_in(asked)
     cut = whole.replace(lost.text.strip(), "")

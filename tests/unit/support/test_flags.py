@@ -91,11 +91,11 @@ def index(folder: Path) -> list[dict[str, str]]:
 
 
 class TestDraw:
-    def test_as_many_as_asked_evenly_over_the_sets(self, folder: Path) -> None:
+    def test_the_requested_number_is_drawn_evenly_from_the_sets(self, folder: Path) -> None:
         assert sorted(each["set"] for each in index(folder)) == ["first", "first", "second", "second"]
         assert [path.name for path in sorted(folder.glob("*.txt"))] == [f"00{n}.txt" for n in range(1, 5)]
 
-    def test_a_page_has_the_value_and_what_could_refute_it(self, folder: Path) -> None:
+    def test_a_page_shows_the_flagged_value_and_the_evidence(self, folder: Path) -> None:
         for path in folder.glob("*.txt"):
             page = path.read_text()
             assert re.search(r"THE FLAGGED VALUE: '\$1?\d{3}\.17'", page)
@@ -103,27 +103,25 @@ class TestDraw:
             assert '"total": "$54.04"' in page
             assert len(page) < 12_000
 
-    def test_nothing_shows_a_label(self, folder: Path) -> None:
+    def test_drawn_files_contain_no_label(self, folder: Path) -> None:
         assert not [path for path in folder.rglob("*.*") if SECRET in path.read_text()]
 
-    def test_the_same_seed_draws_the_same(self, folder: Path, tmp_path: Path) -> None:
+    def test_the_same_seed_draws_the_same_flags(self, folder: Path, tmp_path: Path) -> None:
         draw(["first", "second"], "odd", ["trace.grounding"], 7, 4, tmp_path, source)
         assert index(tmp_path / "trace.grounding") == index(folder)
 
-    def test_of_a_session_there_is_one_flag_before_a_second(self, tmp_path: Path) -> None:
+    def test_each_session_gives_one_flag_before_any_gives_a_second(self, tmp_path: Path) -> None:
         draw(["first"], "odd", ["trace.grounding"], 7, 2, tmp_path, source)
         records = [path.read_text() for path in (tmp_path / "trace.grounding/records").glob("*.txt")]
         assert len({("1001.17" in each, "1005.17" in each) for each in records}) == 2
 
-    def test_failing_sessions_that_read_as_fine_are_counted(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_failing_sessions_are_counted_per_set(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         draw(["first"], "odd", ["trace.grounding"], 7, 2, tmp_path, source)
         assert re.search(
             r"^first: [1-9] of \d sessions have a failing result, .*; 0 read as fine$", capsys.readouterr().out, re.M
         )
 
-    def test_a_suspect_is_no_failure(self) -> None:
+    def test_suspects_are_drawn_only_on_request(self) -> None:
         result: Any = SimpleNamespace(finding=Score(0.1, "off topic"), label="suspect", success=None)
         assert _entries("trace.coherence", result, suspected=True) == (None,)
         assert _entries("trace.coherence", result, suspected=False) == ()
@@ -136,7 +134,7 @@ INDEX = [
 
 
 class TestLedger:
-    def test_it_holds_ids_verdicts_and_causes(self, tmp_path: Path) -> None:
+    def test_the_ledger_contains_ids_verdicts_and_causes(self, tmp_path: Path) -> None:
         ledger = tmp_path / "ledger.jsonl"
         rows = [{"flag": "001", "verdict": "true"}, {"flag": "2.txt", "verdict": "wrong", "cause": "sum of two fares"}]
         assert record(rows, INDEX, "reader 1", ledger) == (2, 2)
@@ -150,7 +148,7 @@ class TestLedger:
             "reader": "reader 1",
         }
 
-    def test_a_reader_may_think_again(self, tmp_path: Path) -> None:
+    def test_a_later_verdict_of_a_reader_replaces_the_earlier(self, tmp_path: Path) -> None:
         ledger = tmp_path / "ledger.jsonl"
         record([{"flag": "001", "verdict": "true"}], INDEX, "reader 1", ledger)
         record([{"flag": "001", "verdict": "wrong", "cause": "no claim"}], INDEX, "reader 1", ledger)
@@ -164,7 +162,7 @@ class TestLedger:
             {"flag": "001", "verdict": "wrong"},
         ],
     )
-    def test_what_cannot_be_counted_is_refused_and_nothing_written(self, tmp_path: Path, row: dict[str, str]) -> None:
+    def test_an_invalid_verdict_is_an_error_and_nothing_is_written(self, tmp_path: Path, row: dict[str, str]) -> None:
         ledger = tmp_path / "ledger.jsonl"
         with pytest.raises(ValueError, match="flag"):
             record([{"flag": "002", "verdict": "true"}, row], INDEX, "reader 1", ledger)
@@ -183,7 +181,7 @@ class TestLedger:
         assert new == "| `trace.grounding` | 10 | 3 (first 3) | 0.33 [0.06, 0.79] | 0 | 2 | no claim (2) |"
         assert old == "| `trace.grounding` | 9 | 1 (first 1) | 0.00 [0.00, 0.79] | 1 | 0 | a capital |"
 
-    def test_of_several_readers_most_decide_and_doubt_is_not_true(self, tmp_path: Path) -> None:
+    def test_the_majority_of_readers_decides_and_a_tie_is_not_true(self, tmp_path: Path) -> None:
         ledger = tmp_path / "ledger.jsonl"
         record([{"flag": "001", "verdict": "true"}], INDEX, "reader 1", ledger)
         record([{"flag": "001", "verdict": "wrong", "cause": "no claim"}], INDEX, "reader 2", ledger)
@@ -191,7 +189,7 @@ class TestLedger:
         record([{"flag": "001", "verdict": "true"}], INDEX, "reader 3", ledger)
         assert "| 1 (first 1) | 1.00 [" in table(recorded(ledger))
 
-    def test_the_command_takes_a_file_beside_the_index(
+    def test_the_command_records_verdicts_from_a_file_beside_the_index(
         self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         (folder / "verdicts.jsonl").write_text('{"flag": "001", "verdict": "true", "cause": ""}\n')
@@ -201,7 +199,7 @@ class TestLedger:
         main()
         assert capsys.readouterr().out.startswith("1 verdicts taken, 3 flags without one\n| metric |")
 
-    def test_the_committed_ledger_holds_no_more_than_it_may(self) -> None:
+    def test_the_committed_ledger_has_only_the_allowed_fields_and_short_causes(self) -> None:
         for line in recorded(LEDGER):
             assert list(line) == ["flag", "metric", "version", "set", "verdict", "cause", "reader"]
             assert line["verdict"] in VERDICTS

@@ -16,19 +16,19 @@ from support.collector import CollectorProcess
 pytestmark = pytest.mark.skipif(not forked.is_wanted(), reason="only Linux has descriptors of processes")
 
 
-def test_the_command_prints_and_ends_as_it_does_elsewhere() -> None:
+def test_a_forked_command_has_its_normal_output_and_exit_code() -> None:
     done = forked.run(["--version"], {"PATH": os.environ["PATH"]}, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{release()}\n", "")
 
 
-def test_its_environment_is_its_own() -> None:
+def test_a_forked_command_uses_the_given_environment() -> None:
     wrong = forked.run(["config", "check"], {"PANDAEVAL_CLOSE__QUIET": "soon"}, timeout=60)
     assert wrong.returncode == 2
     assert "PANDAEVAL_CLOSE__QUIET" in wrong.stderr
     assert forked.run(["config", "check"], {}, timeout=60).returncode == 0
 
 
-def test_signals_end_it_and_are_told(tmp_path: Path) -> None:
+def test_a_forked_collector_reports_the_signal_that_ended_it(tmp_path: Path) -> None:
     with CollectorProcess(tmp_path) as collector:
         collector.start()
         process = collector.process
@@ -41,10 +41,10 @@ def test_signals_end_it_and_are_told(tmp_path: Path) -> None:
         assert process.wait(60) == -signal.SIGKILL
         collector.start()
         assert collector.stop() == 0
-        collector.kill()  # nothing is left to end
+        collector.kill()  # without effect, because it has ended
 
 
-def test_where_there_are_other_modules_an_interpreter_is_started(tmp_path: Path) -> None:
+def test_a_pythonpath_in_the_environment_starts_a_new_interpreter(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import os; os._exit(7)")
     process = forked.popen("pandaeval_collector.pipeline.line.main", {"PYTHONPATH": str(tmp_path)}, silent=True)
     assert isinstance(process, subprocess.Popen)
@@ -53,12 +53,12 @@ def test_where_there_are_other_modules_an_interpreter_is_started(tmp_path: Path)
     assert sys.executable in process.args  # type: ignore[operator]
 
 
-def test_the_helper_outlives_those_who_asked_and_are_gone() -> None:
+def test_the_fork_helper_works_after_a_process_object_was_dropped() -> None:
     process = forked.popen("pandaeval_collector.pipeline.line.main", {}, silent=True)
     assert process.stdin is not None
     assert process.stdout is not None
     number, pipes = process.pid, (process.stdin, process.stdout)
-    del process  # with the connection on which its end would be told
+    del process  # closes the connection that would report its end
     for pipe in pipes:
         pipe.close()
     until = time.monotonic() + 60

@@ -20,13 +20,13 @@ PACK = Pack("the record", "c0de" * 3, "d" * 16, 10, ())
 
 
 @pytest.mark.parametrize("rubric", RUBRICS.values(), ids=RUBRICS)
-def test_each_question_is_known_and_its_good_answer_holds(rubric: Rubric) -> None:
+def test_each_question_is_recognised_and_its_good_answer_is_valid(rubric: Rubric) -> None:
     asked = messages(PACK, rubric)
     assert rubric_of({"messages": asked}) == rubric.name
     rubric.verdict.model_validate_json(said(asked, rubric.name, GOOD))
 
 
-def test_what_cannot_be_answered_is_not_counted_as_paid() -> None:
+def test_an_unknown_question_is_not_counted_as_answered_or_paid() -> None:
     provider = FailingProvider(seed=1, share=0.0)
     with pytest.raises(StopIteration):
         provider(0, {"messages": [{"role": "user", "content": '# Question\nWhat is it?\n\nSet "echo" to 0123abcd.'}]})

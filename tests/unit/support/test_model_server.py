@@ -45,7 +45,7 @@ def chat(server: ModelServer, *messages: dict[str, Any]) -> dict[str, Any]:
     return {"finish_reason": choice["finish_reason"], **choice["message"]}
 
 
-def test_chat_follows_the_script_from_the_history_alone(server: ModelServer) -> None:
+def test_chat_finds_its_step_in_the_script_from_the_history(server: ModelServer) -> None:
     first = chat(server, USER)
     assert first["finish_reason"] == "tool_calls"
     assert (first["content"], first["reasoning_content"]) == (STEP.text, STEP.reasoning)
@@ -60,7 +60,7 @@ def test_chat_follows_the_script_from_the_history_alone(server: ModelServer) -> 
     assert third["content"] == "Tomorrow it rains."
 
 
-def test_the_same_request_gets_the_same_bytes_and_other_calls_other_ids(server: ModelServer) -> None:
+def test_equal_requests_get_equal_bytes_and_different_requests_different_call_ids(server: ModelServer) -> None:
     body = {"messages": [USER]}
     once, again = (post(server, f"beach/{CHAT}", body) for _ in range(2))
     assert once.content == again.content
@@ -94,7 +94,7 @@ def test_a_stream_adds_up_to_the_reply(server: ModelServer) -> None:
     assert json.loads(chunks[-1])["usage"]["completion_tokens"] > 0
 
 
-def test_responses_give_items_and_read_them_back(server: ModelServer) -> None:
+def test_the_responses_api_returns_items_and_accepts_them_as_history(server: ModelServer) -> None:
     user = {"role": "user", "content": [{"type": "input_text", "text": "Can I swim?"}]}
     first = post(server, f"beach/{RESPONSES}", {"input": [user]}).json()["output"]
     assert [item["type"] for item in first] == ["reasoning", "message", "function_call", "function_call"]
@@ -108,7 +108,7 @@ def test_responses_give_items_and_read_them_back(server: ModelServer) -> None:
     assert post(server, f"beach/{RESPONSES}", {"input": "And tomorrow?"}).json()["status"] == "completed"
 
 
-def test_messages_give_blocks_and_read_them_back(server: ModelServer) -> None:
+def test_the_messages_api_returns_blocks_and_accepts_them_as_history(server: ModelServer) -> None:
     first = post(server, f"beach/{MESSAGES}", {"system": "Be brief.", "messages": [USER]}).json()
     assert first["stop_reason"] == "tool_use"
     assert [block["type"] for block in first["content"]] == ["thinking", "text", "tool_use", "tool_use"]
@@ -118,7 +118,7 @@ def test_messages_give_blocks_and_read_them_back(server: ModelServer) -> None:
     assert (second["stop_reason"], second["content"]) == ("end_turn", [{"type": "text", "text": FINAL}])
 
 
-def test_gemini_gives_parts_and_reads_them_back(server: ModelServer) -> None:
+def test_the_gemini_api_returns_parts_and_accepts_them_as_history(server: ModelServer) -> None:
     path = "beach/v1beta/models/gemini:generateContent"
     user = {"role": "user", "parts": [{"text": "Can I swim?"}]}
     first = post(server, path, {"contents": [user]}).json()["candidates"][0]["content"]
@@ -128,7 +128,7 @@ def test_gemini_gives_parts_and_reads_them_back(server: ModelServer) -> None:
     assert second["parts"] == [{"text": FINAL}]
 
 
-def test_embeddings_of_texts_with_common_words_lie_closer(server: ModelServer) -> None:
+def test_embeddings_of_texts_with_common_words_are_closer(server: ModelServer) -> None:
     texts = ["the tide is out", "the tide is in", "quarterly tax form"]
     data = post(server, "beach/v1/embeddings", {"input": texts}).json()["data"]
     tide, same, other = (item["embedding"] for item in data)
@@ -158,18 +158,18 @@ def test_faults_have_their_status_and_message(server: ModelServer, path: str, st
     assert response.json()["error"]["message"] == message
 
 
-def test_a_raw_fault_is_sent_as_it_is(server: ModelServer) -> None:
+def test_a_raw_fault_is_sent_unchanged(server: ModelServer) -> None:
     response = post(server, f"garbled/{CHAT}", {"messages": [USER]})
     assert (response.status_code, response.text) == (200, '{"choices": [')
 
 
-def test_a_delayed_reply_outlasts_the_client() -> None:
+def test_a_delayed_fault_lets_the_client_time_out() -> None:
     slow = {"slow": Dialogue((Exchange("Can I swim?", (Fault(delay_s=30.0),)),))}
     with ModelServer(slow) as server, pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{server.url('slow')}/chat/completions", json={"messages": [USER]}, timeout=0.2, trust_env=False)
 
 
-def test_unknown_users_and_used_up_scripts_are_faults(server: ModelServer) -> None:
+def test_unknown_messages_give_400_and_exhausted_scripts_500(server: ModelServer) -> None:
     stranger = post(server, f"beach/{CHAT}", {"messages": [{"role": "user", "content": "Who am I?"}]})
     assert stranger.status_code == 400
     called = {"role": "assistant", "tool_calls": [{"function": {"name": "get_weather"}}]}

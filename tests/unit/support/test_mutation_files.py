@@ -20,12 +20,12 @@ from areas import AREAS, Area  # noqa: E402
 
 
 @pytest.mark.parametrize("area", AREAS.values(), ids=AREAS.keys())
-def test_areas_are_of_files_that_there_are(area: Area) -> None:
+def test_areas_name_existing_files(area: Area) -> None:
     assert [each for each in area.sources if not [*_COLLECTOR.glob(f"pandaeval_*/{each}")]] == []
     assert [each for each in area.tests if not (_TESTS / "unit" / each).exists()] == []
 
 
-def test_equivalents_are_of_functions_that_there_are() -> None:
+def test_equivalent_mutants_name_existing_functions() -> None:
     said = tomllib.loads((_MUTATION / "equivalent.toml").read_text())
     named = {each["function"] for each in said["equivalent"]}
     assert {each for each in named if each not in _functions(each)} == set()

@@ -15,9 +15,9 @@ def test_no_port_is_given_twice() -> None:
     assert all(15_000 <= port < 32_000 for port in found)
 
 
-def test_another_process_is_not_given_what_is_ours() -> None:
+def test_another_process_does_not_get_our_ports() -> None:
     ours = ports.free_ports(2)
-    others = range(40_000, 40_100)  # beyond those that are given
+    others = range(40_000, 40_100)  # outside the range of free_ports
     program = f"wanted = iter({[*ours, *others]}); " + (
         "from support import ports; ports.random.randrange = lambda *_: next(wanted); print(*ports.free_ports(1))"
     )

@@ -1,4 +1,4 @@
-"""A cut loses only unsynced data."""
+"""A simulated power cut loses only unsynced data."""
 
 from __future__ import annotations
 
@@ -42,30 +42,30 @@ def _outcomes(*done: Step) -> set[tuple[tuple[str, bytes], ...]]:
     return {tuple(sorted(disk.after_a_cut(random.Random(seed)).items())) for seed in range(200)}
 
 
-def test_what_was_synced_is_there_whatever_the_cut() -> None:
+def test_synced_data_survives_every_power_cut() -> None:
     made = _step("C", "/d/a"), _step("W", "/d/a", b"old"), _step("S", "/d/a"), _step("S", "/d")
     assert _outcomes(*made) == {(("/d/a", b"old"),)}
 
 
-def test_what_was_not_synced_is_there_or_not() -> None:
+def test_unsynced_changes_may_survive_or_not() -> None:
     made = _step("C", "/d/a"), _step("W", "/d/a", b"old"), _step("S", "/d/a"), _step("S", "/d")
     assert _outcomes(*made, _step("W", "/d/a", b"new")) == {(("/d/a", b"old"),), (("/d/a", b"new"),)}
     assert _outcomes(*made, _step("U", "/d/a")) == {(("/d/a", b"old"),), ()}
     assert _outcomes(*made, _step("R", "/d/a", b"/d/b")) >= {(("/d/a", b"old"),), (("/d/b", b"old"),)}
 
 
-def test_a_write_is_torn_between_sectors() -> None:
+def test_an_unsynced_write_can_be_torn_between_sectors() -> None:
     made = _step("C", "/d/a"), _step("S", "/d"), _step("W", "/d/a", b"1" * 512 + b"2" * 512)
     assert (("/d/a", bytes(512) + b"2" * 512),) in _outcomes(*made)
 
 
-def test_a_name_whose_folder_was_not_synced_may_be_missing() -> None:
+def test_a_file_can_be_missing_if_its_folder_was_not_synced() -> None:
     assert () in _outcomes(_step("C", "/d/a"), _step("W", "/d/a", b"x"), _step("S", "/d/a"))
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="needs Linux and a C compiler")
 @pytest.mark.parametrize(("level", "may_lose"), [("FULL", False), ("NORMAL", True)])
-def test_a_database_loses_what_it_did_not_sync(tmp_path: Path, level: str, may_lose: bool) -> None:
+def test_a_database_loses_rows_only_if_synchronous_is_normal(tmp_path: Path, level: str, may_lose: bool) -> None:
     folder, log = tmp_path / "data", tmp_path / "disk.rec"
     folder.mkdir()
     environment = environ | logged(compiled(tmp_path), log, folder)

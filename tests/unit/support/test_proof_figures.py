@@ -25,26 +25,26 @@ def row(*lines: Any) -> str:
 
 
 class TestTableOfAttacks:
-    def test_the_newest_line_of_each_size_counts(self) -> None:
+    def test_the_newest_ledger_line_of_each_scale_is_shown(self) -> None:
         found = row(line(1, 0.1), line(10, 0.7), line(1, 0.3, time="2026-11-26T10:00:00", commit="def"))
         assert found == "| bombs | 0.30 (0.25) | 200 | 0.70 (0.25) | 200 |"
 
-    def test_what_was_wrong_stands_in_bold(self) -> None:
+    def test_problems_are_bold(self) -> None:
         slow = line(1, 1.2, 600, ("the 99th percentile of normal traffic was 1.2 s", "it took 600 MiB", "3 x 'taken'"))
         assert row(slow) == "| bombs | **1.20** (0.25); **3 x 'taken'** | **600** | not run |  |"
 
-    def test_what_else_the_machine_did_stands_in_brackets(self) -> None:
+    def test_the_load_of_the_machine_is_in_brackets(self) -> None:
         assert row(line(1, load=17.4)).startswith("| bombs | 0.50 (0.25; load 17) | 200 |")
 
-    def test_older_lines_do_not_know_what_was_before(self) -> None:
+    def test_older_lines_without_a_measurement_before_are_shown_without_it(self) -> None:
         assert row(line(1, before={})).startswith("| bombs | 0.50 | 200 |")
 
-    def test_attacks_with_collectors_of_their_own_tell_what_was_wrong(self) -> None:
+    def test_attacks_on_a_separate_collector_show_passed_or_their_problems(self) -> None:
         alone = {"attack": "a", "scale": 1, "time": "2026-11-25T10:00:00", "commit": "abc"}
         found = row({**alone, "problems": []}, {**alone, "scale": 10, "problems": ["it | hangs", "twice"]})
         assert found == "| a | passed |  | **it   hangs; twice** |  |"
 
-    def test_what_is_no_attack_any_more_is_left_out_and_what_was_not_run_says_so(self) -> None:
+    def test_removed_attacks_are_left_out_and_missing_runs_are_marked(self) -> None:
         assert table([{**line(1), "attack": "none"}], ["bombs"]).splitlines()[2:] == [
             "| bombs | not run |  | not run |  |"
         ]
@@ -57,10 +57,10 @@ class TestTableOfAttacks:
 
 
 class TestSlope:
-    def test_of_a_line(self) -> None:
+    def test_slope_of_a_line_is_exact(self) -> None:
         assert slope_an_hour([(0.0, 5.0), (1800.0, 6.0), (3600.0, 7.0)]) == 2.0
 
-    def test_samples_that_lie_elsewhere_do_not_move_it(self) -> None:
+    def test_outliers_do_not_change_the_slope(self) -> None:
         points = [(float(at), 100.0) for at in range(100)]
         points[3], points[50] = (3.0, 900.0), (50.0, 0.0)
         assert slope_an_hour(points) == 0.0

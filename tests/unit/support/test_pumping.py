@@ -10,12 +10,12 @@ from support.pumping import Pattern, slow_texts
 @pytest.mark.parametrize(
     ("text", "method"),
     [
-        pytest.param(r"[^()\n]*\(?[^()\n]*\)?;?$", "match", marks=pytest.mark.slow),  # adjacent repeats
+        pytest.param(r"[^()\n]*\(?[^()\n]*\)?;?$", "match", marks=pytest.mark.slow),  # adjacent repetitions
         pytest.param(r"\s*([/]?)\s*done", "match", marks=pytest.mark.slow),
-        pytest.param(r"(?:a+)+$", "match", marks=pytest.mark.slow),  # a repeat in a repeat
-        (r"<code>(.{1,20000}?)</code>", "search"),  # many beginnings
+        pytest.param(r"(?:a+)+$", "match", marks=pytest.mark.slow),  # nested repetitions
+        (r"<code>(.{1,20000}?)</code>", "search"),  # many possible starts
         pytest.param(r"(?:\[tool: [^\]]*\])+$", "search", marks=pytest.mark.slow),
-        (r"\b[\w-]*\d[\w-]*", "search"),  # a search that begins within a run
+        (r"\b[\w-]*\d[\w-]*", "search"),  # a search that can start inside a word
     ],
 )
 def test_a_slow_pattern_is_found(text: str, method: str) -> None:

@@ -23,11 +23,11 @@ def pinned() -> Facts:
     return facts(one.trace for one in read(GOOD))
 
 
-def test_a_run_has_lost_nothing_against_itself(pinned: Facts) -> None:
+def test_a_run_compared_with_itself_loses_and_gains_nothing(pinned: Facts) -> None:
     assert lost(pinned, pinned) == [] == gained(pinned, pinned)
 
 
-def test_every_fact_of_a_good_run_is_compared(pinned: Facts) -> None:
+def test_a_good_run_has_a_value_for_every_fact_but_errors(pinned: Facts) -> None:
     assert [fact for fact, values in pinned.items() if not values] == ["errors"]
 
 
@@ -42,7 +42,7 @@ def test_every_fact_of_a_good_run_is_compared(pinned: Facts) -> None:
         (['"gen_ai.agent.name"', '"agent_name"', '"invoke_agent '], "agent"),
     ],
 )
-def test_what_is_renamed_in_all_its_places_is_lost(
+def test_a_fact_is_lost_if_its_attributes_are_renamed(
     tmp_path: Path, pinned: Facts, renamed: list[str], fact: str
 ) -> None:
     text = GOOD.read_text()
@@ -53,20 +53,20 @@ def test_what_is_renamed_in_all_its_places_is_lost(
     assert fact in lost(pinned, facts(one.trace for one in read(path)))
 
 
-def test_values_that_differ_are_lost_and_those_of_its_own_are_counted(pinned: Facts) -> None:
+def test_different_values_are_lost_and_run_specific_values_are_only_counted(pinned: Facts) -> None:
     other = {**pinned, "session": ('"another"',)}
     assert lost(pinned, other) == ["session"]
     assert lost(pinned, other, own=["session"]) == []
     assert lost(pinned, {**pinned, "session": ()}, own=["session"]) == ["session"]
 
 
-def test_a_new_error_is_a_loss_and_any_other_new_fact_is_not(pinned: Facts) -> None:
+def test_a_new_error_is_a_loss_and_other_new_facts_are_gains(pinned: Facts) -> None:
     assert lost(pinned, {**pinned, "errors": ('"boom"',)}) == ["errors"]
     before = {**pinned, "reasoning": ()}
     assert (lost(before, pinned), gained(before, pinned)) == ([], ["reasoning"])
 
 
-def test_pins_go_but_for_those_of_the_sdk_on_node_and_held_majors() -> None:
+def test_pins_are_removed_except_the_node_sdk_and_fixed_major_versions() -> None:
     python = Framework("x", "x.py", ("crewai==1.2", "pydantic-ai-slim[openai]==2.0b1", "opentelemetry-sdk==1.4"))
     assert newest(python).requirements == ("crewai", "pydantic-ai-slim[openai]", "opentelemetry-sdk")
     held = dataclasses.replace(python, majors={"crewai": "1"})
@@ -75,26 +75,26 @@ def test_pins_go_but_for_those_of_the_sdk_on_node_and_held_majors() -> None:
     assert newest(node).requirements == ("ai@6", "@ai-sdk/otel@latest", "@opentelemetry/api@1.9.0")
 
 
-def test_versions_are_told_as_old_and_new() -> None:
+def test_changed_versions_are_shown_as_old_and_new() -> None:
     set_ = Framework("x", "x.py", ("crewai==1.2", "Some_Client[a]==3.0", "opentelemetry-sdk==1.4"))
     installed = {"crewai": "1.3", "some.client": "3.0", "opentelemetry-sdk": "1.5"}
     assert changes(set_, installed) == "crewai 1.2 → 1.3, Some_Client[a] 3.0 (still)"
 
 
-def test_a_line_says_what_is_lost() -> None:
+def test_the_line_of_an_outcome_lists_lost_and_new_facts() -> None:
     assert Outcome("x", "a 1 → 2").line == "x: a 1 → 2: same"
     gone = Outcome("x", "a 1 → 2", lost=("tokens", "agent"), gained=("reasoning",))
     assert (gone.line, gone.well) == ("x: a 1 → 2: lost: tokens, agent; new: reasoning", False)
 
 
 class _Stage:
-    """Plays the committed capture."""
+    """Plays a run without telemetry."""
 
     def play(self, framework: Framework, name: str, scenario: object) -> Run:
         return Run([], 0, False, "no telemetry")
 
 
-def test_a_set_that_does_not_install_or_sends_nothing_is_an_outcome(
+def test_failed_installation_and_missing_telemetry_are_outcomes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.lab.rig.environment.VENVS", tmp_path)
@@ -114,7 +114,7 @@ def test_a_set_that_does_not_install_or_sends_nothing_is_an_outcome(
     assert "→ 3.0" in outcome.versions
 
 
-def test_what_was_compared_today_is_kept_and_a_problem_is_tried_again(
+def test_a_comparison_of_today_is_reused_unless_it_had_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(current, "NEWEST", tmp_path)

@@ -39,34 +39,34 @@ def _again(checkout: Path, listed: str, *failed: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_what_is_listed_may_pass_when_run_again(checkout: Path) -> None:
+def test_a_listed_test_that_passes_on_retry_does_not_fail_ci(checkout: Path) -> None:
     code, said = _again(checkout, "# why\ntest_some.py::test_second  # the disk\n", "test_some.py::test_second[1]")
     assert code == 0
     assert "UNSTEADY" in said
 
 
 @pytest.mark.slow
-def test_what_is_listed_and_fails_twice_has_failed(checkout: Path) -> None:
+def test_a_listed_test_that_fails_twice_fails_ci(checkout: Path) -> None:
     assert _again(checkout, "test_some.py::test_never  # the disk\n", "test_some.py::test_never")[0] == 1
 
 
-def test_what_is_not_listed_has_failed(checkout: Path) -> None:
+def test_a_failed_test_that_is_not_listed_fails_ci(checkout: Path) -> None:
     failed = ("test_some.py::test_second", "test_some.py::test_other")
     code, said = _again(checkout, "test_some.py::test_second  # the disk\n", *failed)
     assert (code, said.split()) == (1, ["FAILED:", "test_some.py::test_other"])
 
 
-def test_a_run_that_failed_without_a_failed_test_has_failed(checkout: Path) -> None:
+def test_a_failed_run_without_failed_tests_fails_ci(checkout: Path) -> None:
     assert _again(checkout, "")[0] == 1
 
 
-def test_a_line_without_a_reason_is_refused(checkout: Path) -> None:
+def test_a_listed_test_without_a_reason_fails_ci(checkout: Path) -> None:
     code, said = _again(checkout, "test_some.py::test_second\n", "test_some.py::test_second")
     assert code == 1
     assert "reason" in said
 
 
-def test_the_list_names_tests_that_are_there() -> None:
+def test_the_list_names_only_existing_tests() -> None:
     for line in (_ROOT / ".ci/unsteady.txt").read_text().splitlines():
         if not line.startswith("#"):
             path, _, name = line.partition("#")[0].strip().partition("::")

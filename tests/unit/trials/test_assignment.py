@@ -22,7 +22,7 @@ def _best(worth: list[list[float]]) -> float:
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("columns", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("values", [(0.0, 1.0), (0.0, 0.25, 0.5, 1.0), (-1.0, 0.0, 3.0), tuple(range(100))])
-def test_no_other_matching_is_worth_more(rows: int, columns: int, values: tuple[float, ...]) -> None:
+def test_the_best_matching_equals_the_brute_force_optimum(rows: int, columns: int, values: tuple[float, ...]) -> None:
     chance = random.Random(rows * 10 + columns)
     for _ in range(12):
         worth = [[chance.choice(values) for _ in range(columns)] for _ in range(rows)]
@@ -33,5 +33,5 @@ def test_no_other_matching_is_worth_more(rows: int, columns: int, values: tuple[
 
 
 @pytest.mark.parametrize("worth", [[], [[]], [[], []]])
-def test_where_nothing_can_be_matched_there_are_no_pairs(worth: list[list[float]]) -> None:
+def test_empty_rows_or_columns_give_no_pairs(worth: list[list[float]]) -> None:
     assert best_matching(worth) == []

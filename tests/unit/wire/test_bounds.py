@@ -75,7 +75,7 @@ class TestASpan:
             ("links", [Span.Link(span_id=ID)] * (MAX_LINKS + 3), MAX_LINKS, "dropped_links_count"),
         ],
     )
-    def test_keeps_the_first_and_counts_the_rest_where_otlp_does(
+    def test_keeps_the_first_items_and_counts_the_dropped_items(
         self, field: str, given: list[Any], cap: int, dropped: str, padding: int
     ) -> None:
         name = {"trace_state": "x" * padding} if padding else {}
@@ -88,7 +88,7 @@ class TestASpan:
         assert span.dropped_attributes == (7 if field == "attributes" else 0)
 
     @pytest.mark.parametrize("padding", [0, SMALL])
-    def test_with_as_many_as_are_read_is_left_as_it_is(self, padding: int) -> None:
+    def test_at_the_limits_is_not_truncated(self, padding: int) -> None:
         whole = encoded(
             attributes=pairs(MAX_ATTRIBUTES), events=[Span.Event(name="e")] * MAX_EVENTS, trace_state="x" * padding
         )
@@ -96,14 +96,14 @@ class TestASpan:
         assert (len(evidence.spans[0].attributes), len(evidence.spans[0].events)) == (MAX_ATTRIBUTES, MAX_EVENTS)
         assert evidence.notes == ()
 
-    def test_of_the_same_key_again_and_again_has_it_once_with_its_last_value(self) -> None:
+    def test_with_a_repeated_key_keeps_only_the_last_value(self) -> None:
         again = [KeyValue(key="k", value=AnyValue(string_value=f"{n % 10}" * 60)) for n in range(2_000)]
         evidence = gather([(False, request(encoded(attributes=again)))])
         assert evidence.spans[0].attributes == {"k": "9" * 60}
         assert (evidence.spans[0].dropped_attributes, evidence.notes) == (0, ())
 
     @pytest.mark.parametrize("repeated", [EMPTY_EVENT, EMPTY_LINK, EMPTY_EVENT + EMPTY_LINK, b"\xda\x00\x00"])
-    def test_of_hundreds_of_thousands_of_nothings(self, repeated: bytes) -> None:
+    def test_with_400000_empty_events_or_links_is_truncated_with_a_note(self, repeated: bytes) -> None:
         evidence = gather([(False, around(encoded() + repeated * 400_000))])
         [span] = evidence.spans
         assert len(span.events) <= MAX_EVENTS
@@ -113,13 +113,13 @@ class TestASpan:
         assert trace is not None
         assert NOTE in trace.notes
 
-    def test_attributes_of_events_are_counted_too(self) -> None:
+    def test_attributes_of_its_events_are_limited(self) -> None:
         event = Span.Event(name="e", attributes=pairs(MAX_ATTRIBUTES + 1))
         [span] = gather([(False, request(encoded(events=[event] * 200)))]).spans
         assert {len(each.attributes) for each in span.events} == {MAX_ATTRIBUTES}
         assert len(span.events) <= MAX_EVENT_ATTRIBUTES // MAX_ATTRIBUTES + 1
 
-    def test_a_value_with_too_much_inside_gives_way_to_a_remark(self) -> None:
+    def test_an_attribute_value_with_too_many_nested_items_is_left_out(self) -> None:
         inside = AnyValue(array_value=ArrayValue(values=[AnyValue(int_value=1)] * (MAX_NESTED + 1)))
         evidence = gather(
             [(False, request(encoded(attributes=[KeyValue(key="k", value=inside), *pairs(1)], trace_state="x")))]
@@ -129,7 +129,7 @@ class TestASpan:
         assert span.attributes["k0"] == 0
         assert evidence.notes == (NOTE,)
 
-    def test_a_long_text_is_no_value_with_much_inside(self) -> None:
+    def test_a_long_text_value_is_kept_whole(self) -> None:
         text = "line\n" * 100_000
         value = KeyValue(key="k", value=AnyValue(string_value=text))
         [span] = gather([(False, request(encoded(attributes=[value])))]).spans
@@ -148,7 +148,7 @@ class TestALogRecord:
         [log] = gather([(True, self.record(attributes=pairs(MAX_ATTRIBUTES + 3)))]).logs
         assert list(log.attributes.items()) == [(f"k{n}", n) for n in range(MAX_ATTRIBUTES)]
 
-    def test_a_body_with_too_much_inside_gives_way_to_a_remark(self) -> None:
+    def test_a_body_with_too_many_nested_items_is_left_out(self) -> None:
         body = AnyValue(array_value=ArrayValue(values=[AnyValue(int_value=1)] * (MAX_NESTED + 1)))
         evidence = gather([(True, self.record(body=body, attributes=pairs(2)))])
         assert "left out" in evidence.logs[0].body
@@ -156,7 +156,7 @@ class TestALogRecord:
 
 
 class TestATrace:
-    def test_of_too_many_objects_is_not_decoded(self) -> None:
+    def test_with_too_many_objects_is_not_decoded(self) -> None:
         number = MAX_OBJECTS // MAX_ATTRIBUTES + 2
         attributes = pairs(MAX_ATTRIBUTES)
         span = encoded(attributes=attributes)
@@ -164,19 +164,19 @@ class TestATrace:
         with pytest.raises(TooMuchError, match="750000"):
             gather([(False, chunk)] * number)
 
-    def test_of_too_many_fields_is_not_looked_through(self) -> None:
+    def test_with_too_many_fields_is_not_decoded(self) -> None:
         with pytest.raises(TooMuchError, match="fields"):
             gather([(False, around(encoded() + (EMPTY_EVENT + EMPTY_LINK) * (MAX_FIELDS // 2 + 1)))])
 
     @pytest.mark.parametrize("logs", [False, True])
-    def test_in_too_many_containers_is_not_decoded(self, logs: bool) -> None:
+    def test_with_too_many_resources_is_not_decoded(self, logs: bool) -> None:
         chunk = around(encoded()) + b"\x0a\x00" * MAX_ITEMS
         with pytest.raises(TooMuchError, match="resources"):
             gather([(logs, chunk)])
         with pytest.raises(MalformedOtlpError):
             list(read_chunk(chunk, logs))
 
-    def test_groups_that_otlp_does_not_have_are_passed_over_as_protobuf_does(self) -> None:
+    def test_unknown_protobuf_groups_are_skipped(self) -> None:
         group = b"\xdb\x3e" + b"\x0a\x01x" + b"\x10\x05" + b"\x1b\x1c" + b"\x25abcd" + b"\x29abcdefgh" + b"\xdc\x3e"
         whole = encoded()
         assert cut(whole + group * SMALL, SPAN, Room()) == whole + group * SMALL
@@ -185,10 +185,10 @@ class TestATrace:
         assert found.span_id == ID.hex()
 
     @pytest.mark.parametrize("broken", [b"\x1b", b"\x1b\x0a\x7fx", b"\x1b\x0f", b"\x1c", b"\x1b\x25a"])
-    def test_groups_that_are_none_are_told(self, broken: bytes) -> None:
+    def test_malformed_protobuf_groups_are_an_error(self, broken: bytes) -> None:
         with pytest.raises(ValueError, match=r"ends within|wire type"):
             [*fields(broken)]
 
-    def test_is_taken_up_again_after_a_restart_whatever_it_holds(self) -> None:
+    def test_read_chunk_reads_the_ids_of_a_span_with_400000_empty_events(self) -> None:
         [item] = read_chunk(around(encoded(parent_span_id=b"parent__", flags=0x300) + EMPTY_EVENT * 400_000), False)
         assert (item.id, item.parent, item.remote) == (ID, b"parent__", True)

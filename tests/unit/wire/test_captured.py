@@ -17,7 +17,7 @@ class Reader:
         return [value]
 
 
-def test_is_read_once_and_not_before_it_is_asked_for() -> None:
+def test_a_captured_value_is_read_once_and_only_on_access() -> None:
     reader = Reader()
     captured = Captured("text", reader)
     assert not reader.read
@@ -26,15 +26,15 @@ def test_is_read_once_and_not_before_it_is_asked_for() -> None:
     assert reader.read == ["text"]
 
 
-def test_what_reads_as_the_same_is_the_same() -> None:
+def test_captured_values_are_equal_if_they_read_as_the_same_value() -> None:
     assert Captured("x", str.upper) == Captured("X")
     assert Captured("x", str.upper) != Captured("x")
     assert hash(Captured("x", str.upper)) == hash(Captured("X"))
     assert repr(Captured("x", str.upper)) == "Captured(value='X')"
-    assert Captured(None) != None  # noqa: E711 - what was captured, if nothing, is not what was not
+    assert Captured(None) != None  # noqa: E711 - a captured None differs from a missing value
 
 
-def test_a_call_reads_its_result_when_it_is_asked_for() -> None:
+def test_a_tool_call_reads_its_result_on_access() -> None:
     reader = Reader()
     call = ToolCall("look", result=Captured("text", reader), has_result=True)
     assert not reader.read

@@ -64,26 +64,26 @@ values = st.recursive(scalars, lambda v: st.lists(v, max_size=3) | st.dictionari
 
 class TestValues:
     @given(st.dictionaries(st.text(), values, max_size=8))
-    def test_come_back_as_they_were(self, attributes: dict[str, Value]) -> None:
+    def test_are_decoded_unchanged(self, attributes: dict[str, Value]) -> None:
         span, _ = decoded(Span(attributes=pairs(attributes)))
         assert span.attributes == attributes
 
     @pytest.mark.parametrize("length", [0, 1, 127, 128, 129, 16_383, 16_384, 16_385, 2_097_151 // 4, MAX_VALUE_CHARS])
     @pytest.mark.parametrize("letter", ["a", "é", "中"])
-    def test_strings_of_any_length(self, length: int, letter: str) -> None:
+    def test_strings_of_any_length_are_decoded_unchanged(self, length: int, letter: str) -> None:
         text = letter * (length // len(letter.encode()))
         span, _ = decoded(Span(attributes=pairs({"a": text})))
         assert span.attributes == {"a": text}
 
-    def test_longer_strings_are_cut_with_the_length_that_they_had(self) -> None:
+    def test_too_long_strings_are_cut_and_end_with_their_full_length(self) -> None:
         span, _ = decoded(Span(attributes=pairs({"a": "x" * (MAX_VALUE_CHARS + 5)})))
         assert span.attributes["a"] == f"{'x' * MAX_VALUE_CHARS}… [{MAX_VALUE_CHARS + 5} characters]"
 
-    def test_the_last_of_several_counts(self) -> None:
+    def test_the_last_of_several_values_of_a_key_wins(self) -> None:
         span, _ = decoded(Span(attributes=[*pairs({"a": "first"}), *pairs({"a": "last"})]))
         assert span.attributes == {"a": "last"}
 
-    def test_a_value_of_two_kinds_is_what_it_says_last(self) -> None:
+    def test_the_last_of_two_types_in_a_value_wins(self) -> None:
         both = AnyValue(string_value="text").SerializeToString() + AnyValue(int_value=7).SerializeToString()
         raw = b"\x0a\x01a\x12" + bytes((len(both),)) + both
         span = b"\x4a" + bytes((len(raw),)) + raw
@@ -92,7 +92,7 @@ class TestValues:
         [(found, _)] = decode_spans(b"\x0a" + bytes((len(resource),)) + resource)
         assert found.attributes == {"a": 7}
 
-    def test_everything_else_of_a_span(self) -> None:
+    def test_all_other_fields_of_a_span_are_decoded(self) -> None:
         span, _ = decoded(
             Span(
                 trace_id=bytes(range(16)),
@@ -117,7 +117,7 @@ class TestValues:
         assert span.links == (RawLink("02" * 16, "03" * 8),)
         assert (span.flags, span.dropped_attributes) == (0x301, 4)
 
-    def test_a_parent_of_zeros_is_none(self) -> None:
+    def test_a_parent_id_of_zeros_means_no_parent(self) -> None:
         assert decoded(Span(parent_span_id=bytes(8)))[0].parent_id == ""
 
 
@@ -131,7 +131,7 @@ class TestHash:
         return decoded(span)[1]
 
     @pytest.mark.parametrize("fields", [{"flags": 1}, {"flags": 0x300}, {"trace_state": "a=b"}])
-    def test_does_not_change_with_what_a_transport_changes(self, fields: dict[str, Any]) -> None:
+    def test_ignores_flags_and_trace_state(self, fields: dict[str, Any]) -> None:
         assert self.changed(**fields) == decoded(self.base)[1]
 
     def test_does_not_change_with_the_order_of_attributes(self) -> None:
@@ -156,11 +156,11 @@ class TestHash:
             {"dropped_events_count": 1},
         ],
     )
-    def test_changes_with_everything_else(self, fields: dict[str, Any]) -> None:
+    def test_changes_if_the_content_of_the_span_changes(self, fields: dict[str, Any]) -> None:
         assert self.changed(**fields) != decoded(self.base)[1]
 
 
-def test_a_name_that_is_none_is_cut() -> None:
+def test_too_long_names_and_status_messages_are_cut() -> None:
     request = ExportTraceServiceRequest()
     block = request.resource_spans.add().scope_spans.add()
     block.scope.name = "s" * 5_000_000

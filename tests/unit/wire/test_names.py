@@ -1,4 +1,4 @@
-"""Safe and distinct foreign names."""
+"""Names from telemetry become safe and stay distinct."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MEGABYTE = "x" * (1 << 20)
 
 
 class TestBounded:
-    def test_an_ordinary_name_stays_as_it_is(self) -> None:
+    def test_an_ordinary_name_is_unchanged(self) -> None:
         for name in ("", "helper", "Übersetzer 2", "客服", "a" * MAX_NAME_CHARS):
             assert bounded(name) is name
 
-    def test_long_names_are_cut_and_stay_two(self) -> None:
+    def test_long_names_are_cut_and_stay_distinct(self) -> None:
         one, other = bounded(f"{MEGABYTE}1"), bounded(f"{MEGABYTE}2")
         assert len(one) == len(other) == MAX_NAME_CHARS
         assert one != other
@@ -34,11 +34,11 @@ class TestBounded:
         ("name", "shown"),
         [("a\nb", r"a\nb"), ("a\x1b[31mb", r"a\x1b[31mb"), ("a\u202eb", r"a\u202eb"), ("a\ud800b", r"a\ud800b")],
     )
-    def test_what_cannot_be_printed_is_written_as_an_escape(self, name: str, shown: str) -> None:
+    def test_unprintable_characters_are_escaped(self, name: str, shown: str) -> None:
         assert bounded(name) == escaped(name) == shown
 
     @given(st.text(alphabet=st.characters(), max_size=400))
-    def test_whatever_the_name(self, name: str) -> None:
+    def test_every_name_becomes_short_and_printable(self, name: str) -> None:
         found = bounded(name)
         assert len(found) <= MAX_NAME_CHARS
         assert found.isprintable()
@@ -46,7 +46,7 @@ class TestBounded:
         found.encode()
 
 
-def test_a_trace_holds_them_cut() -> None:
+def test_agent_service_and_environment_names_of_a_trace_are_bounded() -> None:
     spans = Spans()
     spans.agent(name=f"agent{MEGABYTE}", service=f"service{MEGABYTE}", environment=f"environment\n{MEGABYTE}")
     trace = trace_of(spans(), "d", Closing())
@@ -56,7 +56,7 @@ def test_a_trace_holds_them_cut() -> None:
     assert all(name.isprintable() for name in names)
 
 
-def test_what_a_result_says_is_bounded() -> None:
+def test_reason_and_metadata_of_a_result_are_bounded() -> None:
     finding = Score(0.5, f"calls {MEGABYTE}", {"cycles": [{"tools": [MEGABYTE], MEGABYTE: 1}], "calls": 3})
     made = result(finding=finding)
     told = orjson.loads(made.to_json())
@@ -68,7 +68,7 @@ def test_what_a_result_says_is_bounded() -> None:
     assert len(attributes(event.attributes)["gen_ai.evaluation.explanation"]) == 2000
 
 
-def test_a_sum_that_no_64_bits_hold_is_told_as_a_double() -> None:
+def test_integers_beyond_64_bits_become_doubles_in_result_metadata() -> None:
     made = result(finding=Score(0.5, "", {"wasted_tokens": 2**63 - 1 + 2**63 - 1, "deep": [{"more": -(2**70)}]}))
     told = orjson.loads(made.to_json())
     assert told["metadata"]["wasted_tokens"] == float(2**64 - 2)

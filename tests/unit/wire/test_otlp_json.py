@@ -119,12 +119,14 @@ def first_span(document: Any) -> Any:
 @pytest.mark.parametrize("snake", [False, True])
 @pytest.mark.parametrize("enums_as_numbers", [False, True])
 @pytest.mark.parametrize(("message", "read"), [(TRACES, traces_from_json), (LOGS, logs_from_json)])
-def test_reads_what_protobuf_writes(message: Any, read: Any, snake: bool, enums_as_numbers: bool) -> None:
+def test_json_written_by_protobuf_reads_as_the_same_message(
+    message: Any, read: Any, snake: bool, enums_as_numbers: bool
+) -> None:
     written = as_otlp_json(message, preserving_proto_field_name=snake, use_integers_for_enums=enums_as_numbers)
     assert read(decode_json(json.dumps(written))) == message
 
 
-def test_unknown_fields_and_nulls_are_passed_over() -> None:
+def test_unknown_fields_and_nulls_are_ignored() -> None:
     span = first_span(span_document(name=None, future={"deep": [1]}, attributes=[{"key": "a", "value": None, "x": 1}]))
     assert span.name == ""
     assert span.attributes[0].key == "a"
@@ -138,16 +140,16 @@ def test_whole_numbers_may_be_strings_or_floats(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", ["//79", "__79", "//79==", "__79="])
-def test_bytes_in_either_base64_alphabet(value: str) -> None:
+def test_bytes_are_read_in_both_base64_alphabets(value: str) -> None:
     document = span_document(attributes=[{"key": "k", "value": {"bytesValue": value}}])
     assert first_span(document).attributes[0].value.bytes_value == b"\xff\xfe\xfd"
 
 
-def test_an_enum_of_a_later_release_is_kept() -> None:
+def test_an_unknown_enum_value_is_kept() -> None:
     assert first_span(span_document(kind=42)).kind == 42
 
 
-def test_ids_may_be_empty_where_they_may_be_missing() -> None:
+def test_an_empty_parent_span_id_is_accepted() -> None:
     assert first_span(span_document(parentSpanId="")).parent_span_id == b""
 
 
@@ -199,7 +201,7 @@ def test_errors_name_the_place(fields: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize("document", [None, 5, "x", [], [{}]])
-def test_a_request_is_an_object(document: Any) -> None:
+def test_a_request_that_is_no_json_object_is_an_error(document: Any) -> None:
     with pytest.raises(BadOtlp, match="not an object"):
         traces_from_json(document)
 
@@ -210,25 +212,25 @@ def nested(depth: int) -> bytes:
 
 class TestDecode:
     @pytest.mark.parametrize("depth", [1, 10, MAX_DEPTH])
-    def test_depth_up_to_the_cap(self, depth: int) -> None:
+    def test_nesting_up_to_the_limit_is_decoded(self, depth: int) -> None:
         assert decode_json(nested(depth)) == json.loads(nested(depth))
 
     @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 100, 1_000, 2_000, 100_000])
     @pytest.mark.parametrize("wrap", [b"%s", b'{"resourceSpans": [%s]}'])
-    def test_depth_beyond(self, depth: int, wrap: bytes) -> None:
+    def test_nesting_beyond_the_limit_is_an_error(self, depth: int, wrap: bytes) -> None:
         with pytest.raises(BadOtlp):
             decode_json(wrap % nested(depth))
 
-    def test_unclosed_depth(self) -> None:
+    def test_deep_nesting_without_closing_brackets_is_an_error(self) -> None:
         with pytest.raises(BadOtlp):
             decode_json(b'{"a":' * 100_000)
 
     @pytest.mark.parametrize("body", [b"", b"{", b"nul", b"\xff", b'"\xff"', b"NaN", b"[Infinity]", b"{'a': 1}"])
-    def test_what_is_no_json(self, body: bytes) -> None:
+    def test_invalid_json_is_an_error(self, body: bytes) -> None:
         with pytest.raises(BadOtlp, match="not JSON"):
             decode_json(body)
 
-    def test_the_deepest_values_survive_protobuf(self) -> None:
+    def test_values_at_the_nesting_limit_survive_a_protobuf_round_trip(self) -> None:
         value: dict[str, Any] = {"stringValue": "bottom"}
         document = span_document(attributes=[{"key": "k", "value": value}])
         while True:
@@ -256,7 +258,7 @@ _DOCUMENTS = st.recursive(
 
 
 @given(_DOCUMENTS)
-def test_anything_is_read_or_refused(inner: Any) -> None:
+def test_any_document_is_read_or_refused(inner: Any) -> None:
     for document in (inner, {"resourceSpans": inner}, span_document(attributes=inner), {"resourceLogs": [inner]}):
         for read in (traces_from_json, logs_from_json):
             try:
@@ -272,12 +274,12 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
         document = decode_json(body)
     except BadOtlp:
         return
-    same = json.loads(body)  # raises where the standard library disagrees
-    assert document == same or isinstance(document, float), "integers beyond 64 bits alone may be read as doubles"
+    same = json.loads(body)  # raises if the standard library rejects the bytes
+    assert document == same or isinstance(document, float), "only integers beyond 64 bits may be read as doubles"
 
 
 @pytest.mark.skipif(not (SHARED / "captures").is_dir(), reason="the recorded traces are not part of the repository")
-def test_recorded_traces_of_real_libraries() -> None:
+def test_recorded_traces_of_real_libraries_are_read() -> None:
     spans = records = 0
     for path in sorted((SHARED / "captures").rglob("*.otlp.jsonl")):
         for line in path.read_bytes().splitlines():
@@ -288,7 +290,7 @@ def test_recorded_traces_of_real_libraries() -> None:
     assert records > 100
 
 
-def test_half_a_surrogate_pair_costs_one_value() -> None:
+def test_half_a_surrogate_pair_becomes_a_replacement_character() -> None:
     body = rb'{"cut": "a \ud83d", "whole": "\ud83d\ude00", "written": "\\ud83d"}'
     assert decode_json(body) == {"cut": "a \ufffd", "whole": "\U0001f600", "written": "\\ud83d"}
     with pytest.raises(BadOtlp, match="not JSON"):

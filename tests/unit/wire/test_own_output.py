@@ -35,8 +35,8 @@ def pair(key: str, value: str = "x") -> KeyValue:
     return KeyValue(key=key, value=AnyValue(string_value=value))
 
 
-class TestWhatIsOurs:
-    def test_all_that_a_collector_sends(self, output: Output) -> None:
+class TestOwnOutput:
+    def test_everything_a_collector_sends_is_recognized(self, output: Output) -> None:
         spans, logs = split_traces(output.traces.SerializeToString()), split_logs(output.logs.SerializeToString())
         names = {span.name for span in own_spans(output)}
         assert {name.split()[0] for name in names} == {"✓", "evaluate"}, names
@@ -44,7 +44,7 @@ class TestWhatIsOurs:
             assert split.decoded == split.own_output > 0
             assert (split.fragments, split.claimed) == ([], 0)
 
-    def test_also_with_what_pipelines_add_on_the_way(self, output: Output) -> None:
+    def test_is_recognized_with_attributes_that_pipelines_add(self, output: Output) -> None:
         changed = Output(type(output.traces)(), type(output.logs)())
         changed.traces.CopyFrom(output.traces)
         for span in own_spans(changed):
@@ -53,7 +53,7 @@ class TestWhatIsOurs:
         split = split_traces(changed.traces.SerializeToString())
         assert split.own_output == split.decoded
 
-    def test_what_pipelines_add_is_read_by_no_dialect(self) -> None:
+    def test_no_dialect_reads_attributes_that_pipelines_add(self) -> None:
         assert not PLACES & {root for dialect in dialects() for root in dialect.roots}
 
 
@@ -87,7 +87,7 @@ def with_a_link_that_says_more(span: Span) -> None:
     span.links.add(attributes=[pair("input.value")])
 
 
-class TestWhatClaimsToBe:
+class TestClaimedOwnOutput:
     @pytest.mark.parametrize(
         "change",
         [
@@ -100,7 +100,7 @@ class TestWhatClaimsToBe:
             with_a_link_that_says_more,
         ],
     )
-    def test_is_taken_like_all_others(self, output: Output, change: Callable[[Span], None]) -> None:
+    def test_a_span_that_differs_from_own_output_is_kept(self, output: Output, change: Callable[[Span], None]) -> None:
         request = type(output.traces)()
         request.CopyFrom(output.traces)
         change(request.resource_spans[0].scope_spans[0].spans[0])
@@ -108,7 +108,7 @@ class TestWhatClaimsToBe:
         assert (split.claimed, split.own_output) == (1, split.decoded - 1)
         assert sum(len(fragment.items) for fragment in split.fragments) == 1
 
-    def test_a_log_record_that_says_more(self, output: Output) -> None:
+    def test_a_log_record_with_extra_content_is_not_own_output(self, output: Output) -> None:
         request = type(output.logs)()
         request.CopyFrom(output.logs)
         first, second = request.resource_logs[0].scope_logs[0].log_records[:2]
@@ -117,7 +117,7 @@ class TestWhatClaimsToBe:
         split = split_logs(request.SerializeToString())
         assert (split.claimed, split.own_output) == (2, split.decoded - 2)
 
-    async def test_is_scored_and_counted(self, tmp_path: Path) -> None:
+    async def test_agent_spans_in_our_scope_are_scored_and_counted_as_claims(self, tmp_path: Path) -> None:
         trace = Composer(3).trace(6)
         request = trace.request()
         request.resource_spans[0].scope_spans[0].scope.name = OWN_SCOPE
@@ -131,7 +131,7 @@ class TestWhatClaimsToBe:
 
 
 class TestFedBack:
-    async def test_it_is_counted_and_touches_no_timer(self, tmp_path: Path) -> None:
+    async def test_own_output_sent_back_is_counted_and_opens_no_trace(self, tmp_path: Path) -> None:
         composer = Composer(7)
         traces = [composer.trace(6) for _ in range(5)]
         output = output_about(traces)
@@ -188,7 +188,7 @@ def span(
     )
 
 
-class TestNothingAnAgentDidIsAScore:
+class TestAgentSpansThatLookLikeEvaluations:
     async def loop(self, folder: Path, trace: MadeTrace, scope: str = "made.by.code") -> tuple[float, int]:
         request = trace.request()
         request.resource_spans[0].scope_spans[0].scope.name = scope
@@ -211,7 +211,7 @@ class TestNothingAnAgentDidIsAScore:
             (looping(on_tools={"openinference.span.kind": "EVALUATOR", "tool.name": "search"}), "x"),
         ],
     )
-    async def test_whatever_it_calls_itself(self, tmp_path: Path, trace: MadeTrace, scope: str) -> None:
+    async def test_are_scored_like_plain_agent_spans(self, tmp_path: Path, trace: MadeTrace, scope: str) -> None:
         plain = await self.loop(tmp_path / "plain", looping())
         assert plain[1] == 8
         assert plain[0] < 0.5

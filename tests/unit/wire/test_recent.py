@@ -1,4 +1,4 @@
-"""Caches change only time."""
+"""Caches save time and do not change results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ITEMS = st.one_of(
         st.sampled_from(["user", "assistant", "tool"]),
         st.lists(_PARTS, max_size=3),
     ),
-    _PARTS,  # loose parts are gathered in one message, wherever they stand
+    _PARTS,  # parts outside a message are collected in one message
     st.just({"role": "user", "content": "in another form"}),
     st.builds(
         lambda text: {"role": "user", "content": json.dumps([{"type": "text", "text": text}])}, st.text(max_size=9)
@@ -47,20 +47,20 @@ class _Noted:
 
 
 class TestRecent:
-    def test_reads_a_text_once_while_it_is_among_the_last(self) -> None:
+    def test_reads_a_recent_text_only_once(self) -> None:
         noted = _Noted()
         recent = Recent(noted)
         assert [recent("a"), recent("bb"), recent("a")] == [1, 2, 1]
         assert noted.asked == ["a", "bb"]
 
-    def test_knows_the_last_text_of_each_length(self) -> None:
+    def test_keeps_only_the_last_text_of_each_length(self) -> None:
         noted = _Noted()
         recent = Recent(noted)
         assert [recent("first"), recent("other"), recent("first")] == [5, 5, 5]
         assert noted.asked == ["first", "other", "first"]
 
     @pytest.mark.parametrize(("others", "readings"), [(KEPT - 1, 1), (2 * KEPT, 2)])
-    def test_forgets_all_but_the_last_lengths(self, others: int, readings: int) -> None:
+    def test_forgets_a_text_after_texts_of_many_other_lengths(self, others: int, readings: int) -> None:
         noted = _Noted()
         recent = Recent(noted)
         for text in ("first", *("x" * (10 + size) for size in range(others)), "first"):
@@ -74,7 +74,7 @@ class TestRecent:
         assert len(noted.asked) == 2
 
 
-class TestGrown:
+class TestGrowingList:
     @pytest.mark.parametrize(
         ("text", "split"),
         [
@@ -86,20 +86,20 @@ class TestGrown:
             ("[1, 2", None),
         ],
     )
-    def test_gives_what_is_new(self, text: str, split: tuple[str, str] | None) -> None:
+    def test_splits_off_the_new_items(self, text: str, split: tuple[str, str] | None) -> None:
         grown: GrowingList[str] = GrowingList()
         grown.keep("[1, 2]", "one and two")
         assert grown.split(text) == split
 
     @given(st.lists(_ITEMS, max_size=6), st.lists(_ITEMS, max_size=3))
-    def test_a_conversation_that_grew_reads_as_if_it_were_new(self, before: list[Any], more: list[Any]) -> None:
+    def test_a_grown_conversation_reads_the_same_as_without_the_cache(self, before: list[Any], more: list[Any]) -> None:
         read_messages(json.dumps(before), "user")
         grown = before + more
-        # repr tells 1, 1.0 and True apart
+        # repr distinguishes 1, 1.0 and True
         assert repr(read_messages(json.dumps(grown), "user")) == repr(read_messages(grown, "user"))
 
     @given(st.lists(_ITEMS, min_size=1, max_size=5), st.lists(_ITEMS, max_size=3), st.data())
-    def test_a_history_that_changed_or_was_cut_reads_as_if_it_were_new(
+    def test_a_changed_or_cut_history_reads_the_same_as_without_the_cache(
         self, before: list[Any], more: list[Any], data: st.DataObject
     ) -> None:
         first, grown = json.dumps(before), json.dumps(before + more)
@@ -111,7 +111,7 @@ class TestGrown:
                 assert repr(read_messages(text, role)) == repr(_read(text, role))
 
     @pytest.mark.parametrize("end", [",]", ', {"role": "user", "parts": [{"type": "text", "con', ", 7]"])
-    def test_what_follows_may_be_no_message(self, end: str) -> None:
+    def test_a_continuation_that_is_no_message_reads_the_same_as_without_the_cache(self, end: str) -> None:
         first = json.dumps([{"role": "user", "parts": [{"type": "text", "content": f"Before {end}"}]}])
         fresh = read_messages(first[:-1].replace("Before", "Bafore") + end, "user")
         read_messages(first, "user")
@@ -137,7 +137,7 @@ class TestJson:
             assert (found, type(found)) == (value, type(value))
 
     @pytest.mark.parametrize("text", ["", "[1,]", "{'a': 1}", '"\x01"', "[1] 2", "\ufeff[]"])
-    def test_refuses_what_is_no_json(self, text: str) -> None:
+    def test_invalid_json_is_an_error(self, text: str) -> None:
         for read in (_json.loads, _json._thorough):
             with pytest.raises(ValueError):
                 read(text)

@@ -1,4 +1,4 @@
-"""Attribute values that may be anything."""
+"""Parsing of attribute values of any type."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_parsed_reads_json_json_in_json_and_python_reprs(value: object, expected
         "'" * 5000,
     ],
 )
-def test_parsed_leaves_every_other_text_as_it_stood(text: str) -> None:
+def test_parsed_returns_every_other_text_unchanged(text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert parsed(text) == text
@@ -72,18 +72,18 @@ def test_parsed_is_bounded_in_depth_size_and_layers() -> None:
     assert parsed(huge_repr) == huge_repr
 
 
-def test_too_large_json_stays_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parsed_returns_too_large_json_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_values, "MAX_JSON", 10)
     assert parsed('{"a": 12345}') == '{"a": 12345}'
 
 
-def test_parsed_yields_nothing_that_cannot_be_written_again() -> None:
+def test_parsed_replaces_values_that_json_cannot_write() -> None:
     found = parsed('{"a": NaN, "b": -Infinity, "c": "\\ud800", "d": "\\ud83d\\ude00", "e": "\\\\ud800"}')
     assert found == {"a": "NaN", "b": "-Infinity", "c": "\ufffd", "d": "\U0001f600", "e": "\\ud800"}
     json.dumps(found, allow_nan=False).encode()
 
 
-def test_bytes_that_are_no_text_are_no_content() -> None:
+def test_parsed_returns_none_for_bytes_that_are_no_text() -> None:
     assert parsed(b"\xff\xfe") is None
 
 
@@ -98,13 +98,13 @@ def test_too_deep_counts_containers_of_all_kinds() -> None:
 @pytest.mark.parametrize(
     "word", ["<elided>", "<REDACTED>", "[REDACTED]", "__REDACTED__", "<not specified>", " <elided> "]
 )
-def test_placeholders_are_hidden_wherever_they_stand(word: str) -> None:
+def test_redaction_placeholders_are_hidden_and_are_no_identifiers(word: str) -> None:
     assert hidden(word)
     assert identifier(word) == ""
 
 
 @pytest.mark.parametrize("word", ["unknown", "N/A", "", "{}", "none"])
-def test_words_for_a_missing_name_are_content_when_content(word: str) -> None:
+def test_words_for_a_missing_name_are_not_hidden_but_are_no_identifiers(word: str) -> None:
     assert not hidden(word)
     assert identifier(word) == ""
 
@@ -121,11 +121,11 @@ def test_identifier_is_short_text() -> None:
     ("value", "expected"),
     [(3, 3), (3.0, 3), ("3", 3), ("3.7", 3), (-1, 0), (True, None), ("many", None), (float("inf"), None), ([], None)],
 )
-def test_count(value: object, expected: int | None) -> None:
+def test_count_returns_a_whole_number_or_none(value: object, expected: int | None) -> None:
     assert count(value) == expected
 
 
-def test_as_list() -> None:
+def test_as_list_reads_json_tuples_and_single_values() -> None:
     assert as_list('["a", "b"]') == ["a", "b"]
     assert as_list(("a",)) == ["a"]
     assert as_list("a") == ["a"]
@@ -135,7 +135,7 @@ def test_as_list() -> None:
 WHOLE = '[{"role": "user", "parts": [{"type": "text", "content": "Weather in \\u00c5s?"}]}, {"role": "assistant"}]'
 
 
-def test_salvage_keeps_what_was_whole_and_the_beginning_of_the_cut_text() -> None:
+def test_salvage_keeps_whole_items_and_the_beginning_of_the_cut_text() -> None:
     cut = WHOLE.index("ather")
     assert salvage(WHOLE[:cut]) == [{"role": "user", "parts": [{"type": "text", "content": "We"}]}]
     assert salvage(WHOLE[: WHOLE.index("00c5")]) == [
@@ -157,7 +157,7 @@ def test_salvage_never_invents_a_number_or_half_a_character() -> None:
 @pytest.mark.parametrize(
     "text", ["", "[draft, hello", "{unclosed", WHOLE, "[]", '[{"', "[{", '{"a": 1}', '["a"]]', "x" * 50]
 )
-def test_salvage_takes_nothing_that_is_no_cut_json(text: str) -> None:
+def test_salvage_returns_none_for_text_that_is_no_cut_json(text: str) -> None:
     assert salvage(text) is None
 
 

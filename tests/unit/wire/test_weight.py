@@ -54,7 +54,7 @@ CAPTURES = sorted((Path(__file__).parents[2] / "golden" / "captures").rglob("goo
         pytest.param(SUBMISSION, field(1, field(3, in_item(b"\x32\0" * MANY))), id="attributes of a submitted record"),
     ],
 )
-def test_too_many_of_anything(kind: RequestKind, request_bytes: bytes) -> None:
+def test_too_many_items_are_detected_with_little_memory(kind: RequestKind, request_bytes: bytes) -> None:
     assert any(_peak(kind, request_bytes) < len(request_bytes) + 100_000 for _ in range(3))
 
 
@@ -67,7 +67,7 @@ def _peak(kind: RequestKind, request_bytes: bytes) -> int:
         tracemalloc.stop()
 
 
-def test_what_is_within_the_limit() -> None:
+def test_estimates_within_the_limit_are_close() -> None:
     assert estimate(b"", TRACES, LIMIT) == 0
     assert 10_000 < estimate(tiny_spans(10_000), TRACES, 5 * LIMIT) <= 14_000
     assert upper_items(tiny_spans(10_000), TRACES, 3 * LIMIT) == 10_002
@@ -75,14 +75,14 @@ def test_what_is_within_the_limit() -> None:
     assert resources_and_items(b"\x0a\0" * 10_000) == 10_000
 
 
-def test_text_is_not_taken_for_messages() -> None:
+def test_text_is_not_counted_as_messages() -> None:
     text = in_item(field(5, b"J" * 11 * LIMIT))
     assert estimate(text, TRACES, LIMIT) == 4
-    assert estimate(text, TRACES, 5 * LIMIT) > LIMIT  # an upper bound, which was cheaper to find
+    assert estimate(text, TRACES, 5 * LIMIT) > LIMIT  # an upper bound, which is cheaper to compute
 
 
 @pytest.mark.parametrize("file", CAPTURES, ids=lambda path: path.parent.name)
-def test_recorded_requests(file: Path) -> None:
+def test_estimates_of_recorded_requests_are_within_bounds(file: Path) -> None:
     for line in file.read_bytes().splitlines():
         request = traces_from_json(decode_json(line))
         spans = [span for r in request.resource_spans for s in r.scope_spans for span in s.spans]
@@ -90,7 +90,7 @@ def test_recorded_requests(file: Path) -> None:
         assert messages <= estimate(request.SerializeToString(), TRACES, LIMIT) <= 10 * messages + 100
 
 
-def test_submissions() -> None:
+def test_spans_and_logs_of_submitted_traces_are_counted() -> None:
     spans, logs = trace_request(30).SerializeToString(), logs_request().SerializeToString()
     trace = CompletedTrace(trace_id=bytes(16), spans=spans, logs=logs)
     request = SubmitTracesRequest(traces=[trace] * 10).SerializeToString()
@@ -111,21 +111,21 @@ def test_submissions() -> None:
         b"\x39\0",
     ],
 )
-def test_damaged_bytes(damaged: bytes) -> None:
+def test_damaged_bytes_are_an_error(damaged: bytes) -> None:
     with pytest.raises(BrokenBytesError):
         upper_items(damaged, TRACES, LIMIT)
 
 
-def test_what_lies_too_deep() -> None:
+def test_too_deep_nesting_is_an_error() -> None:
     assert estimate(nested_value(10), TRACES, LIMIT) < 10
     with pytest.raises(BrokenBytesError):
         estimate(nested_value(60) + in_item(field(5, b"J" * 11 * LIMIT)), TRACES, LIMIT)
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes(data: bytes) -> None:
+def test_the_estimate_is_at_least_the_number_of_resources(data: bytes) -> None:
     try:
         resources = len(ExportTraceServiceRequest.FromString(data).resource_spans)
-    except Exception:  # protobuf's own error, which differs by implementation
+    except Exception:  # the error type depends on the protobuf implementation
         return
     assert estimate(data, TRACES, LIMIT) >= resources

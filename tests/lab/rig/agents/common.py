@@ -41,5 +41,5 @@ def told(tool: Callable[..., str], arguments: dict) -> str:
     """Return a tool's result, or its error as text."""
     try:
         return tool(**arguments)
-    except Exception as error:  # an agent tells the model about any failure of a tool
+    except Exception as error:  # an agent reports every tool failure to the model
         return f"Error: {type(error).__name__}: {error}"

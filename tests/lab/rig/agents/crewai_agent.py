@@ -18,7 +18,7 @@ def instrument():
 def main():
     with telemetry():
         instrument()
-        # Not before: its instrumentations wrap what is imported afterwards, too.
+        # Imported after instrument(), because the instrumentations also wrap later imports.
         from crewai import LLM, Agent, Crew, Task
         from crewai.tools import tool
 

@@ -55,22 +55,22 @@ class TestEmbedded:
         assert np.linalg.norm(rows.astype(np.float64), axis=1) == pytest.approx(1.0, abs=1e-6)
 
     @pytest.mark.parametrize("text", ["", " \n\t ", "🎉👍🏽", "...", "\x00", "\ud800"])
-    def test_nothing_to_embed_is_a_row_of_zeros(self, embedded: EmbeddedEmbedder, text: str) -> None:
+    def test_text_without_words_becomes_a_row_of_zeros(self, embedded: EmbeddedEmbedder, text: str) -> None:
         assert not embedded.embed([text]).any()
 
-    def test_no_texts_are_no_rows(self, embedded: EmbeddedEmbedder) -> None:
+    def test_an_empty_list_of_texts_gives_no_rows(self, embedded: EmbeddedEmbedder) -> None:
         assert embedded.embed([]).shape == (0, 256)
 
-    def test_case_accents_and_punctuation_do_not_count(self, embedded: EmbeddedEmbedder) -> None:
+    def test_case_accents_and_punctuation_do_not_change_the_vector(self, embedded: EmbeddedEmbedder) -> None:
         first, second = embedded.embed(["Crème brûlée, please!", "creme BRULEE please"])
         assert first.tobytes() == second.tobytes()
 
-    def test_only_the_first_characters_of_a_long_text_count(self, embedded: EmbeddedEmbedder) -> None:
+    def test_only_the_beginning_of_a_long_text_is_embedded(self, embedded: EmbeddedEmbedder) -> None:
         text = ("weather " * LONGEST_TEXT)[:LONGEST_TEXT]
         first, second = embedded.embed([text, text + " mortgage" * 1000])
         assert first.tobytes() == second.tobytes()
 
-    def test_words_beyond_the_memory_keep_their_rows(
+    def test_a_small_word_cache_does_not_change_the_rows(
         self, embedded: EmbeddedEmbedder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = embedded.embed(TEXTS)
@@ -79,16 +79,18 @@ class TestEmbedded:
 
 
 class TestQuality:
-    def test_the_set_is_what_its_script_makes(self) -> None:
+    def test_the_stored_set_matches_its_build_script(self) -> None:
         assert embedding_set.SET.read_text("utf-8") == embedding_set.stored(embedding_set.build())
 
-    def test_answers_are_told_from_answers_to_something_else(self, quality: embedding_quality.Quality) -> None:
+    def test_similarity_separates_answers_from_answers_to_other_questions(
+        self, quality: embedding_quality.Quality
+    ) -> None:
         assert embedding_quality.auroc(quality.answer, quality.other) >= 0.98
 
-    def test_copies_are_told_from_other_answers(self, quality: embedding_quality.Quality) -> None:
+    def test_similarity_separates_copies_from_different_answers(self, quality: embedding_quality.Quality) -> None:
         assert embedding_quality.auroc(quality.copy, quality.different) >= 0.99
 
-    def test_the_bands_tell_the_answers_apart(self, quality: embedding_quality.Quality) -> None:
+    def test_bands_separate_answers_from_answers_to_other_questions(self, quality: embedding_quality.Quality) -> None:
         assert quality.bands.cut == pytest.approx(BANDS.cut, abs=0.03)
         assert (quality.answer < BANDS.sure).mean() < 0.01
         assert (quality.other < BANDS.off).mean() > 0.7
@@ -98,10 +100,12 @@ class TestQuality:
         ("right", "wrong", "share"),
         [([2.0, 3.0], [0.0, 1.0], 1.0), ([0.0], [1.0], 0.0), ([1.0], [1.0], 0.5), ([1.0, 3.0], [2.0, 2.0, 0.0], 2 / 3)],
     )
-    def test_auroc_is_the_share_of_pairs_in_order(self, right: list[float], wrong: list[float], share: float) -> None:
+    def test_auroc_is_the_share_of_correctly_ordered_pairs(
+        self, right: list[float], wrong: list[float], share: float
+    ) -> None:
         assert embedding_quality.auroc(np.array(right), np.array(wrong)) == pytest.approx(share)
 
-    def test_bands_put_every_embedder_on_one_scale(self) -> None:
+    def test_calibrated_similarity_is_0_up_to_off_and_1_from_on(self) -> None:
         assert [BANDS.calibrated(x) for x in (-1.0, BANDS.off, BANDS.on, 1.0)] == [0.0, 0.0, 1.0, 1.0]
 
 
@@ -116,10 +120,10 @@ class TestChunks:
         assert max(map(len, parts)) <= 5000
         assert min(map(len, parts)) > 4000
 
-    def test_text_without_white_space_is_cut_hard(self) -> None:
+    def test_text_without_white_space_is_cut_at_the_limit(self) -> None:
         assert chunks("abcdefgh", 3) == ["abc", "def", "gh"]
 
-    def test_nothing_but_white_space_leaves_nothing_to_say(self) -> None:
+    def test_chunks_of_white_space_hold_only_white_space(self) -> None:
         assert "".join(chunks(" " * 20, 3)).strip() == ""
 
     def test_a_limit_below_one_is_refused(self) -> None:
@@ -135,18 +139,18 @@ class TestEmbedTexts:
         assert set(vectors.rows) == {"a b", "c"}
         assert vectors.chunked == frozenset()
 
-    def test_a_long_text_is_the_mean_of_its_chunks(self, embedded: EmbeddedEmbedder) -> None:
+    def test_the_vector_of_a_long_text_is_the_mean_of_its_chunks(self, embedded: EmbeddedEmbedder) -> None:
         text = "rain tomorrow " * 3 + "loan interest " * 3
         vectors = embed_texts(embedded, [text, "short"], limit=45)
         mean = embedded.embed(chunks(text, 45)).mean(axis=0)
         assert vectors.chunked == {text}
         assert vectors.rows[text] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-6)
 
-    def test_a_long_text_of_nothing_is_zeros(self, embedded: EmbeddedEmbedder) -> None:
+    def test_a_long_text_without_words_becomes_zeros(self, embedded: EmbeddedEmbedder) -> None:
         text = "... " * 100
         assert not embed_texts(embedded, [text], limit=50).rows[text].any()
 
-    def test_a_text_of_megabytes_is_embedded_from_its_beginning(self, embedded: EmbeddedEmbedder) -> None:
+    def test_only_the_beginning_of_a_huge_text_is_embedded(self, embedded: EmbeddedEmbedder) -> None:
         spy = Mock(wraps=embedded)
         beginning = "rain tomorrow " * (MOST_EMBEDDED // 14 + 1)
         longer = beginning + "loan interest " * 100_000
@@ -160,10 +164,10 @@ class TestWordPiece:
         st.dictionaries(st.from_regex(r"(##)?[ab]{1,4}", fullmatch=True), st.integers(0, 99), max_size=12),
         st.text("abc", max_size=LONGEST_WORD + 2),
     )
-    def test_pieces_are_the_longest_from_the_left(self, vocabulary: dict[str, int], word: str) -> None:
+    def test_words_are_split_into_the_longest_pieces_from_the_left(self, vocabulary: dict[str, int], word: str) -> None:
         assert WordPiece(vocabulary).split(word) == _greedy(vocabulary, word)
 
-    def test_a_long_unknown_word_is_looked_up_in_proportion_to_its_length(self) -> None:
+    def test_lookups_for_a_long_word_stay_proportional_to_its_length(self) -> None:
         class Counted(dict[str, int]):
             looked_up = 0
 
@@ -191,7 +195,7 @@ def _greedy(vocabulary: dict[str, int], word: str) -> tuple[int, ...]:
 
 
 class TestLoad:
-    def test_schemes_are_found(self) -> None:
+    def test_all_embedder_schemes_are_found(self) -> None:
         assert set(schemes()) == {"embedded", "multilingual", "litellm"}
 
     def test_embedded_is_loaded_by_name(self) -> None:
@@ -208,11 +212,11 @@ class TestLoad:
             ("litellm:", "write litellm:PROVIDER/MODEL"),
         ],
     )
-    def test_a_wrong_spec_names_the_cure(self, spec: str, message: str) -> None:
+    def test_the_error_for_an_invalid_spec_explains_the_cause(self, spec: str, message: str) -> None:
         with pytest.raises(EmbedderError, match=message):
             load(spec)
 
-    def test_a_missing_extra_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_error_names_the_missing_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "litellm", None)
         with pytest.raises(EmbedderError, match=r'pip install "pandaeval-collector\[judge\]"'):
             load("litellm:openai/x")
@@ -236,7 +240,7 @@ class TestLiteLlm:
         assert LiteLlmEmbedder("p/m", provider).embed(["x"] * (BATCH + 1)).shape == (BATCH + 1, 2)
         assert [len(call.kwargs["input"]) for call in provider.call_args_list] == [BATCH, 1]
 
-    def test_only_blank_texts_ask_nobody(self) -> None:
+    def test_blank_texts_do_not_call_the_provider(self) -> None:
         embedder = LiteLlmEmbedder("p/m", lambda **request: pytest.fail("asked"))
         assert embedder.embed(["", " "]).shape == (2, 0)
 
@@ -248,12 +252,12 @@ class TestLiteLlm:
             ([[1.0]], "1 vectors for 2 texts"),
         ],
     )
-    def test_nonsense_is_an_error(self, vectors: list[list[float]], message: str) -> None:
+    def test_invalid_vectors_from_the_provider_are_an_error(self, vectors: list[list[float]], message: str) -> None:
         data = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
         with pytest.raises(EmbedderError, match=message):
             LiteLlmEmbedder("p/m", lambda **_: SimpleNamespace(data=data)).embed(["a", "b"])
 
-    def test_a_failing_provider_is_named(self) -> None:
+    def test_the_error_names_the_failed_model_and_the_cause(self) -> None:
         def refuse(**_: Any) -> Any:
             raise ConnectionError("refused")
 
@@ -274,5 +278,5 @@ class TestWords:
             ("🎉 \u0301 _", []),
         ],
     )
-    def test_are_runs_of_letters_and_digits_in_one_spelling(self, text: str, found: list[str]) -> None:
+    def test_are_normalized_runs_of_letters_and_digits(self, text: str, found: list[str]) -> None:
         assert words(text) == found

@@ -56,7 +56,7 @@ class TestTheEmbeddedModel:
         assert embedded.known(text).share > 0.5
 
     @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
-    def test_knows_no_other_language_of_latin_script(self, embedded: EmbeddedEmbedder, text: str) -> None:
+    def test_does_not_know_other_languages_in_latin_script(self, embedded: EmbeddedEmbedder, text: str) -> None:
         known = embedded.known(text)
         assert not known
         assert known.share < 0.5
@@ -64,27 +64,27 @@ class TestTheEmbeddedModel:
         assert f"{known.share:.0%}" in known.lacks
 
     @pytest.mark.parametrize("text", SCRIPTS.values(), ids=SCRIPTS)
-    def test_knows_no_other_script(self, embedded: EmbeddedEmbedder, text: str) -> None:
+    def test_does_not_know_other_scripts(self, embedded: EmbeddedEmbedder, text: str) -> None:
         assert embedded.known(text) == KnownShare(0.0, "100% of its words are not in Latin script")
 
     @pytest.mark.parametrize("text", ["", "...", "ok", "FJ-88213", "555-123-2002", "Oslo", "4", "\ud800"])
-    def test_that_a_text_is_short_or_a_code_is_no_lack(self, embedded: EmbeddedEmbedder, text: str) -> None:
+    def test_short_texts_and_codes_count_as_known(self, embedded: EmbeddedEmbedder, text: str) -> None:
         assert embedded.known(text)
 
-    def test_says_the_same_after_its_memory_was_full(
+    def test_a_small_word_cache_does_not_change_the_known_share(
         self, embedded: EmbeddedEmbedder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("pandaeval_collector.analysis.embedding._wordpiece.CACHED_WORDS", 2)
         texts = [*ENGLISH, *OTHERS.values(), *SCRIPTS.values()]
         assert [EmbeddedEmbedder().known(text) for text in texts] == [embedded.known(text) for text in texts]
 
-    def test_a_long_text_is_told_by_its_beginning(self, embedded: EmbeddedEmbedder) -> None:
+    def test_the_language_of_a_long_text_is_read_from_its_beginning(self, embedded: EmbeddedEmbedder) -> None:
         assert embedded.known(ENGLISH[1] * 10 + OTHERS["German"])
         assert not embedded.known(OTHERS["German"] * 10 + ENGLISH[1])
 
 
-class TestWhoDoesNotSay:
-    def test_an_embedder_without_a_word_on_it_knows_every_text(self) -> None:
+class TestKnows:
+    def test_an_embedder_without_a_known_method_counts_as_knowing_every_text(self) -> None:
         class Plain:
             id, bands = "plain", None
 
@@ -96,12 +96,12 @@ class TestWhoDoesNotSay:
     def test_hosted_models_are_taken_to_know_every_language(self) -> None:
         assert knows(LiteLlmEmbedder("some/model", print))(SCRIPTS["Korean"]) is ALL_KNOWN
 
-    def test_an_embedder_is_asked(self, embedded: EmbeddedEmbedder) -> None:
+    def test_the_known_method_of_an_embedder_is_used(self, embedded: EmbeddedEmbedder) -> None:
         assert not knows(embedded)(SCRIPTS["Korean"])
 
 
 class TestBands:
-    def test_nothing_is_sure_where_it_was_not_measured(self) -> None:
+    def test_the_sure_limit_is_zero_if_it_was_not_measured(self) -> None:
         assert Bands(0.1, 0.3, 0.5).sure == 0.0
 
     def test_cuts_are_in_order(self) -> None:

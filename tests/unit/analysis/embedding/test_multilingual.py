@@ -42,13 +42,15 @@ class TestMultilingual:
         assert np.linalg.norm(rows.astype(np.float64), axis=1) == pytest.approx(1.0, abs=1e-6)
 
     @pytest.mark.parametrize("text", ["", " \n\t ", "🎉👍🏽", "...", "\x00", "\ud800", "ᠮᠣᠩᠭᠣᠯ ᠬᠡᠯᠡ"])
-    def test_nothing_to_embed_is_a_row_of_zeros(self, multilingual: MultilingualEmbedder, text: str) -> None:
+    def test_text_without_known_words_becomes_a_row_of_zeros(
+        self, multilingual: MultilingualEmbedder, text: str
+    ) -> None:
         assert not multilingual.embed([text]).any()
 
-    def test_no_texts_are_no_rows(self, multilingual: MultilingualEmbedder) -> None:
+    def test_an_empty_list_of_texts_gives_no_rows(self, multilingual: MultilingualEmbedder) -> None:
         assert multilingual.embed([]).shape[0] == 0
 
-    def test_case_width_and_vowel_points_do_not_count(self, multilingual: MultilingualEmbedder) -> None:
+    def test_case_width_and_vowel_points_do_not_change_the_vector(self, multilingual: MultilingualEmbedder) -> None:
         for one, other in (
             ("ПОГОДА Завтра!", "погода завтра"),
             ("ＡＢＣ", "abc"),
@@ -58,12 +60,12 @@ class TestMultilingual:
             first, second = multilingual.embed([one, other])
             assert first.tobytes() == second.tobytes()
 
-    def test_only_the_first_characters_of_a_long_text_count(self, multilingual: MultilingualEmbedder) -> None:
+    def test_only_the_beginning_of_a_long_text_is_embedded(self, multilingual: MultilingualEmbedder) -> None:
         text = ("wetter " * LONGEST_TEXT)[:LONGEST_TEXT]
         first, second = multilingual.embed([text, text + " hypothek" * 1000])
         assert first.tobytes() == second.tobytes()
 
-    def test_words_beyond_the_memory_keep_their_rows(
+    def test_a_small_word_cache_does_not_change_the_rows(
         self, multilingual: MultilingualEmbedder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = multilingual.embed(TEXTS)
@@ -100,22 +102,22 @@ class TestMultilingual:
             ),
         ],
     )
-    def test_the_answer_is_nearer_than_one_to_something_else(
+    def test_an_answer_is_closer_to_its_question_than_an_unrelated_answer(
         self, multilingual: MultilingualEmbedder, request_: str, answer: str, elsewhere: str
     ) -> None:
         asked, right, wrong = multilingual.embed([request_, answer, elsewhere])
         assert asked @ right > BANDS.cut > asked @ wrong
 
     @pytest.mark.parametrize("text", [*TEXTS, "1234", "🎉"])
-    def test_texts_of_scripts_that_it_learned_are_known(self, multilingual: MultilingualEmbedder, text: str) -> None:
+    def test_texts_in_trained_scripts_are_known(self, multilingual: MultilingualEmbedder, text: str) -> None:
         assert multilingual.known(text)
 
-    def test_a_script_that_it_did_not_learn_is_a_lack(self, multilingual: MultilingualEmbedder) -> None:
+    def test_text_in_an_untrained_script_is_not_known(self, multilingual: MultilingualEmbedder) -> None:
         known = multilingual.known("სწრაფი yes")
         assert not known
         assert known.lacks == "33% of its letters are in a script that the model knows"
 
-    def test_it_is_loaded_by_name(self) -> None:
+    def test_multilingual_is_loaded_by_name(self) -> None:
         embedder = load("multilingual")
         assert (embedder.id, embedder.bands) == ("multilingual-1", BANDS)
 
@@ -142,5 +144,5 @@ class TestUnigram:
         assert list(Unigram(vocabulary, bytes([9, 30, 9, 9, 9])).numbers("abc")) == [0, 4]
         assert list(Unigram(vocabulary, bytes([9, 5, 9, 9, 9])).numbers("abc")) == [1, 3]
 
-    def test_leaves_out_what_no_piece_has(self) -> None:
+    def test_skips_characters_without_a_piece(self) -> None:
         assert list(Unigram({"▁a": 0, "b": 1}, bytes([1, 1])).numbers("aßb ßß")) == [0, 1]

@@ -30,7 +30,7 @@ from tests.unit.analysis.rules.test_grounding import run
         (None, False),
     ],
 )
-def test_requests_for_a_repeat(said: str | None, again: bool) -> None:
+def test_messages_that_request_a_repeat_are_recognized(said: str | None, again: bool) -> None:
     assert asks_again(run(said, "Here it is.")) is again
 
 
@@ -48,5 +48,5 @@ otra vez / de nuevo / repita / todavía / en cambio / di nuovo / ancora / ripeti
 @pytest.mark.parametrize("phrase", [each.strip() for line in _PHRASES.split("\n") for each in line.split("/") if each])
 @pytest.mark.parametrize("cased", [str.lower, str.upper])
 def test_each_phrase_is_found_in_any_case(phrase: str, cased: Callable[[str], str]) -> None:
-    said = cased(f"Well, {phrase}{'' if phrase.endswith('?') else ' '}so")  # a letter follows on "hello?"
+    said = cased(f"Well, {phrase}{'' if phrase.endswith('?') else ' '}so")  # "hello?" is followed by a letter
     assert asks_again(run(said, "Here it is."))

@@ -1,4 +1,4 @@
-"""Claims of passed checks, beside their last run."""
+"""Claims of passed checks, compared with the last run of the check."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def claimed(answer: str, *calls: tuple[str, Any, Any]) -> str | None:
     return found and found.name
 
 
-def test_the_last_run_decides() -> None:
+def test_the_last_run_of_a_check_decides() -> None:
     broken = ("shell", {"command": "cd parser && python -m pytest -q"}, BAD)
     assert claimed(DONE, broken) == "shell"
     assert claimed(DONE, broken, ("shell", {"command": "pytest"}, GOOD)) is None
@@ -53,7 +53,7 @@ def test_the_last_run_decides() -> None:
         ("docker compose run ci", "test result: ok. 12 passed; 0 failed"),
     ],
 )
-def test_a_check_that_passed_later_by_other_means(command: str, result: str) -> None:
+def test_a_later_pass_by_another_command_clears_a_failed_check(command: str, result: str) -> None:
     failed = ("shell", {"command": "pytest"}, BAD)
     assert claimed(DONE, failed, ("shell", {"command": command}, result)) is None
     assert claimed(DONE, failed, ("shell", {"command": command}, BAD)) == "shell"
@@ -80,7 +80,9 @@ def test_a_refused_command_is_no_run_of_a_check() -> None:
         ("Tests pass.", "bash", {"command": "go test ./..."}, "--- FAIL: TestParse (0.00s)\nFAIL"),
     ],
 )
-def test_checks(answer: str, name: str, command: dict[str, Any], result: str) -> None:
+def test_a_claim_of_a_passed_check_names_the_tool_whose_check_failed(
+    answer: str, name: str, command: dict[str, Any], result: str
+) -> None:
     assert claimed(answer, (name, command, result)) == name
 
 
@@ -97,11 +99,11 @@ def test_checks(answer: str, name: str, command: dict[str, Any], result: str) ->
         "The build succeeds.",
     ],
 )
-def test_no_claim(answer: str) -> None:
+def test_answers_without_a_claim_for_the_failed_check_are_not_flagged(answer: str) -> None:
     assert claimed(answer, ("shell", {"command": "pytest"}, BAD)) is None
 
 
-def test_a_false_claim_is_a_false_success() -> None:
+def test_a_false_claim_of_a_passed_check_is_a_false_success() -> None:
     found = response(run(DONE, ("shell", {"command": "pytest"}, BAD)))
     assert isinstance(found, Score)
     assert (found.value, found.label, found.metadata["severity"]) == (0.0, Ending.FALSE_SUCCESS.value, "critical")

@@ -116,7 +116,9 @@ USER = "The ferry to Hirtshals, for three people? I stay for 5 days from May 20 
         ("A-4471 is yours.", "A-4472 is yours.", "fails"),
     ],
 )
-def test_values_in_any_spelling(right: str, wrong: str, worst: str) -> None:
+def test_right_values_are_grounded_in_any_spelling_and_wrong_values_are_caught(
+    right: str, wrong: str, worst: str
+) -> None:
     searched = call("search_ferries", {}, json.dumps(KNOWN))
     assert outcome(run(USER, right, searched)) == "grounded"
     assert outcome(run(USER, wrong, searched)) == worst
@@ -156,7 +158,7 @@ TIMES = {"start": 1764428546123, "length": 1764428546456}
         ({"volume": "139,108,000", "low": "7,204,113"}, "?", "There were 13,910,800 of them.", "fails"),
         ({"a": "$4,482.10", "b": "$9,120.00"}, "?", "You paid $4,842.10.", "fails"),
         ([{"item": "8302289002"}, {"item": "7195021808"}], "?", "It is item 802289002.", "fails"),
-        # Arithmetic may lead to it, or it is of a rule, a question or another time zone.
+        # The value may come from arithmetic, a rule, a question or another time zone.
         ({"fare": 355}, "For 3 of us?", "That is $1,065.", "judge"),
         ({"price": 72}, "?", "That is $60 less 20 %, so it costs $48.", "judge"),
         (PRICES, "?", "Both fares are $829.", "judge"),
@@ -170,22 +172,22 @@ TIMES = {"start": 1764428546123, "length": 1764428546456}
         ({"at": "14:30 EST"}, "?", "At 19:30 GMT.", "judge"),
         ({"volume": "68,642,255,170.75 USD"}, "?", "The volume is $68.6 billion.", "judge"),
         (TIMES, "?", "The sum is 3528857092579.", "judge"),
-        # The value stands there in another form.
+        # The results have the value in another form.
         ({"text": "12.2万亿 CNY"}, "?", "It is ¥12,200,000,000,000.", "grounded"),
         ({"height": "1.7m"}, "?", "The height is 1.7 meters.", "judge"),
         ({"score": 8}, "?", "The score is 9.4/10.", "no claim"),
     ],
 )
-def test_what_contradicts_results(had: Any, user: str, answer: str, worst: str) -> None:
+def test_values_are_compared_with_the_tool_results(had: Any, user: str, answer: str, worst: str) -> None:
     assert outcome(run(user, answer, call("look", {}, had))) == worst
 
 
 @pytest.mark.parametrize("answer", ["It takes 1 hour and 35 minutes.", "It takes 1 hr 35 mins."])
-def test_a_duration_counts_if_a_result_has_it_in_iso_format(answer: str) -> None:
+def test_an_iso_duration_in_a_result_grounds_a_duration(answer: str) -> None:
     assert outcome(run("How long is the trip?", answer, call("lookup", {}, {"duration": "PT1H35M"}))) == "grounded"
 
 
-def test_a_number_in_the_arguments_of_a_calculation_is_known() -> None:
+def test_a_number_in_calculation_arguments_is_grounded() -> None:
     calculated = call("calculate", {"expression": "500 + 250 + 198 + 129"}, "1077.0")
     assert outcome(run("?", "You get $1,077, of which $198 is for the bag.", calculated)) == "grounded"
 
@@ -209,34 +211,34 @@ def test_a_number_in_the_arguments_of_a_calculation_is_known() -> None:
         "There are 17 seats on page 77, for 30 to 45 people.",
     ],
 )
-def test_what_is_no_claim(text: str) -> None:
+def test_text_without_checkable_values_is_no_claim(text: str) -> None:
     assert outcome(run("Tell me", text, call("search", {}, "LH-1315 at 13:15 on 2026-05-14 for $41"))) == "no claim"
 
 
 @pytest.mark.parametrize(
     "text", ["It costs about $77.", "It leaves at 14:30.", "It takes 77 minutes.", "It has 1,785 seats."]
 )
-def test_only_values_for_the_judge_give_no_score(text: str) -> None:
+def test_an_answer_with_only_values_for_the_judge_gets_no_score(text: str) -> None:
     found = ask(run("Tell me", text, call("search", {}, "on 2026-05-14 for $41 or $45")))
     assert (type(found), found.why) == (Unscored, Why.INSUFFICIENT_EVIDENCE)
     assert found.reason == "code cannot find the source of 1 value in the answer; the judge of correctness checks this"
     assert (found.metadata["values_checked"], len(found.metadata["for_judge"])) == (0, 1)
 
 
-def test_a_suspect_fails_nothing_and_lowers_no_score() -> None:
+def test_a_suspect_value_neither_fails_nor_lowers_the_score() -> None:
     found = ask(run("?", "Price: $99.95.", call("look", {}, SHOES)))
     assert (found.failed, found.value, found.metadata["not_grounded"]) == (False, 1.0, [])
     assert "only suspicious" in found.reason
     assert METRIC.threshold == 0.0
 
 
-def test_an_identifier_of_another_form_than_any_that_the_agent_had_is_for_the_judge() -> None:
+def test_an_identifier_of_an_unseen_form_goes_to_the_judge_unless_it_is_the_users() -> None:
     searched = call("search", {}, "LH-1315")
     assert outcome(run("?", "It runs on the QX77812 chip.", searched)) == "judge"
     assert outcome(run("?", "Your order is QX77812.", searched)) == "fails"
 
 
-def test_a_made_up_value_is_named_with_the_model_call_that_says_it_first() -> None:
+def test_a_fabricated_value_names_the_model_call_that_stated_it() -> None:
     trace = run("Which?", "The cheapest is LH-1315. The other is LH-2210.", call("search", {}, "LH-1315"))
     said = model("m2", 5, says="The other is LH-2210.")
     found = ask(replace(trace, spans=(*trace.spans, said)))
@@ -248,7 +250,7 @@ def test_a_made_up_value_is_named_with_the_model_call_that_says_it_first() -> No
 
 
 class TestEvidence:
-    def test_instructions_definitions_and_documents(self) -> None:
+    def test_instructions_definitions_and_documents_ground_values(self) -> None:
         asked, answer = call("find_order", {}, "late"), "You get 35 EUR by rule R-7700."
         assert outcome(run("Late", answer, asked, system="Rule R-7700: 35 EUR for a late order.")) == "grounded"
         assert outcome(run("Late", answer, asked, tools=(ToolDefinition("pay", "35 EUR, rule R-7700"),))) == "grounded"
@@ -263,14 +265,14 @@ class TestEvidence:
         found = Span("t", "r", "root", "s", Kind.RETRIEVAL, START, START + 1, documents=("Late return: 35.00 EUR.",))
         assert outcome(replace(bare, spans=(*bare.spans, found))) == "fails"
 
-    def test_arguments_of_what_changes_something_have_to_be_known(self) -> None:
+    def test_arguments_of_changing_calls_must_be_grounded(self) -> None:
         search = call("search_ferries", {}, {"id": "LH-1315"}, at=1)
         assert outcome(run("Book it", "Done.", search, call("book_ferry", {"id": "LH-1315"}, "ok", at=2))) == "grounded"
         found = ask(run("Book it", "Done.", search, call("book_ferry", {"id": "LH-2210"}, "ok", at=2)))
         assert found.metadata["not_grounded"][0]["argument"] == "id"
         assert found.reason.startswith("'LH-2210' (argument id) does not appear in any tool result")
 
-    def test_an_identifier_that_a_tool_took_is_for_the_judge(self) -> None:
+    def test_an_identifier_a_tool_returns_is_grounded_and_a_refused_one_goes_to_the_judge(self) -> None:
         search = call("search_ferries", {}, {"id": "LH-1315"}, at=1)
         taken = call("book_ferry", {"sailing_id": "KO-7731"}, {"ref": "sailing KO-7731"}, at=2)
         assert outcome(run("Book it.", "Done.", search, taken)) == "grounded"
@@ -286,14 +288,16 @@ class TestEvidence:
             ("create_file", {"request_id": "a7f3-99"}),
         ],
     )
-    def test_what_only_looks_and_what_the_agent_chooses_is_no_claim(self, tool: str, arguments: dict[str, Any]) -> None:
+    def test_arguments_of_reading_calls_and_agent_chosen_arguments_are_no_claims(
+        self, tool: str, arguments: dict[str, Any]
+    ) -> None:
         assert outcome(run("Go", "Done.", call(tool, arguments, "ok"))) == "no claim"
 
-    def test_what_the_agent_made_up_before_is_made_up_again(self) -> None:
+    def test_a_value_fabricated_in_an_earlier_trace_stays_fabricated(self) -> None:
         first = run("Which?", "LH-2210.", call("search", {}, "LH-1315"), session_id="s")
         assert outcome(replace(run("And?", "Your booking LH-2210 is paid."), session_id="s"), first) == "fails"
 
-    def test_history_on_the_spans(self) -> None:
+    def test_tool_results_in_the_message_history_ground_values(self) -> None:
         shown = (
             Message("user", (Text("Which?"),)),
             Message("assistant", (ToolRequest("search", {}),)),
@@ -304,14 +308,14 @@ class TestEvidence:
         assert outcome(replace(trace, spans=(trace.spans[0], model("m", 0, *shown)))) == "grounded"
         other = (shown[0], shown[1], Message("tool", (ToolResponse({"id": "LH-1316"}),)), shown[3])
         assert outcome(replace(trace, spans=(trace.spans[0], model("m", 0, *other)))) == "fails"
-        words = (shown[0], Message("assistant", (Text("The LH-1315."),)), shown[3])  # without results, as many send it
+        words = (shown[0], Message("assistant", (Text("The LH-1315."),)), shown[3])  # many clients send no results
         assert outcome(replace(trace, spans=(trace.spans[0], model("m", 0, *words)))) == "open"
         greeted = (Message("assistant", (Text("Hello!"),)), Message("user", (Text("Book it"),)))
         assert outcome(replace(trace, spans=(trace.spans[0], model("m", 0, *greeted)))) == "fails"
 
 
 class TestContradictions:
-    def test_of_calls(self) -> None:
+    def test_an_answer_that_contradicts_call_arguments_fails(self) -> None:
         book = call("book_ferry", {"sailing_id": "LH-1315", "passengers": 1}, {"ref": "FJ-88213"})
         user = "Book sailing LH-0742 for 3 passengers, or LH-1315 for 1."
         found = ask(run(user, "Sailing LH-0742 is booked for 3 passengers: FJ-88213.", book))
@@ -321,22 +325,22 @@ class TestContradictions:
         failed = call("book_ferry", {"sailing_id": "LH-1315"}, error="timeout")
         assert outcome(run(user, "I did not book sailing LH-0742.", failed)) == "grounded"
 
-    def test_contradictions_show_all_the_same_where_results_were_not_captured(self) -> None:
+    def test_contradictions_are_found_without_captured_results(self) -> None:
         blind = call("book_ferry", {"sailing_id": "LH-1315"}, has_result=False)
         assert outcome(run("Book sailing LH-0742.", "Sailing LH-0742 is booked.", blind)) == "fails"
 
 
 class TestWithoutCalls:
-    def test_what_a_model_knows_is_no_claim(self) -> None:
+    def test_general_knowledge_is_no_claim(self) -> None:
         assert outcome(run("When was it built?", "In 1889; it is 330 m high and cost 41 EUR.")) == "no claim"
         thought = call("think", {"thought": "hm"}, "ok")
         assert outcome(run("Ideas?", "The A1B2C3 trick costs 20 EUR; start at 8:15.", thought)) == "no claim"
 
-    def test_what_claims_to_be_of_this_case_counts(self) -> None:
+    def test_values_of_the_users_own_booking_are_claims(self) -> None:
         assert outcome(run("Thanks!", "Your booking XKJ482 costs 41 EUR.")) == "fails"
         assert outcome(run("Is my booking XKJ482 paid?", "Your booking XKJ482 is paid.")) == "grounded"
 
-    def test_after_calls_of_earlier_traces_all_counts(self) -> None:
+    def test_all_values_are_claims_after_calls_in_earlier_traces(self) -> None:
         first = run("Flights?", "There is one.", call("search", {}, CABINS), session_id="s")
         later = replace(run("Which one?", "Flight HAT-079 costs $150."), session_id="s")
         assert outcome(later, first) == "fails"
@@ -344,7 +348,7 @@ class TestWithoutCalls:
 
 
 class TestOpen:
-    def test_where_results_were_not_captured(self) -> None:
+    def test_values_are_open_if_results_were_not_captured(self) -> None:
         blind = call("search_ferries", {}, has_result=False)
         found = ask(run("Ferry on 2026-05-14?", "LH-1315 for 41 EUR.", blind))
         assert isinstance(found, Unscored)
@@ -367,12 +371,12 @@ class TestOpen:
             ({"ref": "KO-7731", "note": "and so on..."}, False),
         ],
     )
-    def test_where_results_break_off(self, result: Any, cut: bool) -> None:
+    def test_values_are_open_if_a_result_is_truncated(self, result: Any, cut: bool) -> None:
         assert outcome(run("?", "Your booking is FJ-88214.", call("search", {}, result))) == (
             "open" if cut else "fails"
         )
 
-    def test_in_the_middle_of_a_session(self) -> None:
+    def test_values_are_open_if_the_beginning_of_the_session_is_missing(self) -> None:
         searched = call("search", {}, "FJ-9920")
         assert isinstance(ask(run("Yes", "FJ-9921 it is.", searched, system="", session_id="s")), Unscored)
         assert outcome(run("Yes", "FJ-9921 it is.", searched, session_id="s")) == "fails"
@@ -380,11 +384,11 @@ class TestOpen:
 
 
 class TestLimits:
-    def test_a_trace_that_was_cut_off_is_not_judged(self) -> None:
+    def test_an_incomplete_trace_is_not_scored(self) -> None:
         cut = run("?", "LH-1315", call("search", {}, "x"), trigger=Trigger.SPAN_LIMIT, complete=False)
         assert ask(cut).why == Why.INCOMPLETE_TRACE
 
-    def test_long_runs_are_capped_and_said_to_be(self) -> None:
+    def test_long_runs_are_checked_in_part_and_the_score_notes_it(self) -> None:
         many = call("search", {}, ["word " * 50_000, "more " * 50_000])
         found = ask(run("?", "It is LH-1315, not LH-2000.", call("search", {}, "LH-1315", at=0), many))
         assert found.metadata["note"] == "long run: only a part of it was checked"
@@ -396,7 +400,7 @@ class TestLimits:
         )
 
 
-def test_a_score_says_when_earlier_traces_may_change_it() -> None:
+def test_scores_that_earlier_traces_may_change_are_unsettled() -> None:
     unsettled = METRIC.reads and METRIC.reads.unsettled
     assert unsettled is not None
     loose = run("?", "It is LH-2210.", call("search", {}, "LH-1315"))
@@ -408,11 +412,11 @@ def test_a_score_says_when_earlier_traces_may_change_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["Room 53 May be free.", "the 99th of May", "a 75 Mars bar"])
-def test_a_number_that_is_no_day_before_a_months_name_is_no_date(text: str) -> None:
+def test_an_invalid_day_before_a_month_name_is_no_date(text: str) -> None:
     assert not any(value.kind == "date" for value in scan(text))
 
 
-def test_an_identifier_of_work_that_no_call_did() -> None:
+def test_an_identifier_for_work_that_no_call_did_fails() -> None:
     tools = (ToolDefinition("open_claim", "Opens a claim"),)
     told = "I have created claim CLM-77120 for the broken window."
     assert outcome(run("A window broke.", told, tools=tools)) == "fails"

@@ -24,13 +24,13 @@ TOKENS = [
 
 
 @pytest.mark.parametrize("text", TOKENS)
-def test_a_token_of_control_says_nothing(text: str) -> None:
+def test_control_tokens_have_no_content(text: str) -> None:
     assert is_control(text)
     assert not says_something(text)
 
 
 @pytest.mark.parametrize("text", ["", " \n", "...", "?!", "\u200b", "\u3164", "```\n```", "—", None])
-def test_silence_is_no_token(text: str | None) -> None:
+def test_empty_text_is_no_control_token(text: str | None) -> None:
     assert not says_something(text)
     assert not is_control(text)
 
@@ -51,17 +51,17 @@ def test_silence_is_no_token(text: str | None) -> None:
         "<p>Hi</p>",
     ],
 )
-def test_what_says_something(text: str) -> None:
+def test_text_with_content_is_recognized(text: str) -> None:
     assert says_something(text)
     assert not is_control(text)
 
 
 @given(st.text(max_size=900))
-def test_a_text_is_never_both(text: str) -> None:
+def test_no_text_is_both_control_token_and_content(text: str) -> None:
     assert not (says_something(text) and is_control(text))
 
 
 @given(st.text(alphabet=" .!?-\n\u200b", max_size=900), st.sampled_from(["a", "7", "é", "字"]))
-def test_one_letter_anywhere_is_enough(silent: str, letter: str) -> None:
+def test_one_letter_or_digit_makes_a_text_content(silent: str, letter: str) -> None:
     assert says_something(silent + letter)
     assert says_something(letter + silent)

@@ -43,7 +43,7 @@ def said_of(traces: Sequence[Trace]) -> list[tuple[int, str, bool | None]]:
     return found
 
 
-def test_a_step_is_no_unit_and_the_last_one_shows_all_calls() -> None:
+def test_steps_are_not_scored_and_the_last_trace_holds_all_calls() -> None:
     *steps, last = run(2)
     assert [trace.is_step for trace in (*steps, last)] == [True, True, False]
     assert [(call.result, call.id) for call in last.tool_calls] == [("no sailings", "c0"), ("no sailings", "c1")]
@@ -52,7 +52,7 @@ def test_a_step_is_no_unit_and_the_last_one_shows_all_calls() -> None:
     assert {metric for _, metric, _ in said_of([last])} >= {"response", "tool_loop"}
 
 
-def test_a_loop_is_reported_once_where_the_run_ends() -> None:
+def test_a_loop_is_reported_once_at_the_end_of_the_run() -> None:
     traces = run(5)
     assert [each for each in said_of(traces) if each[2] is False and each[1] == "tool_loop"] == [
         (5, "tool_loop", False)
@@ -67,7 +67,7 @@ def test_a_run_that_does_not_end_is_reported_once(at_once: int) -> None:
     assert reported.looping
 
 
-def test_long_runs_without_repetition_are_none() -> None:
+def test_long_runs_without_repetition_are_not_running_away() -> None:
     history: list[Message] = []
     for number in range(20):
         asked = says(asks(arguments={"page": number}, id=f"c{number}"))
@@ -75,13 +75,13 @@ def test_long_runs_without_repetition_are_none() -> None:
         history += [asked, gives(f"sailing {number * 37}", f"c{number}")]
 
 
-def test_equal_calls_under_ids_of_their_own_stay_two() -> None:
+def test_equal_calls_with_different_ids_stay_separate() -> None:
     first = says(asks(id="c1"))
     again = step([first, gives("no sailings", "c1")], says(asks(id="c2")))
     assert [(call.id, call.has_result) for call in again.tool_calls] == [("c1", True), ("c2", False)]
 
 
-def test_what_an_agent_or_a_request_holds_together_is_no_step() -> None:
+def test_a_trace_with_an_agent_span_or_without_tool_calls_is_no_step() -> None:
     spans = Spans()
     agent = spans.agent()
     spans.llm(agent, [ASKED], says(asks()))
@@ -89,7 +89,7 @@ def test_what_an_agent_or_a_request_holds_together_is_no_step() -> None:
     assert not step([], ANSWER).is_step
 
 
-def test_a_call_through_a_gateway_is_a_step_too() -> None:
+def test_an_incomplete_trace_is_a_step_only_if_it_is_a_fragment() -> None:
     first, _ = run(1)
     assert replace(first, fragment=True, complete=False).is_step
     assert not replace(first, complete=False).is_step

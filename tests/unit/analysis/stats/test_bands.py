@@ -47,7 +47,7 @@ REACHED, MISSED = _under(0.7)
         (MISSED, MISSED, "unreliable_and_unstable"),
     ],
 )
-def test_a_session_is_called_by_both_of_its_scores(reliability: float, consistency: float, word: str) -> None:
+def test_the_session_profile_depends_on_both_scores(reliability: float, consistency: float, word: str) -> None:
     assert session_profile(reliability, consistency) == word
 
 
@@ -69,14 +69,14 @@ def test_a_session_is_called_by_both_of_its_scores(reliability: float, consisten
         (1.0, math.nextafter(0.5 - 1e-9, 0.0), "inconsistent"),
     ],
 )
-def test_the_pair_of_shares_has_a_word_beyond_its_limits(
+def test_the_assessment_is_set_only_beyond_its_limits(
     at_k: float | None, pow_k: float | None, word: str | None
 ) -> None:
     assert assessment(at_k, pow_k) == word
 
 
 @pytest.mark.parametrize("score", [-0.1, 1.1, math.nan])
-def test_what_is_no_score_has_no_band(score: float) -> None:
+def test_a_score_outside_0_to_1_is_rejected(score: float) -> None:
     for ask in (
         lambda: reliability_band(score),
         lambda: consistency_band(score),

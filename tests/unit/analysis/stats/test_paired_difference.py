@@ -9,7 +9,7 @@ from pandaeval_collector.analysis.stats.paired import paired_difference
 from pandaeval_collector.analysis.stats.quantiles import means
 
 
-def test_nothing_is_said_of_nothing() -> None:
+def test_no_values_give_no_difference_and_one_cluster_gives_no_interval() -> None:
     assert paired_difference([], []) is None
     one = paired_difference([0.5, 0.7], [1, 1])
     assert one is not None
@@ -17,7 +17,7 @@ def test_nothing_is_said_of_nothing() -> None:
     assert one.mean == pytest.approx(0.6)
 
 
-def test_the_interval_covers_as_often_as_it_says() -> None:
+def test_the_interval_covers_the_mean_as_often_as_claimed() -> None:
     chance = np.random.default_rng(5)
     covered = 0
     for _ in range(200):
@@ -29,7 +29,7 @@ def test_the_interval_covers_as_often_as_it_says() -> None:
     assert 0.88 <= covered / 200 <= 0.99
 
 
-def test_traces_of_a_session_are_not_independent() -> None:
+def test_traces_of_one_session_are_not_treated_as_independent() -> None:
     chance = np.random.default_rng(6)
     sessions = np.repeat(np.arange(30), 20)
     values = chance.normal(0.0, 0.3, 30)[sessions]
@@ -44,7 +44,7 @@ def test_traces_of_a_session_are_not_independent() -> None:
     assert by_session.high - by_session.low > 3 * (as_if_free.high - as_if_free.low)
 
 
-def test_the_interval_is_of_samples_of_clusters() -> None:
+def test_the_interval_comes_from_resampled_clusters() -> None:
     values, clusters = [0.1, 0.5, -0.2, 0.4, 0.9, 0.3], [7, 7, 3, 9, 9, 9]
     drawn = means(np.array([-0.2, 0.6, 1.6]), np.array([1.0, 2.0, 3.0]))
     found = paired_difference(values, clusters)
@@ -54,7 +54,7 @@ def test_the_interval_is_of_samples_of_clusters() -> None:
     assert paired_difference(values, clusters) == found
 
 
-def test_the_seed_draws_others() -> None:
+def test_another_seed_draws_other_samples() -> None:
     values = [*np.linspace(0.0, 1.0, 40) ** 3]
     plain, first, second = (paired_difference(values, range(40), *seed) for seed in ((), (0,), (1,)))
     assert plain == first != second
@@ -64,7 +64,7 @@ def test_the_seed_draws_others() -> None:
 
 
 @pytest.mark.parametrize(("clusters", "known"), [([1, 1], False), ([1, 2], True)])
-def test_two_clusters_have_an_interval(clusters: list[int], known: bool) -> None:
+def test_an_interval_needs_two_clusters(clusters: list[int], known: bool) -> None:
     found = paired_difference([0.0, 1.0], clusters)
     assert found is not None
     assert found.clusters == 1 + known

@@ -20,7 +20,7 @@ EXPANSION = (
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99])
 @pytest.mark.parametrize("df", [5.0, 6.0, 17.5, 400.0])
-def test_students_quantile_is_the_expansion_about_the_normal_one(level: float, df: float) -> None:
+def test_the_t_quantile_matches_the_expansion_around_the_normal_quantile(level: float, df: float) -> None:
     z = Fraction(NormalDist().inv_cdf(0.5 + level / 2))
     terms = (
         sum(factor * z**power for power, factor in powers.items()) / divisor / Fraction(df) ** at
@@ -29,13 +29,13 @@ def test_students_quantile_is_the_expansion_about_the_normal_one(level: float, d
     assert t_quantile(df, level) == pytest.approx(float(z + sum(terms)), rel=1e-13)
 
 
-def test_few_degrees_of_freedom_count_as_five_or_as_what_is_asked_for() -> None:
+def test_degrees_of_freedom_have_a_minimum_of_five_unless_least_is_set() -> None:
     assert t_quantile(4.0) == t_quantile(-1.0) == t_quantile(5.0) > t_quantile(5.1)
     assert t_quantile(2.0, least=3.0) == t_quantile(3.0, least=2.0) > t_quantile(5.0)
     assert t_quantile(8.0) == t_quantile(8.0, 0.95) > t_quantile(8.0, 0.9)
 
 
-def test_the_normal_quantile_is_of_both_sides() -> None:
+def test_the_normal_quantile_is_two_sided() -> None:
     assert normal_quantile() == normal_quantile(0.95) == pytest.approx(1.959963984540054)
     assert normal_quantile(0.8) == pytest.approx(1.2815515655446004)
 
@@ -43,9 +43,7 @@ def test_the_normal_quantile_is_of_both_sides() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.97, 1.0])
 @pytest.mark.parametrize("n", [1.0, 7.5, 300.0])
 @pytest.mark.parametrize("quantile", [1.0, 1.96])
-def test_at_the_ends_of_wilsons_interval_the_share_is_so_many_errors_away(
-    share: float, n: float, quantile: float
-) -> None:
+def test_wilson_limits_are_quantile_standard_errors_from_the_share(share: float, n: float, quantile: float) -> None:
     low, high = wilson(share, n, quantile)
     assert 0.0 <= low <= share <= high + 1e-12 <= 1.0 + 1e-12
     for end in (low, high):
@@ -55,11 +53,11 @@ def test_at_the_ends_of_wilsons_interval_the_share_is_so_many_errors_away(
 
 
 @pytest.mark.parametrize(("share", "taken"), [(-0.25, 0.0), (1.25, 1.0)])
-def test_a_share_beyond_its_range_is_taken_for_the_end_of_it(share: float, taken: float) -> None:
+def test_wilson_clamps_a_share_outside_0_to_1(share: float, taken: float) -> None:
     assert wilson(share, 10, 1.96) == wilson(taken, 10, 1.96)
 
 
-def test_no_rounding_leads_beyond_0_and_1() -> None:
+def test_rounding_never_moves_wilson_limits_outside_0_to_1() -> None:
     for n in range(1, 400):
         (least, _), (_, most) = wilson(0.0, n, 1.96), wilson(1.0, n, 1.96)
         assert least >= 0.0

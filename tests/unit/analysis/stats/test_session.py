@@ -43,7 +43,7 @@ def test_shared_vectors(score: Any) -> None:
 
 
 class TestReliability:
-    def test_no_traces_is_one_with_nothing_evaluated(self) -> None:
+    def test_without_traces_the_score_is_1_and_evaluated_is_0(self) -> None:
         result = agent_reliability([])
         assert (result.score, result.evaluated, result.total) == (1.0, 0, 0)
 
@@ -68,7 +68,7 @@ class TestReliability:
     @pytest.mark.parametrize(
         ("n", "k"), [(1, 1), (6, 1), (7, 2), (13, 2), (14, 3), (20, 3), (21, 4), (47, 8), (100, 15)]
     )
-    def test_the_riskiest_fifteen_percent_rounded_up(self, n: int, k: int) -> None:
+    def test_k_is_15_percent_of_the_traces_rounded_up(self, n: int, k: int) -> None:
         assert agent_reliability(with_risks(*[0.1] * n)).k == k
 
     def test_raw_risk_blends_the_tail_with_the_worst(self) -> None:
@@ -80,7 +80,7 @@ class TestReliability:
     def test_one_catastrophe_in_fourteen_traces_scores_six_tenths(self) -> None:
         assert agent_reliability(with_risks(1.0, *[0.0] * 13)).score == near(0.6)
 
-    def test_flagged_counts_among_evaluated_traces_and_excludes_one_half(self) -> None:
+    def test_flagged_holds_evaluated_traces_with_a_risk_above_one_half(self) -> None:
         result = agent_reliability([{}, *with_risks(0.5, 0.51), {}, *with_risks(0.9)])
         assert result.flagged == (1, 2)
         assert [result.positions[index] for index in result.flagged] == [2, 4]
@@ -89,28 +89,28 @@ class TestReliability:
         result = agent_reliability(with_risks(0.9), {"confidence": 2.0})
         assert (result.per_trace_risk, result.raw_risk, result.score) == (near((1.8,)), near(1.8), 0.0)
 
-    def test_it_tells_the_weights_that_were_used(self) -> None:
+    def test_both_scores_report_the_weights_that_were_used(self) -> None:
         used = DEFAULT_WEIGHTS | {"coherence": 0.5}
         for of in (agent_reliability, agent_consistency):
             for traces in ([], with_risks(0.5)):
                 assert of(traces, {"coherence": 0.5}).weights == used
 
-    def test_a_signal_that_is_missing_hides_none_behind_it(self) -> None:
+    def test_a_missing_signal_does_not_hide_later_signals(self) -> None:
         (component,) = agent_reliability([{"confidence": None, "coherence": 0.25}]).components
         assert component == near({"coherence_risk": 0.75, "step_risk": 0.75})
 
 
 class TestNumbers:
     @pytest.mark.parametrize(("value", "within"), [(-0.5, 0.0), (0.0, 0.0), (0.5, 0.5), (1.0, 1.0), (1.5, 1.0)])
-    def test_a_value_is_moved_into_0_to_1(self, value: float, within: float) -> None:
+    def test_a_value_is_clamped_to_0_and_1(self, value: float, within: float) -> None:
         assert clamp01(value) == within
 
     @pytest.mark.parametrize("weight", [0, 2, np.float64(2.0), 1e100])
-    def test_a_weight_is_any_number_that_can_be_squared(self, weight: float) -> None:
+    def test_weights_from_0_to_1e100_are_accepted(self, weight: float) -> None:
         assert merged_weights({"coherence": weight}) == DEFAULT_WEIGHTS | {"coherence": float(weight)}
 
     @pytest.mark.parametrize("weight", [-0.1, 1.1e100, math.nan, math.inf, "2", None])
-    def test_other_weights_are_refused(self, weight: Any) -> None:
+    def test_negative_huge_and_non_numeric_weights_are_rejected(self, weight: Any) -> None:
         with pytest.raises(ValueError, match="coherence"):
             merged_weights({"coherence": weight})
 
@@ -121,31 +121,31 @@ class TestExtraSignals:
         assert result.score == 0.0
         assert result.components[0]["response_risk"] == 1.0
 
-    def test_a_tool_loop_counts_in_full(self) -> None:
+    def test_tool_loop_has_full_weight(self) -> None:
         assert agent_reliability([{"confidence": 0.9, "tool_loop": 0.25}]).score == near(0.25)
 
-    def test_without_risk_they_are_not_there(self) -> None:
+    def test_extra_signals_without_risk_are_left_out(self) -> None:
         result = agent_reliability([{"response": 1.0, "tool_loop": 1.0}, {"confidence": 0.5, "response": 1.0}])
         assert result.evaluated == 1
         assert "response_risk" not in result.components[0]
 
-    def test_they_make_a_trace_count_that_has_nothing_else(self) -> None:
+    def test_a_trace_with_only_an_extra_signal_is_evaluated(self) -> None:
         assert agent_reliability([{"response": 0.0}]).evaluated == 1
 
-    def test_consistency_does_not_look_at_them(self) -> None:
+    def test_consistency_ignores_extra_signals(self) -> None:
         assert agent_consistency([{"confidence": 0.9, "response": 0.0, "tool_loop": 0.0}]).score == near(0.9)
 
 
 class TestConsistency:
-    def test_only_traces_with_confidence_take_part(self) -> None:
+    def test_only_traces_with_confidence_are_evaluated(self) -> None:
         result = agent_consistency([{"coherence": 0.0}, {"confidence": 0.7}, {}])
         assert (result.evaluated, result.total, result.positions, result.score) == (1, 3, (1,), near(0.7))
 
-    def test_nothing_to_evaluate(self) -> None:
+    def test_without_confidence_the_score_is_1_and_evaluated_is_0(self) -> None:
         result = agent_consistency([{"coherence": 0.1}])
         assert (result.score, result.evaluated, result.total) == (1.0, 0, 1)
 
-    def test_other_risks_amplify_doubt(self) -> None:
+    def test_other_risks_amplify_uncertainty(self) -> None:
         result = agent_consistency(
             [{"confidence": 0.88, "loop_detection": 0.95, "tool_correctness": 0.92, "coherence": 0.97}]
         )
@@ -154,11 +154,11 @@ class TestConsistency:
         assert result.components[0]["weighted_uncertainty"] == near(0.13728)
         assert result.score == near(0.86272)
 
-    def test_root_mean_square(self) -> None:
+    def test_instability_is_the_root_mean_square(self) -> None:
         result = agent_consistency([{"confidence": 0.7}, {"confidence": 0.6}])
         assert result.raw_instability == near(math.sqrt((0.09 + 0.16) / 2))
 
-    def test_full_confidence_hides_everything_else(self) -> None:
+    def test_full_confidence_hides_other_risks(self) -> None:
         assert agent_consistency([{"confidence": 1.0, "tool_correctness": 0.0, "coherence": 0.0}]).score == 1.0
 
     def test_score_does_not_fall_below_zero(self) -> None:
@@ -181,12 +181,12 @@ class TestInputs:
         assert score([], weights).weights["tool_correctness"] == 0.8
 
     @pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf, -math.inf, "1", None])
-    def test_a_bad_weight_is_named(self, score: Any, bad: Any) -> None:
+    def test_the_error_names_an_invalid_weight(self, score: Any, bad: Any) -> None:
         with pytest.raises(ValueError, match="coherence"):
             score([], {"coherence": bad})
 
     @pytest.mark.parametrize("key", ["loop", "error", "tool_loop"])
-    def test_an_unknown_weight_is_named(self, score: Any, key: str) -> None:
+    def test_the_error_names_an_unknown_weight(self, score: Any, key: str) -> None:
         with pytest.raises(ValueError, match=f"'{key}'"):
             score([], {key: 1.0})
 
@@ -200,11 +200,11 @@ class TestInputs:
         assert (result.evaluated, result.score) == (1, 1.0)
 
     @pytest.mark.parametrize("bad", [-0.001, 1.001, math.nan, math.inf, "0.5"])
-    def test_a_signal_outside_its_range_is_named(self, score: Any, bad: Any) -> None:
+    def test_the_error_names_a_signal_outside_its_range(self, score: Any, bad: Any) -> None:
         with pytest.raises(ValueError, match="tool_correctness"):
             score([{"confidence": 0.5}, {"tool_correctness": bad}])
 
-    def test_an_unknown_signal_is_named(self, score: Any) -> None:
+    def test_the_error_names_an_unknown_signal(self, score: Any) -> None:
         with pytest.raises(ValueError, match="loops"):
             score([{"loops": 0.5}])
 
@@ -228,10 +228,12 @@ class TestBands:
             (0.0, "high_risk", "unstable"),
         ],
     )
-    def test_half_open_bands(self, score: float, reliability: str, consistency: str) -> None:
+    def test_a_score_at_a_limit_belongs_to_the_better_band(
+        self, score: float, reliability: str, consistency: str
+    ) -> None:
         assert (reliability_band(score), consistency_band(score)) == (reliability, consistency)
 
-    def test_a_rounding_error_below_a_limit_has_reached_it(self) -> None:
+    def test_a_score_a_rounding_error_below_a_limit_is_at_the_limit(self) -> None:
         assert reliability_band(0.9 - 1e-15) == "highly_reliable"
 
     @pytest.mark.parametrize(
@@ -243,11 +245,11 @@ class TestBands:
             (0.2, 0.1, "unreliable_and_unstable"),
         ],
     )
-    def test_four_way_reading(self, reliability: float, consistency: float, profile: str) -> None:
+    def test_two_scores_give_one_of_four_profiles(self, reliability: float, consistency: float, profile: str) -> None:
         assert session_profile(reliability, consistency) == profile
 
     @pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan])
-    def test_not_a_score(self, bad: float) -> None:
+    def test_a_value_outside_0_to_1_is_rejected(self, bad: float) -> None:
         with pytest.raises(ValueError, match="score"):
             reliability_band(bad)
         with pytest.raises(ValueError, match="score"):

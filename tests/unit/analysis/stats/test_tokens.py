@@ -33,12 +33,12 @@ from pandaeval_collector.stats import content_tokens
         ("don't i 'quoted' a's", {"don't", "quoted"}),
     ],
 )
-def test_tokens(text: str, tokens: set[str]) -> None:
+def test_content_tokens_are_words_without_stop_words(text: str, tokens: set[str]) -> None:
     assert content_tokens(text) == tokens
 
 
 @pytest.mark.parametrize("negator", ["not", "no", "never", "without", "nor", "none", "cannot", "don't", "isn’t"])
-def test_negations_are_content(negator: str) -> None:
+def test_negations_are_content_words(negator: str) -> None:
     assert content_tokens(f"it is {negator} refunded") != content_tokens("it is refunded")
 
 

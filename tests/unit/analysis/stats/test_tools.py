@@ -1,4 +1,4 @@
-"""Called against expected tools."""
+"""Tool calls compared with expected tools."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def near(expected: Any) -> Any:
 
 
 @pytest.mark.parametrize(("expected", "actual", "order", "routing", "f1", "efficiency"), OWN)
-def test_by_hand(
+def test_tool_metrics_match_hand_computed_values(
     expected: list[str], actual: list[str], order: float, routing: float, f1: float, efficiency: float | None
 ) -> None:
     assert plan_order(actual, expected) == near(order)
@@ -52,7 +52,7 @@ def test_shared_vectors() -> None:
         assert step_efficiency(len(actual), len(expected)) == near(case["step_efficiency"]), case
 
 
-def test_the_matching_is_the_best_of_all() -> None:
+def test_best_matching_has_the_highest_total_worth() -> None:
     draw = random.Random(7)
     for _ in range(60):
         rows, columns = draw.randint(1, 5), draw.randint(1, 5)
@@ -68,7 +68,7 @@ def test_the_matching_is_the_best_of_all() -> None:
 
 
 @pytest.mark.parametrize("names", ["ab", "abc", "abcdef"])
-def test_the_common_order_is_the_longest_that_both_hold(names: str) -> None:
+def test_common_order_is_the_length_of_the_longest_common_subsequence(names: str) -> None:
     """Tries every choice of steps."""
     draw = random.Random(names)
     for _ in range(40):
@@ -82,6 +82,6 @@ def test_the_common_order_is_the_longest_that_both_hold(names: str) -> None:
         assert common_order(one, other) == next(lengths)
 
 
-def test_nothing_is_matched_with_nothing() -> None:
+def test_best_matching_of_an_empty_matrix_is_empty() -> None:
     assert best_matching([]) == []
     assert best_matching([[]]) == []

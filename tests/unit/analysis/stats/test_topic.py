@@ -50,7 +50,7 @@ def test_consent_thanks_and_ids_name_no_subject(message: str) -> None:
         "明天北京的天气怎么样？",
     ],
 )
-def test_questions_and_requests_do(message: str) -> None:
+def test_questions_and_requests_name_a_subject(message: str) -> None:
     assert have_subjects(message, ANSWER)[0]
 
 
@@ -65,7 +65,7 @@ def test_questions_and_requests_do(message: str) -> None:
         ("The ferry leaves at noon.", True),
     ],
 )
-def test_a_bare_value_says_no_subject(answer: str, says: bool) -> None:
+def test_an_answer_with_only_a_value_names_no_subject(answer: str, says: bool) -> None:
     assert have_subjects("", answer)[1] is says
 
 
@@ -81,11 +81,11 @@ def test_a_bare_value_says_no_subject(answer: str, says: bool) -> None:
         "You're welcome! Have a great day.",
     ],
 )
-def test_questions_back_refusals_and_hand_overs_could_not_be_off(answer: str) -> None:
+def test_questions_back_refusals_and_hand_overs_are_never_off_topic(answer: str) -> None:
     assert not could_be_off("Which chess opening suits beginners who like sharp positions?", answer)
 
 
-def test_an_answer_that_takes_up_a_word_could_not_be_off() -> None:
+def test_an_answer_that_shares_a_word_with_the_question_is_not_off_topic() -> None:
     bread, hedge = (
         "Why does sourdough bread without yeast need a hot oven?",
         "How do I plant a beech hedge in a clay soil?",
@@ -103,7 +103,7 @@ def test_an_answer_that_takes_up_a_word_could_not_be_off() -> None:
         ("Why does sourdough bread without yeast need a hot oven?", True, True),
     ],
 )
-def test_the_less_is_said_the_more_unlike_the_texts_have_to_be(
+def test_answers_to_short_messages_are_off_topic_only_if_the_texts_are_unlike(
     message: str, tells: bool, tells_if_unlike: bool
 ) -> None:
     assert could_be_off(message, ANSWER) is tells
@@ -119,51 +119,49 @@ def test_the_less_is_said_the_more_unlike_the_texts_have_to_be(
         ("Yes, please.", "Done!", False, False),
     ],
 )
-def test_what_a_message_is_about_is_told_only_where_its_answer_says_something(
-    message: str, answer: str, named: bool, said: bool
-) -> None:
+def test_a_message_has_a_subject_only_if_its_answer_has_one(message: str, answer: str, named: bool, said: bool) -> None:
     assert have_subjects(message, answer) == (named, said)
 
 
-def test_clauses_and_sentences_of_talk_are_left_out() -> None:
+def test_small_talk_is_removed_from_messages_and_answers() -> None:
     assert asked("My user ID is x_1, cancel the flight").strip() == "cancel the flight"
     assert stated("I'm sorry. The flight is full! Anything else?").strip() == "The flight is full!"
 
 
-def test_of_a_long_text_all_counts() -> None:
+def test_small_talk_in_a_long_text_is_kept() -> None:
     long = "Could you tell me? " * 100
     assert stated(long) == asked(long) == long
 
 
 @pytest.mark.parametrize("sign", ["a", "字", " ", "@", "my ", "you ", "1", "\n", "’"])
-def test_a_text_is_never_off_the_topic_of_itself(sign: str) -> None:
+def test_a_text_is_never_off_topic_to_itself(sign: str) -> None:
     for text in (sign * 100_000, (sign * 1200)[:1200]):
         assert not could_be_off(text, text)
 
 
-def test_a_long_text_has_a_subject_whatever_it_says() -> None:
+def test_a_text_over_200_characters_always_has_a_subject() -> None:
     for at, has in ((200, False), (201, True)):
         talk = ("yes " * 60)[:at].ljust(at, ".")
         assert (have_subjects(talk, ANSWER)[0], have_subjects("", talk)[1]) == (has, has)
 
 
-def test_a_text_of_up_to_1200_characters_is_searched_for_talk() -> None:
+def test_small_talk_is_removed_from_texts_of_up_to_1200_characters() -> None:
     for length, searched in ((1200, True), (1201, False)):
         text = "Thank you. " + "x" * (length - 11)
         assert (asked(text) == text, stated(text) == text) == (not searched, not searched)
 
 
-def test_what_is_left_of_a_message_is_its_clauses_and_of_an_answer_its_sentences() -> None:
+def test_messages_are_split_into_clauses_and_answers_into_sentences() -> None:
     assert asked("Bake bread. Thank you! Plant a hedge") == "Bake bread,  Plant a hedge"
     assert stated("It rains. I'm sorry. It snows.") == "It rains.  It snows."
 
 
-def test_codes_are_left_out_and_typographic_marks_are_plain() -> None:
+def test_codes_are_removed_and_typographic_apostrophes_are_replaced() -> None:
     assert asked("send order-7 on") == "send   on"
     assert stated("It’s late 42 now") == "It's late   now"
 
 
-def test_how_many_words_are_enough() -> None:
+def test_six_words_are_enough_or_three_if_the_texts_are_unlike() -> None:
     six = "oven bread yeast flour water salt"
     five, three, two = (" ".join(six.split()[:count]) for count in (5, 3, 2))
     assert say_enough(six, six)
@@ -186,7 +184,7 @@ QUESTION = "Which chess opening suits beginners who like sharp tactical position
         "My sharp chess opening lost all tactical positions to beginners. What else can we do?",
     ],
 )
-def test_an_answer_to_consent_or_to_what_next_has_a_subject_of_its_own(message: str) -> None:
+def test_answers_to_consent_or_what_next_questions_are_not_off_topic(message: str) -> None:
     assert could_be_off(QUESTION, ANSWER, unlike=True)
     assert not could_be_off(message, ANSWER, unlike=True)
 
@@ -199,10 +197,10 @@ def test_a_hand_over_is_not_off_topic(handed: str) -> None:
     assert not could_be_off(QUESTION, f"{handed} {ANSWER}", unlike=True)
 
 
-def test_agreeing_and_asking_another_thing_asks() -> None:
+def test_a_question_after_ok_still_counts_as_a_question() -> None:
     assert could_be_off(f"Ok, {QUESTION[0].lower()}{QUESTION[1:]}", ANSWER)
 
 
 @pytest.mark.parametrize("message", ["Oh, I forgot the W at the beginning.", "Oops, hmm, wow!"])
-def test_interjections_are_talk(message: str) -> None:
+def test_interjections_are_small_talk(message: str) -> None:
     assert not could_be_off(message, ANSWER, unlike=True)

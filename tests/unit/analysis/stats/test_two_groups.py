@@ -1,4 +1,4 @@
-"""Two shares: Fisher's exact test against whole numbers, and Newcombe's interval against his example."""
+"""Fisher's exact test and Newcombe's interval for two shares, compared with references."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pandaeval_collector.analysis.stats.two_groups import fisher, share_differen
 
 
 def counted(hits: int, n: int, other_hits: int, other_n: int) -> float:
-    """The p-value by counting the ways to each table in whole numbers."""
+    """Return the p-value from integer counts of the ways to each table."""
     total = hits + other_hits
     ways = [comb(n, at) * comb(other_n, total - at) for at in range(total + 1)]
     return float(Fraction(sum(each for each in ways if each <= ways[hits]), sum(ways)))
@@ -30,11 +30,11 @@ def test_the_p_value_of_large_tables_is_exact(table: tuple[int, int, int, int]) 
     assert fisher(*table) == pytest.approx(counted(*table), rel=1e-6, abs=1e-290)
 
 
-def test_the_p_value_is_that_of_the_lady_who_tasted_tea() -> None:
+def test_the_p_value_matches_the_lady_tasting_tea_experiment() -> None:
     assert fisher(3, 4, 1, 4) == pytest.approx(34 / 70)
 
 
-def test_the_interval_is_that_of_newcombes_example() -> None:
+def test_the_interval_matches_newcombes_example() -> None:
     """56 of 70 against 48 of 80: Newcombe (1998), method 10."""
     found = share_difference(48, 80, 56, 70)
     assert found is not None

@@ -121,9 +121,7 @@ def made(tmp_path: Path) -> Made:
 
 
 @pytest.mark.parametrize(("module", "codec"), [("together", PICKLED), ("together_json", JsonCodec())])
-async def test_requests_are_answered_whoever_asks_and_whatever_comes_back(
-    made: Made, module: str, codec: Codec
-) -> None:
+async def test_parent_and_child_answer_requests_with_values_or_errors(made: Made, module: str, codec: Codec) -> None:
     async def double(_: Any, number: int) -> int:
         return 2 * number
 
@@ -145,7 +143,7 @@ async def test_requests_are_answered_whoever_asks_and_whatever_comes_back(
         assert calls.busy == 0
 
 
-async def test_a_piece_waits_until_the_one_before_was_taken(made: Made) -> None:
+async def test_a_piece_waits_until_earlier_pieces_were_handled(made: Made) -> None:
     taken: list[int] = []
     may_go = asyncio.Semaphore(2)
 
@@ -157,14 +155,14 @@ async def test_a_piece_waits_until_the_one_before_was_taken(made: Made) -> None:
     async with made("together") as calls:
         asking = asyncio.ensure_future(calls.ask("counts", 4, on_piece=take, patience=5.0))
         await until(lambda: len(taken) == 3)
-        assert await calls.ask("echo") == ["setup"]  # others are answered meanwhile
+        assert await calls.ask("echo") == ["setup"]  # other requests are answered meanwhile
         assert taken == [0, 1, 2]
         may_go.release()
         may_go.release()
         assert await asking == [f"took {number}" for number in range(4)]
 
 
-async def test_errors_come_as_they_are_and_what_a_piece_costs_is_raised(made: Made) -> None:
+async def test_child_errors_keep_their_type_and_errors_of_on_piece_are_raised(made: Made) -> None:
     async def broke(_: int) -> None:
         raise ArithmeticError("too dear")
 
@@ -178,7 +176,7 @@ async def test_errors_come_as_they_are_and_what_a_piece_costs_is_raised(made: Ma
         assert await calls.ask("echo") == ["setup"]
 
 
-async def test_who_leaves_ends_his_request_there_too(made: Made) -> None:
+async def test_cancelling_a_request_ends_it_in_the_child(made: Made) -> None:
     left: list[str] = []
     async with made("together", handlers={"left": lambda: left.append("left")}) as calls:
         asking = asyncio.ensure_future(calls.ask("waits"))
@@ -186,10 +184,10 @@ async def test_who_leaves_ends_his_request_there_too(made: Made) -> None:
         await calls.ask("echo")
         asking.cancel()
         await until(lambda: left == ["left"] and calls.busy == 0)
-        assert ERRORS.counts()["metric", "moody of a request"] == 1, "a notice takes along what was raised before it"
+        assert ERRORS.counts()["metric", "moody of a request"] == 1, "errors noted before a notice arrive with it"
 
 
-async def test_a_child_that_hangs_is_ended_and_the_next_question_starts_another(made: Made) -> None:
+async def test_a_hanging_child_is_killed_and_the_next_request_starts_another(made: Made) -> None:
     counts = Counts()
     async with made("together", count=counts) as calls:
         await calls.start()
@@ -203,8 +201,8 @@ async def test_a_child_that_hangs_is_ended_and_the_next_question_starts_another(
     assert counts.all == [("started", ""), ("ended", "hung"), ("started", "")]
 
 
-async def test_a_child_that_hangs_over_a_dropped_request_is_ended(made: Made) -> None:
-    """All clients leave before the limit."""
+async def test_a_child_that_hangs_in_a_cancelled_request_is_killed(made: Made) -> None:
+    """No client waits any more at the limit."""
     counts = Counts()
     async with made("together", count=counts) as calls:
         await calls.start()
@@ -214,7 +212,7 @@ async def test_a_child_that_hangs_over_a_dropped_request_is_ended(made: Made) ->
         await until(lambda: ("ended", "hung") in counts.all, 60)
 
 
-async def test_a_request_that_is_dropped_at_once_is_confirmed(made: Made) -> None:
+async def test_a_request_cancelled_at_once_is_confirmed_by_the_child(made: Made) -> None:
     async with made("together", handlers={"left": lambda: None}) as calls:
         await calls.start()
         asking = asyncio.ensure_future(calls.ask("waits", patience=60.0))
@@ -224,7 +222,7 @@ async def test_a_request_that_is_dropped_at_once_is_confirmed(made: Made) -> Non
         assert await calls.ask("echo", patience=60.0) == ["setup"]
 
 
-async def test_the_most_urgent_request_limits_a_child_that_hangs(made: Made) -> None:
+async def test_the_shortest_patience_limits_a_hanging_child(made: Made) -> None:
     async with made("together") as calls:
         await calls.start()
         patient = asyncio.ensure_future(calls.ask("hangs", patience=1000.0))
@@ -234,7 +232,7 @@ async def test_the_most_urgent_request_limits_a_child_that_hangs(made: Made) -> 
                 await asking
 
 
-async def test_the_patience_begins_when_it_is_a_requests_turn(made: Made) -> None:
+async def test_patience_begins_when_the_request_starts_in_the_child(made: Made) -> None:
     begun: list[float] = []
     async with made("in_turn", in_turn=True, handlers={"begun": begun.append}) as calls:
         assert await asyncio.gather(*(calls.ask("work", 0.5, patience=0.9) for _ in range(3))) == [0.5] * 3
@@ -266,7 +264,7 @@ def _crowded(core: int) -> Iterator[None]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show the CPU time of a child")
-async def test_a_child_that_computes_is_limited_by_its_cpu_time(made: Made) -> None:
+async def test_a_computing_child_is_limited_by_cpu_time_and_not_wall_time(made: Made) -> None:
     core = min(os.sched_getaffinity(0))
     async with made("in_turn", in_turn=True) as calls:
         await calls.start()
@@ -274,12 +272,12 @@ async def test_a_child_that_computes_is_limited_by_its_cpu_time(made: Made) -> N
         with _crowded(core):
             since = time.monotonic()
             assert await calls.ask("compute", 0.4, patience=0.6) == 0.4
-            assert time.monotonic() - since > 0.6, "the others left it too much of the core for this test"
+            assert time.monotonic() - since > 0.6, "the other processes used too little of the core for this test"
             with pytest.raises(ChildEndedError, match="hung"):
                 await calls.ask("compute", 1000, patience=0.3)
 
 
-async def test_one_who_left_is_still_what_a_child_in_turn_may_hang_over(made: Made) -> None:
+async def test_a_cancelled_request_still_counts_as_the_cause_of_a_hang(made: Made) -> None:
     async with made("in_turn", in_turn=True, handlers={"begun": list[float]().append}) as calls:
         await calls.start()
         left = asyncio.ensure_future(calls.ask("work", 1000, patience=0.5))
@@ -290,7 +288,7 @@ async def test_one_who_left_is_still_what_a_child_in_turn_may_hang_over(made: Ma
         assert (error.value.hung, error.value.over_it) == (True, False)
 
 
-async def test_one_that_is_kept_comes_back_by_itself_and_tells_its_errors(
+async def test_a_kept_child_restarts_by_itself_and_reports_its_errors(
     made: Made, caplog: pytest.LogCaptureFixture
 ) -> None:
     counts = Counts()
@@ -313,7 +311,9 @@ async def test_one_that_is_kept_comes_back_by_itself_and_tells_its_errors(
     assert "a child ended (process" in caplog.text
 
 
-async def test_why_none_starts_is_said_and_the_next_try_waits(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_start_is_explained_and_the_next_start_waits(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counts = Counts()
     async with made("together", setup="refuses", count=counts, backoff=Backoff(1000.0, 1000.0)) as calls:
         with pytest.raises(ChildStartError, match=r"^a child does not start: ValueError: no such setup$"):
@@ -333,7 +333,7 @@ async def test_why_none_starts_is_said_and_the_next_try_waits(made: Made, monkey
             await calls.ask("echo")
 
 
-async def test_one_that_does_not_speak_the_protocol_is_ended(made: Made, tmp_path: Path) -> None:
+async def test_a_child_that_breaks_the_protocol_is_killed(made: Made, tmp_path: Path) -> None:
     (tmp_path / "babbles.py").write_text(
         "from pandaeval_collector.base.runtime.child import Parent\n"
         "parent = Parent()\nparent.receive()\nparent.send()\nparent.receive()\nparent.send(b'?')\nparent.receive()\n"
@@ -343,7 +343,7 @@ async def test_one_that_does_not_speak_the_protocol_is_ended(made: Made, tmp_pat
             await calls.ask("echo")
 
 
-async def test_closing_ends_what_waits(made: Made) -> None:
+async def test_closing_fails_waiting_requests_and_ends_the_child(made: Made) -> None:
     async with made("together") as calls:
         asking = asyncio.ensure_future(calls.ask("waits"))
         await until(lambda: calls.busy == 1, 60)
@@ -380,7 +380,7 @@ def test_a_child_in_c_code_ends_with_its_parent(tmp_path: Path) -> None:
     with parent:
         assert parent.stdout is not None
         child = Path(f"/proc/{int(parent.stdout.readline())}")
-        time.sleep(0.5)  # it is at it
+        time.sleep(0.5)  # the child holds the lock by then
         assert child.exists()
         parent.send_signal(signal.SIGKILL)
         deadline = time.monotonic() + 30.0
@@ -390,7 +390,7 @@ def test_a_child_in_c_code_ends_with_its_parent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [CallFailedError(CallFailure.TIMEOUT, "late", 3.0), OverBudgetError("spent")])
-def test_failures_of_a_judge_are_the_same_in_the_process_of_a_run(error: Exception) -> None:
+def test_judge_errors_are_unchanged_after_pickling(error: Exception) -> None:
     codec = PICKLED
     told = codec.unpack(codec.pack(codec.error(error)))
     assert type(told) is type(error)

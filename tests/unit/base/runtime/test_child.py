@@ -30,15 +30,15 @@ def _uvloop() -> asyncio.AbstractEventLoop:
 
 
 @pytest.mark.parametrize("new_loop", [_uvloop, asyncio.new_event_loop])
-def test_no_pipe_is_closed_twice(
+def test_no_pipe_descriptor_is_closed_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
-    """Another thread could reuse the number."""
+    """Another thread could have reused the descriptor."""
     (tmp_path / "says_it.py").write_text("print('it', end='')")
     popen, taken, again = child_module._popen, [], []
 
     class Reused(io.FileIO):
-        """Records numbers closed twice."""
+        """Records descriptors that are closed twice."""
 
         def close(self) -> None:
             if not self.closed and self in taken:
@@ -68,14 +68,14 @@ def test_no_pipe_is_closed_twice(
         child = await start_child("says_it", {**os.environ, "PYTHONPATH": str(tmp_path)})
         assert await child.out.read() == b"it"
         assert await child.wait() == 0
-        for _ in range(3):  # rounds of the loop in which it closes them
+        for _ in range(3):  # the loop closes them within these rounds
             await asyncio.sleep(0)
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(runs())
     assert [pipe.closed for pipe in taken] == [True] * 6
     assert not again
-    assert open_then[-1] <= open_then[0], "other tests' files may close meanwhile"
+    assert open_then[-1] <= open_then[0], "other tests can close files meanwhile"
 
 
 _ECHO = """
@@ -88,7 +88,7 @@ while (body := parent.receive()) is not None:
 """
 
 
-async def test_frames_go_both_ways_whole_and_in_order(tmp_path: Path) -> None:
+async def test_frames_arrive_complete_and_in_order_in_both_directions(tmp_path: Path) -> None:
     (tmp_path / "echo.py").write_text(_ECHO)
     child = await start_child("echo", {**os.environ, "PYTHONPATH": str(tmp_path)}, silent=True)
     for parts in ([], [b"a"], [b"a", b"\n" * 3], [b"b" * 5_000_000]):
@@ -99,7 +99,7 @@ async def test_frames_go_both_ways_whole_and_in_order(tmp_path: Path) -> None:
     assert await child.wait() == 0
 
 
-async def test_a_process_that_listens_ends_with_its_input(tmp_path: Path) -> None:
+async def test_a_listening_child_exits_when_its_input_ends(tmp_path: Path) -> None:
     (tmp_path / "waits.py").write_text(
         "import threading\nfrom pandaeval_collector.base.runtime.child import Parent\n"
         "parent = Parent()\nparent.listen(parent.send)\nthreading.Event().wait()\n"
@@ -112,7 +112,7 @@ async def test_a_process_that_listens_ends_with_its_input(tmp_path: Path) -> Non
     assert await child.wait() == 0
 
 
-async def test_a_process_comes_up_with_its_first_word_or_not_at_all(
+async def test_a_child_starts_with_its_first_frame_or_raises_a_start_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
@@ -148,9 +148,7 @@ Parent().send(b"ready")
 """
 
 
-async def test_a_process_that_makes_progress_has_longer_to_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_child_that_used_cpu_time_gets_longer_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "late.py").write_text(_READY_LATE)
     monkeypatch.setattr(child_module, "_START_S", 1.0)
     child, frame = await start_with(b"", "late", {**os.environ, "PYTHONPATH": str(tmp_path)})
@@ -159,7 +157,7 @@ async def test_a_process_that_makes_progress_has_longer_to_start(
     await child.wait()
 
 
-async def test_a_process_that_only_uses_cpu_time_does_not_start(
+async def test_a_child_that_uses_up_its_cpu_time_without_a_frame_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "spins.py").write_text("while True:\n    pass\n")

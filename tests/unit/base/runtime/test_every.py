@@ -31,7 +31,7 @@ class Rounds:
         return self._wait
 
 
-async def test_it_begins_at_once_and_goes_on_after_the_interval_or_what_was_asked() -> None:
+async def test_work_starts_at_once_and_repeats_after_the_interval_or_returned_seconds() -> None:
     often, seldom, asked = Rounds(), Rounds(), Rounds(wait=0.001)
     running = [Every(0.001, often.work, "a"), Every(60.0, seldom.work, "b"), Every(60.0, asked.work, "c")]
     await until(lambda: often.number > 3 and asked.number > 3)
@@ -43,7 +43,7 @@ async def test_it_begins_at_once_and_goes_on_after_the_interval_or_what_was_aske
     assert seldom.number == 2
 
 
-async def test_a_round_that_fails_is_logged_and_the_next_one_tries_again(
+async def test_a_failed_round_is_logged_and_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(every_module, "_FAILED_S", 0.01)
@@ -58,7 +58,7 @@ async def test_a_round_that_fails_is_logged_and_the_next_one_tries_again(
 
 
 @pytest.mark.parametrize(("last", "rounds_at_the_end"), [(False, 1), (True, 2)])
-async def test_a_stop_waits_for_the_round_and_has_a_last_one_where_that_is_asked(
+async def test_a_stop_waits_for_the_round_and_runs_a_last_round_if_configured(
     last: bool, rounds_at_the_end: int
 ) -> None:
     rounds = Rounds(takes=0.05, wait=math.inf)
@@ -69,7 +69,7 @@ async def test_a_stop_waits_for_the_round_and_has_a_last_one_where_that_is_asked
 
 
 @pytest.mark.parametrize("grace", [0.0, 0.02])
-async def test_a_stop_ends_what_takes_longer_than_its_grace(grace: float) -> None:
+async def test_a_stop_cancels_a_round_after_the_grace_period(grace: float) -> None:
     rounds = Rounds(takes=1000.0)
     running = Every(60.0, rounds.work, "a", last=True, grace=grace)
     await until(lambda: rounds.number == 1)
@@ -77,7 +77,7 @@ async def test_a_stop_ends_what_takes_longer_than_its_grace(grace: float) -> Non
     assert (rounds.number, rounds.ended) == (1, 0)
 
 
-def test_without_an_end_of_the_pause_it_waits_for_a_ring_on_every_loop() -> None:
+def test_an_infinite_interval_waits_for_a_ring_on_every_event_loop() -> None:
     async def rings() -> int:
         rounds = Rounds()
         running = Every(math.inf, rounds.work, "a")

@@ -33,8 +33,8 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     arm({})
 
 
-def test_nothing_happens_when_nothing_is_armed(killed: list[int]) -> None:
-    """Later arming counts from zero."""
+def test_unarmed_fail_points_have_no_effect(killed: list[int]) -> None:
+    """Calls before arming do not count."""
     arm({})
     for point in POINTS:
         reach(point)
@@ -44,7 +44,7 @@ def test_nothing_happens_when_nothing_is_armed(killed: list[int]) -> None:
     assert killed == [signal.SIGKILL]
 
 
-def test_it_fires_once_at_the_given_passage(killed: list[int]) -> None:
+def test_a_fail_point_fires_once_at_the_given_count(killed: list[int]) -> None:
     arm({VARIABLE: "after_commit:3, before_export:1"})
     reach("after_commit")
     reach("after_commit")
@@ -58,7 +58,7 @@ def test_it_fires_once_at_the_given_passage(killed: list[int]) -> None:
     assert len(killed) == 2
 
 
-async def test_soon_is_a_little_later(killed: list[int]) -> None:
+async def test_reach_soon_fires_a_little_later(killed: list[int]) -> None:
     arm({VARIABLE: "after_ack:1"})
     reach_soon("after_ack")
     assert not killed
@@ -67,7 +67,7 @@ async def test_soon_is_a_little_later(killed: list[int]) -> None:
             await asyncio.sleep(0.001)
 
 
-def test_it_kills() -> None:
+def test_a_fail_point_kills_the_process() -> None:
     script = """
 from pandaeval_collector.base.runtime.failpoints import reach
 reach("after_ack")
@@ -87,18 +87,18 @@ print("still alive")
 
 
 @pytest.mark.parametrize("wrong", ["after_lunch:1", "after_commit", "after_commit:x", "after_commit:1:explode", ":1"])
-def test_what_is_not_understood_is_an_error(wrong: str) -> None:
+def test_an_invalid_fail_point_is_an_error(wrong: str) -> None:
     with pytest.raises(ValueError, match=VARIABLE):
         arm({VARIABLE: wrong})
 
 
-def test_every_point_stands_in_the_code() -> None:
+def test_every_fail_point_is_used_in_the_code() -> None:
     files = Path(pandaeval_collector.__file__).parent.rglob("*.py")
     source = "".join(file.read_text() for file in files if file.name != "failpoints.py")
     assert set(re.findall(r'failpoints\.reach(?:_soon|_over)?\("(\w+)"[,)]', source)) == set(POINTS)
 
 
-def test_one_about_a_trace_is_met_at_that_trace_alone_and_again_in_the_next_process(killed: list[int]) -> None:
+def test_a_fail_point_of_a_trace_fires_only_at_that_trace_and_lasts_over_restarts(killed: list[int]) -> None:
     value = "after_commit:3, over_trace=4BF9:2"
     arm({VARIABLE: value})
     reach_over("over_trace", "4bf900")

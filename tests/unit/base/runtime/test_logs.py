@@ -22,7 +22,7 @@ def written() -> Written:
     return logger, stream
 
 
-def test_an_ordinary_line_says_what_it_said(written: Written) -> None:
+def test_an_ordinary_line_is_unchanged(written: Written) -> None:
     logger, stream = written
     logger.warning("the spans of service %r say nothing", "shop – Köln")
     assert stream.getvalue().endswith(
@@ -40,7 +40,7 @@ def test_a_long_name_is_cut(written: Written, name: str) -> None:
     assert end == ""
 
 
-def test_nothing_from_outside_begins_a_line_or_moves_the_cursor(written: Written) -> None:
+def test_external_text_cannot_start_a_line_or_move_the_cursor(written: Written) -> None:
     logger, stream = written
     logger.warning("service %s", "shop\n2026-01-01 00:00:00,000 ERROR pandaeval_collector: all is lost\x1b[2J\u2028x")
     [line] = stream.getvalue().splitlines()
@@ -48,7 +48,7 @@ def test_nothing_from_outside_begins_a_line_or_moves_the_cursor(written: Written
     assert line.isprintable()
 
 
-def test_a_traceback_keeps_its_lines_and_they_are_told_from_records(written: Written) -> None:
+def test_the_lines_of_a_traceback_are_indented_and_bounded(written: Written) -> None:
     logger, stream = written
     try:
         raise ValueError("bad\n2026-01-01 00:00:00,000 ERROR forged: line\x1b[2J" + "y" * (1 << 20))

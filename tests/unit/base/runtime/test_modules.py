@@ -37,7 +37,7 @@ def test_a_file_is_imported_once(tmp_path: Path) -> None:
     assert load_module(str(path)) is load_module(str(path))
 
 
-def test_files_of_the_same_name_are_two_modules(tmp_path: Path) -> None:
+def test_files_of_the_same_name_in_two_folders_are_two_modules(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     files = [metric(tmp_path / folder, f"of_{folder}") for folder in "ab"]
@@ -46,13 +46,13 @@ def test_files_of_the_same_name_are_two_modules(tmp_path: Path) -> None:
     assert "trace.of_a" not in registry()
 
 
-def test_a_path_counts_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_path_starts_at_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = metric(tmp_path, "near")
     monkeypatch.chdir(tmp_path)
     assert load_module("own.py") is load_module("./own.py") is load_module(str(path))
 
 
-def test_a_dotted_name_is_found_where_packages_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_name_is_found_on_the_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     metric(tmp_path, "packaged", "pandaeval_test_own_metric.py")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert "trace.packaged" in registry(("pandaeval_test_own_metric",))
@@ -67,7 +67,7 @@ def test_a_dotted_name_is_found_where_packages_are(tmp_path: Path, monkeypatch: 
         ("import sys; sys.exit(3)", "SystemExit: 3"),
     ],
 )
-def test_a_file_that_fails_says_where(tmp_path: Path, text: str, said: str) -> None:
+def test_the_error_of_a_file_that_fails_names_file_cause_and_line(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "own.py"
     path.write_text(text)
     known = set(sys.modules)
@@ -87,12 +87,12 @@ def test_a_file_that_fails_says_where(tmp_path: Path, text: str, said: str) -> N
         ("json", "json: it holds no METRIC"),
     ],
 )
-def test_what_cannot_be_used_is_told_with_the_cure(module: str, said: str) -> None:
+def test_an_unusable_module_is_an_error_with_advice(module: str, said: str) -> None:
     with pytest.raises(ModuleLoadError, match=said):
         registry((module,))
 
 
-def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
+def test_a_metric_name_that_exists_is_an_error(tmp_path: Path) -> None:
     path = metric(tmp_path, "coherence")
     with pytest.raises(ModuleLoadError, match=r"there is a metric trace\.coherence already; give it another name"):
         registry((str(path),))

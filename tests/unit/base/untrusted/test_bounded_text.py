@@ -14,7 +14,7 @@ from pandaeval_collector.scoring.custom.files import metrics_of
 from pandaeval_lab.cases.files import read_suite
 
 
-def test_as_much_as_may_be_is_read_without_its_mark(tmp_path: Path) -> None:
+def test_a_file_is_read_up_to_its_size_limit(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(b"\xef\xbb\xbfabc")
     assert read_given(file, 6).decode("utf-8-sig") == "abc"
@@ -22,14 +22,14 @@ def test_as_much_as_may_be_is_read_without_its_mark(tmp_path: Path) -> None:
         read_given(file, 5)
 
 
-def test_a_device_that_never_ends_is_no_file(tmp_path: Path) -> None:
+def test_an_endless_device_as_cases_file_is_an_error(tmp_path: Path) -> None:
     endless = tmp_path / "cases.yaml"
     endless.symlink_to("/dev/zero")
     with pytest.raises(UserError, match="is a pipe or a device and no file"):
         read_suite(endless)
 
 
-def test_metrics_are_read_from_files_alone(tmp_path: Path) -> None:
+def test_metric_files_must_exist_be_regular_and_at_most_1_mib(tmp_path: Path) -> None:
     pipe, large = tmp_path / "pipe.yaml", tmp_path / "large.yaml"
     os.mkfifo(pipe)
     large.write_bytes(b" " * ((1 << 20) + 1))
@@ -52,7 +52,7 @@ def test_metrics_are_read_from_files_alone(tmp_path: Path) -> None:
         ("".join(f"- {{name: m{number}}}\n" for number in range(25)), "and 5 more$"),
     ],
 )
-def test_metrics_are_no_larger_than_a_judge_takes(tmp_path: Path, text: str, told: str) -> None:
+def test_metric_files_over_the_limits_are_an_error_that_lists_at_most_20(tmp_path: Path, text: str, told: str) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(text)
     with pytest.raises(ModuleLoadError, match=told):

@@ -23,7 +23,7 @@ KEY = "k3y/of+ours-no-shape"
         f"x{KEY}x",
     ],
 )
-def test_a_known_secret_is_taken_out_wherever_it_stands(said: str) -> None:
+def test_a_known_secret_is_replaced_anywhere_in_an_error_text(said: str) -> None:
     found = told(said, secrets_in({"JUDGE_KEY": KEY}, "JUDGE_KEY"))
     assert KEY not in found
     assert quote(KEY, safe="") not in found
@@ -47,7 +47,7 @@ def test_a_known_secret_is_taken_out_wherever_it_stands(said: str) -> None:
         ("Set-Cookie: __cf_bm=q1w2e3; path=/", "q1w2e3"),
     ],
 )
-def test_so_is_what_looks_like_one(said: str, hidden: str) -> None:
+def test_text_that_looks_like_a_secret_is_replaced(said: str, hidden: str) -> None:
     assert hidden not in told(said)
     assert "[secret: " in told(said)
 
@@ -62,30 +62,30 @@ def test_so_is_what_looks_like_one(said: str, hidden: str) -> None:
         "the token limit is reached, basic tier",
     ],
 )
-def test_what_helps_to_put_it_right_stays(said: str) -> None:
+def test_error_texts_without_secrets_are_unchanged(said: str) -> None:
     assert told(said) == said
 
 
-def test_it_is_one_short_line_without_anything_that_a_terminal_obeys() -> None:
+def test_an_error_text_is_one_bounded_line_without_control_characters() -> None:
     said = told("busy\n\x1b]0;title\x07\x1b[2J\u202e\x9b31m\r\nFORGED " + "x " * 10_000)
     assert len(said) <= LONGEST
     assert not re.search("[\x00-\x1f\x7f-\x9f\u202e]", said)
     assert "\\x1b]0;title" in said
 
 
-def test_where_it_is_cut_no_part_of_a_secret_is_left() -> None:
+def test_shortening_leaves_no_part_of_a_secret() -> None:
     for before in (LONGEST - 10, 19_990):
         assert KEY[:5] not in told("y" * before + " " + KEY * 3 + " tail", [KEY])
 
 
-def test_a_traceback_in_it_is_left_out() -> None:
+def test_a_traceback_in_an_error_text_is_left_out() -> None:
     assert told(
         "Invalid response object Traceback (most recent call last):\n  File x, received_args={'messages': …"
     ) == ("Invalid response object")
     assert explained(ValueError("no")) == "ValueError: no"
 
 
-def test_which_variables_hold_secrets() -> None:
+def test_secrets_are_read_from_the_named_and_typical_variables() -> None:
     environ = {
         "OPENAI_API_KEY": "0123456789",
         "HF_TOKEN": "abcdefghij",
@@ -99,7 +99,7 @@ def test_which_variables_hold_secrets() -> None:
     assert set(secrets_in(environ, "MY_JUDGE")) == {"0123456789", "abcdefghij", "ABCDEFGHIJ", "judgekey"}
 
 
-def test_an_embedding_provider_s_words_are_no_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_an_embedding_provider_contain_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
     def refuse(**_: object) -> None:
@@ -110,10 +110,10 @@ def test_an_embedding_provider_s_words_are_no_exception(monkeypatch: pytest.Monk
     assert KEY not in str(error.value)
     assert "\x1b" not in str(error.value)
     assert error.value.__cause__ is None
-    assert error.value.__suppress_context__, "a traceback would show the provider's words"
+    assert error.value.__suppress_context__, "a traceback would show the provider's text"
 
 
-def test_the_body_of_an_answer_is_told_as_its_message_and_keeps_no_secret() -> None:
+def test_an_error_body_is_reduced_to_its_message_without_secrets() -> None:
     key = "sk-" + "a1" * 20
     body = {"error": {"message": f"Incorrect API key provided: {key}. " + "x" * 280 + key, "type": "invalid"}}
     said = told(f"AuthenticationError: Error code: 401 - {body}", [key])

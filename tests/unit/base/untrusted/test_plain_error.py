@@ -44,16 +44,16 @@ from pandaeval_collector.base.untrusted.foreign import plain_error
         ("", ""),
     ],
 )
-def test_what_went_wrong_is_kept(error: str, plain: str) -> None:
+def test_an_error_is_reduced_to_its_readable_message(error: str, plain: str) -> None:
     assert plain_error(error) == plain
 
 
-def test_it_stays_short_and_reads_no_endless_object() -> None:
+def test_long_and_deeply_nested_errors_are_shortened() -> None:
     assert len(plain_error("x" * 10_000)) == 301
     assert plain_error("{" * 3000 + "}" * 3000).startswith("{{{")
     assert len(plain_error("{'message': '" + "y" * 3000 + "'}")) == 301
 
 
 @given(st.text(max_size=200) | st.dictionaries(st.text(max_size=8), st.integers() | st.text(), max_size=4).map(str))
-def test_nothing_makes_it_raise(error: str) -> None:
+def test_any_error_text_becomes_a_single_line(error: str) -> None:
     assert "\n" not in plain_error(error)

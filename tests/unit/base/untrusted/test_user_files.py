@@ -19,7 +19,7 @@ def pipe(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_is_read_and_bounded(tmp_path: Path) -> None:
+def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"abc")
     assert read_given(file) == b"abc" == read_given(str(file), 3)
@@ -27,7 +27,7 @@ def test_a_file_is_read_and_bounded(tmp_path: Path) -> None:
         read_given(file, 2)
 
 
-def test_what_is_no_file_is_refused_at_once(tmp_path: Path, pipe: Path) -> None:
+def test_pipes_devices_folders_and_missing_files_are_errors(tmp_path: Path, pipe: Path) -> None:
     for path in (pipe, Path("/dev/zero"), Path("/dev/full")):
         with pytest.raises(OSError, match="is a pipe or a device and no file; write what it gives into a file first"):
             open_given(path)
@@ -39,7 +39,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, pipe: Path) -> None:
         open_given("/proc/self/fd/../../../dev/zero")
 
 
-def test_what_the_shell_opened_is_read() -> None:
+def test_a_descriptor_opened_by_the_shell_is_read() -> None:
     out, into = os.pipe()
     os.write(into, b"content")
     os.close(into)
@@ -65,7 +65,7 @@ def test_what_the_shell_opened_is_read() -> None:
         "collector --config {}",
     ],
 )
-def test_every_command_says_it_of_what_it_is_given(command: str, pipe: Path) -> None:
+def test_commands_reject_a_pipe_as_an_input_file(command: str, pipe: Path) -> None:
     result = CliRunner().invoke(app, command.format(pipe, pipe).split())
     assert result.exit_code not in (0, 1), result.output
     assert "is a pipe or a device" in " ".join(result.output.split()), result.output

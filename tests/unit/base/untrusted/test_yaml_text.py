@@ -10,14 +10,14 @@ from pandaeval_collector.base.untrusted.yaml_text import BadTextError, parse
 from pandaeval_lab.cases.files import read_json
 
 
-def test_yaml_has_the_words_of_json() -> None:
+def test_yaml_scalars_have_the_types_of_json() -> None:
     content = parse("a: [yes, 2026-01-09, 12:30, 0x1, .5, 1e3, true, ~]\nb: {c: 1}\n")
     assert content.value == {"a": ["yes", "2026-01-09", "12:30", "0x1", 0.5, 1000.0, True, None], "b": {"c": 1}}
     assert (content.lines["a",], content.lines["b", "c"]) == (1, 2)
     assert parse("\n# nothing\n").value is None
 
 
-def test_json_has_lines_too_where_yaml_can_read_it() -> None:
+def test_json_has_line_numbers_if_yaml_can_read_it() -> None:
     content = read_json('{\n\t"a": [1,\n2]}')
     assert content.value == {"a": [1, 2]}
     assert content.lines["a", 1] == 3
@@ -40,11 +40,11 @@ def test_json_has_lines_too_where_yaml_can_read_it() -> None:
         (read_json, "[NaN]", None, "NaN is not a JSON number"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_line(read: Any, text: str, line: int | None, said: str) -> None:
+def test_invalid_yaml_or_json_is_an_error_with_its_line(read: Any, text: str, line: int | None, said: str) -> None:
     with pytest.raises(BadTextError, match=said) as caught:
         read(text)
     assert (caught.value.spot and caught.value.spot.line) == line
 
 
-def test_an_alias_that_is_used_twice_is_fine() -> None:
+def test_an_alias_can_be_used_several_times() -> None:
     assert parse("a: &x {y: 1}\nb: *x\nc: [*x, *x]").value == {"a": {"y": 1}, "b": {"y": 1}, "c": [{"y": 1}] * 2}

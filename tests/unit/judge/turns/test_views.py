@@ -43,7 +43,7 @@ def test_a_turn_has_its_own_spans_calls_and_history() -> None:
     assert units == {f"{_growing().trace_id}:{number:016x}" for number in range(4)}
 
 
-def test_where_no_call_is_told_the_history_earlier_turns_are_it() -> None:
+def test_earlier_turns_are_the_history_if_model_calls_hold_none() -> None:
     whole = _growing()
     spans = tuple(
         replace(span, input=(user(turn.user or ""),)) for span, turn in zip(whole.spans, whole.turns, strict=True)
@@ -54,13 +54,13 @@ def test_where_no_call_is_told_the_history_earlier_turns_are_it() -> None:
 
 
 @pytest.mark.parametrize(("base", "session", "number"), [(None, None, 0), (None, "s", 0), (0, "s", 0), (3, "s", 3)])
-def test_the_number_of_a_turn_counts_the_session(base: int | None, session: str | None, number: int) -> None:
+def test_turns_are_numbered_across_the_session(base: int | None, session: str | None, number: int) -> None:
     assert turn_view(replace(trace(), session_id=session), 0, base=base).turn_index == number
 
 
-def test_traces_of_a_session_are_the_history_of_one_that_tells_none() -> None:
+def test_earlier_messages_of_the_session_are_the_history_if_the_trace_holds_none() -> None:
     view = turn_view(trace("Yes, do that."), 0, ("user: Shall I?", "user: Book it?", "agent: At nine?"), 1)
-    assert view.history == (("Shall I?\nBook it?", "At nine?"),), "messages in a row are one"
+    assert view.history == (("Shall I?\nBook it?", "At nine?"),), "consecutive messages are merged"
 
 
 def test_a_single_turn_is_the_trace_itself() -> None:
@@ -70,7 +70,7 @@ def test_a_single_turn_is_the_trace_itself() -> None:
         of_turn(one, 1)
 
 
-def test_what_failed_failed_in_its_own_turn() -> None:
+def test_an_error_of_the_trace_belongs_to_its_last_turn() -> None:
     whole = replace(_growing(), error="boom", ends_in_tool_call=True)
     assert [turn_view(whole, at).trace.error for at in range(4)] == [None, None, None, "boom"]
     assert [turn_view(whole, at).trace.ends_in_tool_call for at in range(4)] == [False, False, False, True]
@@ -81,7 +81,7 @@ class TestStated:
         one = trace()
         return turn_view(replace(one, spans=(replace(one.spans[0], attributes=attributes),)), 0)
 
-    def test_goal_and_profile(self) -> None:
+    def test_goal_and_profile_are_read_from_attributes(self) -> None:
         view = self._view(**{"pandaeval.goal": " Book a haircut ", "pandaeval.user.profile": "in a hurry"})
         assert (view.goal, view.profile) == ("Book a haircut", "in a hurry")
 
@@ -97,7 +97,7 @@ class TestStated:
             ("", ()),
         ],
     )
-    def test_knowledge(self, stated: object, known: tuple[str, ...]) -> None:
+    def test_knowledge_is_read_from_a_text_a_list_or_json(self, stated: object, known: tuple[str, ...]) -> None:
         assert self._view(**{"pandaeval.knowledge": stated}).knowledge == known
 
     def test_deeply_nested_knowledge_is_shortened_where_python_cannot_write_it(self) -> None:
@@ -105,12 +105,12 @@ class TestStated:
         first, second = self._view(**{"pandaeval.knowledge": f'["a", {nested}]'}).knowledge
         assert (first, second in ("…", nested)) == ("a", True)
 
-    def test_found_documents_are_knowledge(self) -> None:
+    def test_retrieved_documents_are_knowledge(self) -> None:
         found = Span("t", "1" * 16, "", "search", Kind.RETRIEVAL, 1, 2, documents=("Closes at six.",))
         assert turn_view(replace(trace(), spans=(found,)), 0).knowledge == ("Closes at six.",)
 
 
-def test_a_conversation_is_told_as_one_trace() -> None:
+def test_a_conversation_is_merged_into_one_trace() -> None:
     first = trace("Where is it?", "At the depot.", [call(1)])
     second = trace("Send it.", "Sent.", [call(2, "send")])
     whole = conversation([first, second], "d")

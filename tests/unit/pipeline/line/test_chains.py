@@ -63,7 +63,7 @@ class TestInOrder:
             [session] = [each for each in line.results() if each["metric"] == "agent_reliability"]
             assert session["session_id"] == "resp_1"
 
-    async def test_the_first_is_compared_once_it_is_known_to_be_the_first(self, tmp_path: Path) -> None:
+    async def test_the_first_turn_joins_the_session_when_the_second_turn_arrives(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             await say(line, ONE)
             assert places(line, ONE) == [None]
@@ -82,19 +82,19 @@ class TestInOrder:
             [second] = [each for each in line.results() if each["metric"] == "loop_detection" and each["score"] == 0.0]
             assert second["metadata"]["comparisons"][0]["trace_id"] == ONE.trace_id.hex()
 
-    async def test_two_that_go_on_from_one_are_in_its_session(self, tmp_path: Path) -> None:
+    async def test_two_turns_that_continue_the_same_turn_are_in_its_session(self, tmp_path: Path) -> None:
         fork = turn(4, ["resp_4"], "resp_1")
         async with RunningLine(tmp_path) as line:
             await say(line, ONE, TWO, fork)
             assert places(line, ONE, TWO, fork) == ["resp_1"] * 3
 
-    async def test_turns_with_tools_go_on_from_the_last_call(self, tmp_path: Path) -> None:
+    async def test_a_turn_continues_the_last_response_of_a_turn_with_tools(self, tmp_path: Path) -> None:
         first, second = turn(1, ["resp_a", "resp_b"]), turn(2, ["resp_c", "resp_d"], "resp_b")
         async with RunningLine(tmp_path) as line:
             await say(line, first, second, turn(3, ["resp_e"], "resp_d"))
             assert places(line, first, second) == ["resp_b"] * 2
 
-    async def test_a_restart_in_between(self, tmp_path: Path) -> None:
+    async def test_restarts_between_turns_do_not_change_the_results(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             for each in (ONE, TWO, THREE):
                 await say(line, each)
@@ -105,7 +105,7 @@ class TestInOrder:
 
 class TestByHistory:
     @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (2, 1, 0)])
-    async def test_turns_that_hold_the_earlier_ones_are_one_session(
+    async def test_turns_that_repeat_the_earlier_turns_are_one_session(
         self, tmp_path: Path, order: tuple[int, ...]
     ) -> None:
         async with RunningLine(tmp_path) as line:
@@ -117,13 +117,15 @@ class TestByHistory:
             assert {key: line.standing().get(key) for key in of_file} == of_file
 
     @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
-    async def test_what_two_left_is_gone_on_from_by_nobody(self, tmp_path: Path, order: tuple[int, ...]) -> None:
+    async def test_a_turn_continues_no_history_that_two_earlier_turns_share(
+        self, tmp_path: Path, order: tuple[int, ...]
+    ) -> None:
         same = [turn(1, told=[11]), turn(2, told=[11]), turn(3, told=[11, 12])]
         async with RunningLine(tmp_path) as line:
             await say(line, *[same[at] for at in order])
             assert places(line, *same) == [None] * 3
 
-    async def test_one_that_comes_later_takes_nothing_apart(self, tmp_path: Path) -> None:
+    async def test_a_later_conversation_with_the_same_start_does_not_split_a_session(self, tmp_path: Path) -> None:
         again = [turn(4, told=[11]), turn(5, told=[11, 12]), turn(6, told=[11, 12, 15]), turn(7, told=[11, 12, 15, 16])]
         async with RunningLine(tmp_path) as line:
             await say(line, *TOLD, *again)
@@ -131,10 +133,8 @@ class TestByHistory:
             assert places(line, *TOLD, *again) == [first] * 3 + [None, None, second, second]
             assert first != second
 
-    async def test_what_one_more_left_parts_none_from_the_turn_that_goes_on_from_its_response(
-        self, tmp_path: Path
-    ) -> None:
-        """Two turns continue the first one."""
+    async def test_an_ambiguous_history_does_not_separate_turns_linked_by_response(self, tmp_path: Path) -> None:
+        """One turn continues the first turn by response, another by history."""
         first = turn(2, ["resp_2"], told=[11])
         by_response, by_history, alike = turn(3, [], "resp_2"), turn(4, told=[11, 12]), turn(1, told=[11])
         found = [first, by_response, by_history, alike]
@@ -147,13 +147,13 @@ class TestByHistory:
             of_file = as_file(found)
             assert {key: line.standing().get(key) for key in of_file} == of_file
 
-    async def test_examples_in_a_prompt_are_nobodys(self, tmp_path: Path) -> None:
+    async def test_examples_in_a_prompt_do_not_join_a_session(self, tmp_path: Path) -> None:
         shown = [turn(1, told=[11, 12]), turn(2, told=[11, 13]), turn(3, told=[11, 14])]
         async with RunningLine(tmp_path) as line:
             await say(line, *shown)
             assert places(line, *shown) == [None] * 3
 
-    def test_inspect_says_how_it_was_told(self) -> None:
+    def test_a_trace_notes_that_its_session_was_derived_from_history(self) -> None:
         with TraceFiles() as run:
             for made in TOLD:
                 run.add(Request(False, made.request().SerializeToString()))
@@ -163,18 +163,18 @@ class TestByHistory:
 
 
 class TestOutOfOrder:
-    async def test_a_predecessor_that_never_comes_leaves_its_name(self, tmp_path: Path) -> None:
+    async def test_a_session_is_named_after_a_missing_first_response(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             await say(line, TWO, THREE)
             assert places(line, TWO, THREE) == ["resp_1"] * 2
 
-    async def test_a_first_turn_that_comes_late_changes_no_name(self, tmp_path: Path) -> None:
+    async def test_a_late_first_turn_does_not_change_the_session_name(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             await say(line, TWO)
             await say(line, ONE)
             assert places(line, ONE, TWO) == ["resp_1"] * 2
 
-    async def test_a_turn_in_the_middle_joins_two_sessions(self, tmp_path: Path) -> None:
+    async def test_a_late_middle_turn_joins_the_turns_before_and_after_it(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             await say(line, ONE, THREE)
             assert places(line, ONE, THREE) == [None, "resp_2"]
@@ -184,7 +184,7 @@ class TestOutOfOrder:
             assert places(line, ONE, TWO, THREE) == ["resp_1"] * 3
             assert line.standing() == as_file([ONE, TWO, THREE])
 
-    async def test_a_late_span_that_names_a_session_takes_the_followers_along(self, tmp_path: Path) -> None:
+    async def test_a_late_span_that_names_a_session_also_moves_the_following_turns(self, tmp_path: Path) -> None:
         named = turn(1, ["resp_1"], session="chat-7")
         *calls, root = named.spans
         async with RunningLine(tmp_path) as line:
@@ -196,7 +196,7 @@ class TestOutOfOrder:
             await line.wait(QUIET)
             assert places(line, named, TWO, THREE) == ["chat-7"] * 3
 
-    async def test_a_follower_that_turns_out_to_be_none_lets_go(self, tmp_path: Path) -> None:
+    async def test_a_first_turn_leaves_its_session_if_the_next_turn_names_another_session(self, tmp_path: Path) -> None:
         named = turn(2, ["resp_2"], "resp_1", session="chat-8")
         *calls, root = named.spans
         async with RunningLine(tmp_path) as line:
@@ -210,7 +210,7 @@ class TestOutOfOrder:
             await say(line, turn(5, ["resp_5"], "resp_1"))
             assert places(line, ONE) == ["resp_1"]
 
-    async def test_a_turn_with_an_unseen_history_is_let_go_too(self, tmp_path: Path) -> None:
+    async def test_a_first_turn_with_an_unseen_history_also_leaves_its_session(self, tmp_path: Path) -> None:
         first, named = turn(1, ["resp_1"], told=[11, 12]), turn(2, ["resp_2"], "resp_1", session="chat-8")
         *calls, root = named.spans
         async with RunningLine(tmp_path) as line:
@@ -223,8 +223,10 @@ class TestOutOfOrder:
             await line.settle()
             assert places(line, first, named) == [None, "chat-8"]
 
-    async def test_a_turn_that_turns_out_to_have_left_nothing_is_gone_on_from_by_nobody(self, tmp_path: Path) -> None:
-        """The late call continues its response."""
+    async def test_a_response_that_a_late_call_of_its_own_turn_continues_links_no_other_turn(
+        self, tmp_path: Path
+    ) -> None:
+        """A late call of the turn continues the turn's own response."""
         closed, later = turn(1, ["resp_1", ""]), turn(2, ["resp_2"], "resp_1")
         first, second, root = closed.spans
         second.attributes.add(key="gen_ai.request.previous_response.id").value.string_value = "resp_1"
@@ -242,13 +244,13 @@ class TestOutOfOrder:
 
 
 class TestNamed:
-    async def test_who_names_none_follows_who_names_one(self, tmp_path: Path) -> None:
+    async def test_a_turn_without_session_id_joins_the_named_session_it_continues(self, tmp_path: Path) -> None:
         first = turn(1, ["resp_1"], session="chat-7")
         async with RunningLine(tmp_path) as line:
             await say(line, first, TWO, THREE)
             assert places(line, first, TWO, THREE) == ["chat-7"] * 3
 
-    async def test_who_names_one_is_followed_from_there_on_only(self, tmp_path: Path) -> None:
+    async def test_a_named_session_begins_at_the_turn_that_names_it(self, tmp_path: Path) -> None:
         second = turn(2, ["resp_2"], "resp_1", session="chat-7")
         async with RunningLine(tmp_path) as line:
             await say(line, ONE, second, THREE)
@@ -256,7 +258,7 @@ class TestNamed:
 
 
 class TestOdd:
-    async def test_loops(self, tmp_path: Path) -> None:
+    async def test_responses_that_continue_each_other_are_one_session(self, tmp_path: Path) -> None:
         one, two = turn(1, ["resp_1"], "resp_2"), turn(2, ["resp_2"], "resp_1")
         itself = turn(3, ["resp_3"], "resp_3")
         async with RunningLine(tmp_path) as line:
@@ -265,13 +267,15 @@ class TestOdd:
             await line.settle()
             assert as_file([one, two, itself]).items() <= line.standing().items()
 
-    async def test_a_clock_that_is_off_does_not_part_the_first_two(self, tmp_path: Path) -> None:
+    async def test_a_wrong_clock_does_not_separate_the_first_two_turns(self, tmp_path: Path) -> None:
         early = turn(2, ["resp_2"], "resp_1", start=0)
         async with RunningLine(tmp_path) as line:
             await say(line, ONE, early)
             assert places(line, ONE, early) == ["resp_1"] * 2
 
-    async def test_two_digests_that_are_the_same(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_equal_digests_of_different_responses_join_no_wrong_turn(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         for module in ("pipeline.line.implied_sessions", "store.responses"):
             monkeypatch.setattr(f"pandaeval_collector.{module}.response_digest", lambda id_: b"the same")
         async with RunningLine(tmp_path) as line:
@@ -280,7 +284,7 @@ class TestOdd:
 
 
 class TestCosts:
-    async def test_traces_without_such_responses_ask_nothing(
+    async def test_traces_without_linkable_responses_cause_no_lookups(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked = watch(monkeypatch)
@@ -315,7 +319,9 @@ class TestCosts:
         assert read == [4] * 10
         assert asked == [[response_digest(f"resp_{n}")] for n in range(59, 69)]
 
-    async def test_one_id_for_all_makes_nothing_dearer(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_only_a_few_of_many_traces_with_one_response_id_are_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("pandaeval_collector.store.responses.MANY", 3)
         same = [turn(n, ["resp_1"]) for n in range(1, 9)]
         others = [turn(n, [f"resp_{n}"], "resp_1") for n in range(10, 18)]
@@ -323,7 +329,7 @@ class TestCosts:
             await say(line, *same, *others)
             assert set(places(line, *others)) == {"resp_1"}
             assert len(line.store.reads.responses.traces(["resp_1"], continued=False)) == 3
-            # Beside another one that has all the room taken, each is found.
+            # A rare response is found although the common response fills its limit.
             assert {
                 row.trace_id for row in line.store.reads.responses.traces(["resp_1", "resp_10"], continued=False)
             } >= {others[0].trace_id}
@@ -331,7 +337,7 @@ class TestCosts:
 
 
 class TestForgotten:
-    async def test_nothing_is_kept_longer_than_anything_else(self, tmp_path: Path) -> None:
+    async def test_responses_are_deleted_with_their_traces(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             await say(line, ONE, TWO, turn(9, ["resp_9"]))
             await line.settle()
@@ -346,7 +352,7 @@ class TestForgotten:
             for table in ("members", "traces", "responses"):
                 assert rows(tmp_path, f"SELECT count(*) FROM {table}") == 0, table
 
-    def test_a_block_goes_with_its_last_trace(self, tmp_path: Path) -> None:
+    def test_a_block_of_responses_is_deleted_with_its_last_trace(self, tmp_path: Path) -> None:
         store = Store(tmp_path, "off")
         with open_database(tmp_path / "pandaeval.db") as connection:
             for no in (7, 1 << BLOCK_BITS, (1 << BLOCK_BITS) + 1):
@@ -358,7 +364,7 @@ class TestForgotten:
 
 
 class TestFiles:
-    def test_inspecting_tells_the_sessions_in_any_order_of_lines(self) -> None:
+    def test_sessions_of_a_file_do_not_depend_on_the_order_of_its_lines(self) -> None:
         turns = [ONE, TWO, THREE, turn(7, ["resp_7"]), turn(8, ["resp_8"], session="chat-8")]
         random.Random(5).shuffle(turns)
         found = {trace.trace_id: trace for trace in inspected(turns)}
@@ -369,7 +375,7 @@ class TestFiles:
 
     def test_every_result_of_a_file_names_the_session(self) -> None:
         with TraceFiles() as run:
-            # More than fit into one decision lie between the first and the second turn.
+            # Between the first and the second turn are more traces than one decision holds.
             between = [turn(number, start=2) for number in range(100, 400)]
             for each in (ONE, *between, turn(2, ["resp_2"], "resp_1", start=9)):
                 run.add(Request(False, each.request().SerializeToString()))
@@ -408,7 +414,7 @@ class TestJudged:
         store.close()
         assert found == {(1, 1, 1, 1, "pending"), (0, 0, 0, 0, "unscored")}
 
-    async def test_what_a_judge_says_of_a_first_turn_counts_in_its_session(self, tmp_path: Path) -> None:
+    async def test_a_judge_score_of_a_first_turn_counts_in_its_session(self, tmp_path: Path) -> None:
         store, metrics = Store(tmp_path, "off"), {"trace.confidence", "session.agent_consistency"}
         evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(metrics, judge=JudgeSettings("m", delay=0.0)))
         line = Line(store.reads, evaluator)

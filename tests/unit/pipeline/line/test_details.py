@@ -1,4 +1,4 @@
-"""``judge.detail``: the verdict decides about further questions."""
+"""``judge.detail``: the verdict determines which further questions the judge gets."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def detailed(results: Sequence[Result]) -> list[Result]:
     return [r for r in results if r.evaluator.kind == "llm" and r.unit.level in levels and r.metric != "correctness"]
 
 
-def test_of_a_right_session_nothing_but_the_verdict_is_asked() -> None:
+def test_a_correct_session_causes_only_the_verdict_call() -> None:
     results, asked, _ = judged(SESSION, {})
     assert asked == ["conversation"]
     assert not detailed(results)
 
 
-def test_of_a_wrong_session_one_call_asks_about_the_trace_and_turn_of_the_first_wrong_step() -> None:
+def test_a_wrong_session_causes_one_more_call_on_the_trace_and_turn_of_the_first_wrong_step() -> None:
     results, asked, caller = judged(SESSION, {"conversation": {**WRONG, **_TALK}})
     assert asked == ["conversation", "trace"]
     assert '"turn"' in caller.questions[-1]
@@ -69,7 +69,7 @@ def test_of_a_wrong_session_one_call_asks_about_the_trace_and_turn_of_the_first_
     assert {each.metric for each in found if each.unit.level == "trace"} >= {"task_completion", "confidence"}
 
 
-def test_what_is_asked_because_of_a_verdict_enters_no_rate() -> None:
+def test_results_requested_because_of_a_verdict_are_not_in_rates() -> None:
     results, _, _ = judged(SESSION, {"conversation": {**WRONG, **_TALK}})
     found = detailed(results)
     assert found
@@ -83,7 +83,7 @@ def test_what_is_asked_because_of_a_verdict_enters_no_rate() -> None:
 
 
 @pytest.mark.parametrize("file", [SESSION, ALONE])
-def test_none_asks_for_the_verdict_only(file: Path) -> None:
+def test_detail_none_requests_only_the_verdict(file: Path) -> None:
     wrong = {"conversation": {**WRONG, **_TALK}, "correctness": ALONE_WRONG}
     results, asked, _ = judged(file, wrong, detail="none")
     assert asked == ["conversation"] if file is SESSION else ["correctness"]
@@ -97,27 +97,27 @@ def test_without_a_session_the_verdict_on_the_trace_comes_first() -> None:
     assert len({each.unit.trace_id for each in detailed(results)}) == 1
 
 
-def test_a_finding_of_code_is_looked_into_though_the_verdict_is_right() -> None:
+def test_a_trace_with_a_code_finding_is_judged_in_detail_even_if_the_verdict_passes() -> None:
     results, asked, _ = judged(LOOP, {})
     assert any(each.success is False and each.evaluator.kind == "code" for each in results)
     assert asked == ["correctness", "trace"]
     assert detailed(results)
 
 
-def test_a_metric_with_a_threshold_is_asked_about_each_trace_and_enters_rates() -> None:
+def test_a_metric_with_a_threshold_is_judged_for_each_trace_and_is_in_rates() -> None:
     results, asked, _ = judged(SESSION, {}, thresholds={"trace.confidence": 0.2})
     assert sorted(asked) == [*["confidence"] * 4, "conversation"]
     assert {each.metric for each in detailed(results)} == {"confidence"}
     assert all(each.is_rated for each in detailed(results))
 
 
-def test_all_asks_every_question_about_each_trace() -> None:
+def test_detail_all_judges_each_trace_and_turn() -> None:
     results, asked, _ = judged(SESSION, {}, detail="all")
     assert sorted(asked) == ["conversation", *["trace"] * 4, *["turn"] * 4]
     assert all(each.is_rated for each in detailed(results))
 
 
-def test_without_a_verdict_among_the_metrics_the_others_are_asked_about_each_trace() -> None:
+def test_without_a_verdict_metric_the_other_metrics_are_judged_for_each_trace() -> None:
     caller = ScriptedCaller(GOOD)
     settings = EvaluatorSettings(enabled={"trace.confidence"}, judge=JudgeSettings("openai/m", detail="failing"))
     evaluator = Evaluator(WordEmbedder(), settings)

@@ -1,4 +1,4 @@
-"""A finding that a person dismisses counts nowhere, until the person withdraws this."""
+"""A dismissed finding is not counted until the dismissal is withdrawn."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def _dismiss(line: RunningLine, trace: MadeTrace, metric: str = "trace.res
     await line.pipeline.commit(lambda: _asked(line, Dismissal(label, undone)))
 
 
-async def test_a_finding_about_a_turn_is_dismissed_and_comes_back(tmp_path: Path) -> None:
+async def test_a_dismissed_turn_finding_is_not_counted_until_the_dismissal_is_withdrawn(tmp_path: Path) -> None:
     async with RunningLine(tmp_path) as line:
         for request in Input(str(LOOP)).requests():
             await line.pipeline.traces(request.data)
@@ -70,7 +70,7 @@ async def test_a_finding_about_a_turn_is_dismissed_and_comes_back(tmp_path: Path
         assert {**_counted(line), "groups": before["groups"]} == before
 
 
-async def test_the_first_wrong_step_is_not_that_of_a_dismissed_finding(tmp_path: Path) -> None:
+async def test_a_dismissed_finding_no_longer_determines_the_first_wrong_step(tmp_path: Path) -> None:
     async with RunningLine(tmp_path) as line:
         for request in Input(str(LOOP)).requests():
             await line.pipeline.traces(request.data)
@@ -134,13 +134,15 @@ def _counted(line: RunningLine) -> dict[str, Any]:
 
 
 def _reliability(line: RunningLine) -> float:
-    """The last score; without any other signal the session has none."""
+    """Return the last score, or 2.0 if the session has no score."""
     score = [each for each in line.results() if each["metric"] == "agent_reliability"][-1]["score"]
     return 2.0 if score is None else float(score)
 
 
 @pytest.mark.parametrize("trace", [CLAIMED, CRASH], ids=["false_success", "error"])
-async def test_a_dismissed_finding_counts_nowhere_and_comes_back(tmp_path: Path, trace: MadeTrace) -> None:
+async def test_a_dismissed_finding_is_not_counted_until_the_dismissal_is_withdrawn(
+    tmp_path: Path, trace: MadeTrace
+) -> None:
     async with RunningLine(tmp_path) as line:
         for each in (trace, TALK):
             await line.send(each)
@@ -231,7 +233,7 @@ def _verdict(line: RunningLine) -> tuple[str, bool | None]:
     return newest["label"], newest["success"]
 
 
-async def test_what_did_not_fail_cannot_be_dismissed(tmp_path: Path) -> None:
+async def test_a_trace_without_a_failure_cannot_be_dismissed(tmp_path: Path) -> None:
     async with RunningLine(tmp_path) as line:
         await line.send(TALK)
         await line.settle()

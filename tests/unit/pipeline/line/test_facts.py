@@ -57,25 +57,25 @@ def test_every_fact_of_a_stored_row_is_read() -> None:
 
 
 @pytest.mark.parametrize("stored", [SILENT, CHAINED])
-def test_a_row_is_stored_again_as_it_was(stored: bytes) -> None:
+def test_a_row_is_unchanged_after_reading_and_storing_it_again(stored: bytes) -> None:
     facts = unpack(stored)
     assert facts.pack() == stored
     row = SessionTraceRow(b"\1" * 16, "s", 1, 2, stored, packed_answer("Done.", b"", "done"))
     assert to_row(from_row(row), "s") == row
 
 
-def test_a_fact_of_a_newer_version_is_left_out() -> None:
+def test_a_fact_of_a_newer_version_is_ignored() -> None:
     assert unpack(CHAINED[:-1] + b',"mood":"calm"}') == unpack(CHAINED)
 
 
 @pytest.mark.parametrize("lost", ["agent", "digest", "signals", "revision"])
-def test_a_row_without_what_every_trace_says_is_damaged(lost: str) -> None:
+def test_a_row_without_a_required_fact_is_damaged(lost: str) -> None:
     kept = {name: value for name, value in orjson.loads(SILENT).items() if name != lost}
     with pytest.raises(TypeError, match=lost):
         unpack(orjson.dumps(kept))
 
 
-def test_a_store_with_rows_of_before_scores_their_session(tmp_path: Path) -> None:
+def test_a_session_with_rows_of_an_earlier_version_is_scored(tmp_path: Path) -> None:
     answer = packed_answer("", b"", "")
     rows = [SessionTraceRow(bytes([n]) * 16, "s", n, n + 1, body, answer) for n, body in ((1, SILENT), (2, CHAINED))]
     with contextlib.closing(Store(tmp_path, "off")) as before:

@@ -39,7 +39,7 @@ def read(message: bytes) -> Any:
     return summary(from_row(handed.row))
 
 
-def test_what_a_newer_version_adds_is_no_error() -> None:
+def test_additions_of_a_newer_version_are_ignored() -> None:
     assert read(with_signal(weight=2, seen=["a"])) == read(SOUND)
     assert read(with_facts(mood="sunny")) == read(SOUND)
 
@@ -62,7 +62,7 @@ def test_what_a_newer_version_adds_is_no_error() -> None:
         with_facts(done=[["book"]]),
     ],
 )
-def test_what_no_collector_writes_is_refused(wrong: bytes) -> None:
+def test_a_member_with_invalid_facts_is_rejected(wrong: bytes) -> None:
     with pytest.raises(ValueError, match="its trace cannot be read"):
         unpacked(wrong)
 
@@ -75,14 +75,14 @@ def test_an_error_does_not_quote_content() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"", b"\0\0\0\0\1\0\0\0\xff", b"\0" * 8 + b"\xff", b"\4\0\0\0\0\0\0\0\0\0\xc0\x7f"])
-def test_an_answer_that_cannot_be_read_is_refused(answer: bytes) -> None:
+def test_a_member_with_an_unreadable_answer_is_rejected(answer: bytes) -> None:
     member = Member.FromString(SOUND)
     member.answer = answer
     with pytest.raises(ValueError, match="its trace cannot be read"):
         unpacked(member.SerializeToString())
 
 
-async def test_whatever_is_taken_can_be_read_with_its_session(tmp_path: Path) -> None:
+async def test_every_accepted_member_can_be_scored_with_its_session(tmp_path: Path) -> None:
     chance, taken = random.Random(1), []
     for number in range(2000):
         member = Member.FromString(chance.choice(packed()))

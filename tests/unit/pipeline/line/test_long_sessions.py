@@ -44,7 +44,7 @@ async def said(
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_reading_the_newest_says_what_reading_all_says(
+async def test_reading_only_the_newest_traces_gives_the_results_of_reading_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     composer, chance = Composer(seed), random.Random(seed)
@@ -57,7 +57,7 @@ async def test_reading_the_newest_says_what_reading_all_says(
     assert await said(tmp_path / "near", traces, seed, (2, 6), monkeypatch) == whole
 
 
-async def test_a_new_trace_of_a_long_session_is_placed_by_the_newest(
+async def test_a_new_trace_of_a_long_session_usually_reads_only_the_newest_traces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []

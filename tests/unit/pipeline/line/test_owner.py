@@ -37,7 +37,7 @@ from support.two_lines import QUIET, two
 _SAID = "Your parcel is on its way."
 
 
-async def test_together_they_say_what_a_file_run_says(tmp_path: Path) -> None:
+async def test_a_forwarder_and_an_owner_together_give_the_results_of_a_file(tmp_path: Path) -> None:
     composer = Composer(3)
     traces = [composer.trace() for _ in range(40)]
     async with two(tmp_path) as both:
@@ -48,7 +48,7 @@ async def test_together_they_say_what_a_file_run_says(tmp_path: Path) -> None:
         assert both.standing() == as_file(traces)
 
 
-async def test_what_comes_twice_is_one_member(tmp_path: Path) -> None:
+async def test_a_member_that_is_delivered_twice_counts_once(tmp_path: Path) -> None:
     traces = [turn(1, session="s"), turn(2, session="s")]
     async with two(tmp_path) as both:
         await both.decide(*traces)
@@ -63,7 +63,7 @@ async def test_what_comes_twice_is_one_member(tmp_path: Path) -> None:
 
 async def test_late_spans_that_name_another_session_move_the_trace(tmp_path: Path) -> None:
     first, second = (in_session(each, "one") for each in _with_session(2))
-    moved = in_session(first, "elsewhere", first.spans[-1:])  # its root, which comes late, knows better
+    moved = in_session(first, "elsewhere", first.spans[-1:])  # the late root names another session
     async with two(tmp_path) as both:
         await both.forwarder.send(first, first.spans[:-1])
         await both.decide(second)
@@ -80,7 +80,7 @@ async def test_late_spans_that_name_another_session_move_the_trace(tmp_path: Pat
         assert [getattr(each, "left", None) for each in said][-2:] == [True, False]
 
 
-async def test_a_trace_that_left_is_no_member_whoever_has_it_now(tmp_path: Path) -> None:
+async def test_a_trace_that_left_a_session_is_no_longer_its_member(tmp_path: Path) -> None:
     """Its new session has another owner."""
     first, second = turn(1, session="one"), turn(2, session="one")
     async with two(tmp_path) as both:
@@ -94,7 +94,7 @@ async def test_a_trace_that_left_is_no_member_whoever_has_it_now(tmp_path: Path)
 
 
 @pytest.mark.parametrize("trigger", ["idle", "explicit"])
-async def test_a_member_that_comes_while_its_session_is_being_closed_is_compared_first(
+async def test_a_member_that_arrives_while_its_session_is_being_closed_is_still_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trigger: str
 ) -> None:
     first, second = turn(2, session="s", said=_SAID), turn(3, session="s", said=_SAID)
@@ -122,7 +122,7 @@ async def test_a_member_that_comes_while_its_session_is_being_closed_is_compared
         assert set(said) == {trigger}
 
 
-async def test_the_end_of_a_session_is_told(tmp_path: Path) -> None:
+async def test_the_end_of_a_session_is_sent_to_its_owner(tmp_path: Path) -> None:
     trace = turn(1, session="s")
     async with two(tmp_path) as both:
         await both.decide(trace)
@@ -135,7 +135,7 @@ async def test_the_end_of_a_session_is_told(tmp_path: Path) -> None:
         assert {each["trigger"] for each in both.owner.results() if each["level"] == "session"} == {"explicit"}
 
 
-async def test_spans_of_a_trace_that_was_handed_over_are_decided_where_they_come(tmp_path: Path) -> None:
+async def test_an_owner_decides_spans_that_it_receives_of_a_handed_over_trace(tmp_path: Path) -> None:
     trace = turn(1, session="s")
     async with two(tmp_path) as both:
         await both.decide(trace)
@@ -149,7 +149,7 @@ async def test_spans_of_a_trace_that_was_handed_over_are_decided_where_they_come
         assert both.owner.standing() == as_file([trace])
 
 
-async def test_open_sessions_are_scored_by_their_owner_alone(tmp_path: Path) -> None:
+async def test_only_the_owner_gives_open_sessions_provisional_scores(tmp_path: Path) -> None:
     async with two(tmp_path, Timing(session_interim=5.0, upkeep=1e9)) as both:
         await both.decide(turn(1, session="s"), turn(2, session="s"))
         await both.owner.wait(6)
@@ -159,7 +159,7 @@ async def test_open_sessions_are_scored_by_their_owner_alone(tmp_path: Path) -> 
         assert not [each for each in both.forwarder.results() if each["level"] == "session"]
 
 
-async def test_what_nobody_has_sent_is_refused(tmp_path: Path) -> None:
+async def test_invalid_member_messages_are_rejected(tmp_path: Path) -> None:
     async with two(tmp_path) as both:
         await both.decide(turn(1, session="s"))
         good = both.handed[0]
@@ -179,7 +179,7 @@ async def test_what_nobody_has_sent_is_refused(tmp_path: Path) -> None:
                 unpacked(each)
 
 
-async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path) -> None:
+async def test_a_session_waits_for_a_judge_that_another_collector_calls(tmp_path: Path) -> None:
     evaluator = Evaluator(
         WordEmbedder(),
         EvaluatorSettings({"trace.confidence", "session.agent_consistency"}, judge=JudgeSettings("m", delay=0.0)),
@@ -218,7 +218,7 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
     store.close()
 
 
-async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_path: Path) -> None:
+async def test_an_owner_receives_the_spans_that_it_needs_to_judge_a_session(tmp_path: Path) -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
     store, traces = Store(tmp_path / "forwarder", "off"), [turn(1, session="s"), turn(2, session="s")]
     line = Line(store.reads, evaluator, hands_over=True)
@@ -235,12 +235,12 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
         await owner.send(traces[0], traces[0].spans[:1])
         await owner.wait(200)
         assert len(EarlierTraces(owner.store.reads, lambda trace: trace).whole("s")[0][0].spans) == 1, (
-            "its own, once it has decided it"
+            "its own spans, after its own decision"
         )
     store.close()
 
 
-async def test_spans_stay_where_a_judges_answer_comes_with_the_decision(tmp_path: Path) -> None:
+async def test_sent_spans_stay_only_if_the_next_member_has_the_same_evidence(tmp_path: Path) -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
     store, trace = Store(tmp_path / "forwarder", "off"), turn(1, session="s")
     line = Line(store.reads, evaluator, hands_over=True)

@@ -66,7 +66,9 @@ def response(line: RunningLine, of: MadeTrace) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("order", [*permutations((FAILED, TALK, BOOKED))])
-async def test_in_any_order_the_failure_is_made_up_for(tmp_path: Path, order: tuple[MadeTrace, ...]) -> None:
+async def test_a_failure_that_a_later_trace_repaired_passes_in_any_order(
+    tmp_path: Path, order: tuple[MadeTrace, ...]
+) -> None:
     async with RunningLine(tmp_path) as line:
         for each in order:
             await line.send(each)
@@ -79,7 +81,7 @@ async def test_in_any_order_the_failure_is_made_up_for(tmp_path: Path, order: tu
         assert line.standing() == as_file([FAILED, TALK, BOOKED])
 
 
-async def test_it_is_said_once_and_restarts_forget_nothing(tmp_path: Path) -> None:
+async def test_a_repair_is_reported_once_across_restarts(tmp_path: Path) -> None:
     async with RunningLine(tmp_path) as line:
         for each in (FAILED, BOOKED, AGAIN, trace(5, "Fine.")):
             await line.send(each)
@@ -93,11 +95,13 @@ async def test_it_is_said_once_and_restarts_forget_nothing(tmp_path: Path) -> No
     [
         ((FAILED, TALK), 0.4),
         ((FAILED, trace(2, "Still down.", "Error: the service is not available")), 0.4),
-        ((CLAIMED, BOOKED), 0.0),  # a lie stays one
+        ((CLAIMED, BOOKED), 0.0),  # a false success stays a failure
         ((FAILED, *(trace(2 + at, "Hm.") for at in range(3)), trace(9, "Booked.", "ok")), 0.4),  # too late
     ],
 )
-async def test_what_is_no_recovery(tmp_path: Path, traces: tuple[MadeTrace, ...], score: float) -> None:
+async def test_false_success_and_missing_failed_or_late_repairs_stay_failures(
+    tmp_path: Path, traces: tuple[MadeTrace, ...], score: float
+) -> None:
     async with RunningLine(tmp_path) as line:
         for each in traces:
             await line.send(each)
@@ -107,7 +111,7 @@ async def test_what_is_no_recovery(tmp_path: Path, traces: tuple[MadeTrace, ...]
         assert line.standing() == as_file([*traces])
 
 
-async def test_where_the_later_trace_may_be_elsewhere_the_failure_stands(tmp_path: Path) -> None:
+async def test_a_failure_is_not_repaired_if_sessions_are_not_shared(tmp_path: Path) -> None:
     async with RunningLine(tmp_path, settings=UNSHARED) as line:
         for each in (FAILED, BOOKED):
             await line.send(each)
@@ -116,7 +120,7 @@ async def test_where_the_later_trace_may_be_elsewhere_the_failure_stands(tmp_pat
 
 
 @pytest.mark.parametrize("order", [*permutations((ASKED, RAN, ANSWERED))])
-async def test_a_call_that_a_later_trace_answers_is_not_left_open(tmp_path: Path, order: tuple[MadeTrace, ...]) -> None:
+async def test_a_call_that_a_later_trace_answers_is_not_dangling(tmp_path: Path, order: tuple[MadeTrace, ...]) -> None:
     async with RunningLine(tmp_path) as line:
         for each in order:
             await line.send(each)
@@ -139,10 +143,12 @@ async def test_a_call_that_a_later_trace_answers_is_not_left_open(tmp_path: Path
         (ASKED,),
         (ASKED, scattered(2, call="w2", told=True)),
         (ASKED, scattered(2, told=True, session="other")),
-        (ASKED, scattered(2)),  # asked for again, and not answered
+        (ASKED, scattered(2)),  # called again, and not answered
     ],
 )
-async def test_a_call_that_nothing_answers_stays_open(tmp_path: Path, later: tuple[MadeTrace, ...]) -> None:
+async def test_a_call_without_an_answer_in_the_session_is_dangling(
+    tmp_path: Path, later: tuple[MadeTrace, ...]
+) -> None:
     async with RunningLine(tmp_path) as line:
         for each in later:
             await line.send(each)

@@ -24,7 +24,9 @@ _MS = 10**6
 
 
 @pytest.mark.parametrize("restart", [False, True])
-async def test_a_value_of_an_earlier_result_passes_and_an_invented_one_is_named(tmp_path: Path, restart: bool) -> None:
+async def test_a_value_of_an_earlier_trace_passes_and_a_fabricated_value_is_named(
+    tmp_path: Path, restart: bool
+) -> None:
     traces = [FIRST, SECOND, REPEATS, INVENTS]
     async with RunningLine(tmp_path) as line:
         for each in traces:
@@ -40,7 +42,7 @@ async def test_a_value_of_an_earlier_result_passes_and_an_invented_one_is_named(
         assert line.standing() == as_file(traces)
 
 
-async def test_a_trace_that_comes_late_is_evidence_for_those_after_it(tmp_path: Path) -> None:
+async def test_a_late_trace_is_evidence_for_the_traces_after_it(tmp_path: Path) -> None:
     async with RunningLine(tmp_path) as line:
         await line.send(REPEATS)
         await line.wait(QUIET)
@@ -52,7 +54,7 @@ async def test_a_trace_that_comes_late_is_evidence_for_those_after_it(tmp_path: 
         assert line.standing() == as_file([FIRST, REPEATS])
 
 
-async def test_what_other_processes_understood_is_read_with_the_session_as_well(tmp_path: Path) -> None:
+async def test_traces_scored_by_a_worker_process_are_compared_with_their_session(tmp_path: Path) -> None:
     async with RunningLine(tmp_path, workers=1) as line:
         for each in (FIRST, SECOND, INVENTS):
             await line.send(each)
@@ -60,7 +62,7 @@ async def test_what_other_processes_understood_is_read_with_the_session_as_well(
         assert INVENTED in grounding(line, INVENTS)["reason"]
 
 
-async def test_an_owner_keeps_what_it_read_when_a_trace_is_handed_over_again(tmp_path: Path) -> None:
+async def test_an_owner_keeps_its_grounding_result_if_a_trace_is_handed_over_again(tmp_path: Path) -> None:
     """The sender lacked the earlier traces."""
     async with two(tmp_path) as both:
         await both.decide(FIRST, INVENTS)
@@ -71,7 +73,7 @@ async def test_an_owner_keeps_what_it_read_when_a_trace_is_handed_over_again(tmp
         assert both.standing() == as_file([FIRST, INVENTS])
 
 
-async def test_a_result_that_was_not_captured_may_have_held_it(tmp_path: Path) -> None:
+async def test_grounding_is_unscored_if_an_earlier_tool_result_was_not_captured(tmp_path: Path) -> None:
     async with RunningLine(tmp_path) as line:
         for each in (trace(1, "I looked.", captured=False), INVENTS):
             await line.send(each)
@@ -81,7 +83,7 @@ async def test_a_result_that_was_not_captured_may_have_held_it(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("chars", "outcome"), [(10_000, "scored"), (400_000, "unscored")])
-async def test_what_is_kept_of_a_trace_is_capped(tmp_path: Path, chars: int, outcome: str) -> None:
+async def test_the_evidence_stored_per_trace_is_capped(tmp_path: Path, chars: int, outcome: str) -> None:
     long = trace(1, "I looked.", result={"codes": [f"ZZ-{number}" for number in range(chars // 10)]})
     async with RunningLine(tmp_path) as line:
         for each in (long, INVENTS):
@@ -93,7 +95,7 @@ async def test_what_is_kept_of_a_trace_is_capped(tmp_path: Path, chars: int, out
         assert len(row.answer) < 25_000
 
 
-async def test_a_session_is_read_back_so_far_and_no_further(tmp_path: Path) -> None:
+async def test_only_a_limited_number_of_earlier_traces_is_evidence(tmp_path: Path) -> None:
     between = [trace(2 + number, "With pleasure.", result={"ok": True}) for number in range(MOST_TRACES)]
     last = trace(100, f"You are on the {KNOWN}.")
     async with RunningLine(tmp_path) as line:

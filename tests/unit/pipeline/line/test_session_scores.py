@@ -68,8 +68,8 @@ def evidence(found: SessionScores, trigger: Trigger = Trigger.IDLE) -> str:
     return one
 
 
-class TestWhatItIsAbout:
-    def test_a_session_is_placed_by_its_last_trace(self, store: Store) -> None:
+class TestUnit:
+    def test_a_session_result_has_the_span_agent_and_service_of_its_last_trace(self, store: Store) -> None:
         found = scores(store, member(3), member(1, sampled=True), member(2)).score("s", Trigger.IDLE)[0]
         assert {result.metric for result in found} >= {"agent_reliability"}
         for unit in (result.unit for result in found):
@@ -79,19 +79,19 @@ class TestWhatItIsAbout:
             assert (unit.trigger, unit.sampled) == (Trigger.IDLE.value, True)
             assert unit.trace_ids == tuple(f"{trace_id(number)}:{number:016x}" for number in (1, 2, 3))
 
-    def test_names_are_bounded_and_no_environment_is_none(self, store: Store) -> None:
+    def test_long_names_are_cut_and_an_empty_environment_is_none(self, store: Store) -> None:
         long = member(1, agent="a" * 9999, service="s" * 9999, environment="")
         [unit, *_] = (result.unit for result in scores(store, long).score("s", Trigger.IDLE)[0])
         assert unit.environment is None
         assert 0 < len(unit.agent) == len(unit.service) < 300
         assert not unit.sampled
 
-    def test_the_newest_traces_are_linked(self, store: Store) -> None:
+    def test_the_128_newest_traces_are_linked(self, store: Store) -> None:
         found = scores(store, *(member(number) for number in range(1, 131))).score("s", Trigger.IDLE)[0]
         ids = found[0].unit.trace_ids
         assert (len(ids), ids[0], ids[-1]) == (128, f"{trace_id(3)}:{3:016x}", f"{trace_id(130)}:{130:016x}")
 
-    def test_nothing_is_said_of_nothing(self, store: Store) -> None:
+    def test_a_session_without_traces_has_no_results(self, store: Store) -> None:
         found = scores(store, member(1), left_out=frozenset({trace_id(1)}))
         assert found.score("s", Trigger.IDLE) == ([], [])
         assert found.score("t", Trigger.IDLE) == ([], [])
@@ -107,7 +107,7 @@ class TestWhatItIsAbout:
 
 
 class TestEvidence:
-    def test_another_digest_and_another_trace_are_another_evidence(self, tmp_path: Path) -> None:
+    def test_evidence_depends_on_traces_digests_and_missing_judge_answers(self, tmp_path: Path) -> None:
         cases = {
             "same": (member(1), member(2)),
             "digest": (member(1), member(2, digest="other")),
@@ -144,13 +144,13 @@ class TestEvidence:
         assert {len(bytes.fromhex(each)) for each in found.values()} == {16}
         assert len(set(found.values())) == len(found) - len(alike) + 1
 
-    def test_an_open_session_has_results_of_its_own(self, store: Store) -> None:
+    def test_results_of_an_open_session_have_their_own_ids(self, store: Store) -> None:
         found = scores(store, member(1))
         now, closed = (found.score("s", trigger)[0] for trigger in (Trigger.SESSION_CHANGED, Trigger.IDLE))
         assert not {each.id for each in now} & {each.id for each in closed}
         assert now[0].unit.evidence == closed[0].unit.evidence + ":open"
 
-    def test_a_judge_is_asked_about_the_traces_alone(self, tmp_path: Path) -> None:
+    def test_the_evidence_for_a_judge_does_not_depend_on_signals(self, tmp_path: Path) -> None:
         found = []
         for name, signals in (("without", {}), ("with", {"confidence": PENDING})):
             store = Store(tmp_path / name, "off")
@@ -168,11 +168,9 @@ class TestEvidence:
 _JUDGED = ["session.correctness", "session.goal_completion", "session.user_friction"]
 
 
-class TestAsking:
+class TestJudgeJobs:
     @pytest.mark.parametrize("judged", [(False, False), (True, False), (False, True)])
-    def test_a_session_is_asked_about_where_any_of_its_traces_is_judged(
-        self, store: Store, judged: tuple[bool, bool]
-    ) -> None:
+    def test_a_session_is_judged_if_any_of_its_traces_is_judged(self, store: Store, judged: tuple[bool, bool]) -> None:
         members = [member(number, judged=is_judged) for number, is_judged in enumerate(judged, 1)]
         _, jobs = scores(store, *members, judged=True).score("s", Trigger.IDLE)
         assert [job.metric for job in jobs] == (_JUDGED if any(judged) else [])
@@ -180,7 +178,7 @@ class TestAsking:
             assert (job.trace_id.hex(), job.delay) == (trace_id(2), 0.0)
             assert orjson.loads(job.body) == {"session": "s", "trigger": Trigger.IDLE.value}
 
-    def test_another_session_is_another_question(self, tmp_path: Path) -> None:
+    def test_two_sessions_have_different_jobs(self, tmp_path: Path) -> None:
         ids = set()
         for session in ("s", "t"):
             store = Store(tmp_path / session, "off")
@@ -190,17 +188,17 @@ class TestAsking:
             store.close()
         assert len(ids) == 2
 
-    def test_without_a_judge_nobody_is_asked(self, store: Store) -> None:
+    def test_without_a_judge_there_are_no_jobs(self, store: Store) -> None:
         results, jobs = scores(store, member(1, judged=True)).score("s", Trigger.IDLE)
         assert {each.evaluator.kind for each in results} & {"llm"} == set()
         assert jobs == []
 
 
-def test_a_trace_comes_before_one_that_seems_to_begin_just_before_its_end() -> None:
+def test_a_trace_precedes_a_trace_that_starts_just_before_its_end() -> None:
     earlier = member(1)
     embedder, end = earlier.facts.embedder, earlier.end_ns
     assert earlier.precedes("agent 1", end, embedder)
-    assert earlier.precedes("agent 1", end - 30, embedder), "by clocks that differ a little"
+    assert earlier.precedes("agent 1", end - 30, embedder), "clocks may differ a little"
     assert not earlier.precedes("agent 1", earlier.start_ns, embedder), "both began at once"
     long = Member(earlier.trace_id, 0, 10_000_000, earlier.facts, earlier.answer)
     assert not long.precedes("agent 1", 5_000_000, embedder), "they overlap"

@@ -23,23 +23,23 @@ def told(caplog: pytest.LogCaptureFixture, *traces: Trace, has_judge: bool = Tru
     return [record.message for record in caplog.records]
 
 
-def test_a_good_trace_needs_none(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_complete_trace_gets_no_hint(caplog: pytest.LogCaptureFixture) -> None:
     assert told(caplog, GOOD) == []
 
 
-def test_without_content_and_session(caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_content_and_a_missing_session_give_a_hint_each(caplog: pytest.LogCaptureFixture) -> None:
     content, session = told(caplog, BARE)
     assert "'shop'" in content
     assert "ENABLE_SENSITIVE_DATA=true" in content
     assert "gen_ai.conversation.id" in session
 
 
-def test_once_per_service(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_hint_is_given_once_per_service(caplog: pytest.LogCaptureFixture) -> None:
     other = replace(BARE, service="support", session_id="s")
     assert len(told(caplog, BARE, BARE, other, other)) == 3
 
 
-def test_one_captured_side_is_content(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_input_or_output_alone_is_content(caplog: pytest.LogCaptureFixture) -> None:
     assert told(caplog, replace(GOOD, output=None)) == []
     assert told(caplog, replace(GOOD, input=None, output="")) == []
 
@@ -49,12 +49,12 @@ def test_content_of_an_inner_span_is_content(caplog: pytest.LogCaptureFixture) -
     assert told(caplog, replace(GOOD, input=None, output=None, spans=(SPAN, inner))) == []
 
 
-def test_names_of_tools_are_none(caplog: pytest.LogCaptureFixture) -> None:
+def test_tool_names_are_no_content(caplog: pytest.LogCaptureFixture) -> None:
     inner = replace(SPAN, kind=Kind.LLM, output=(Message("assistant", (ToolRequest("search"),)),))
     assert len(told(caplog, replace(GOOD, input=None, output=None, spans=(SPAN, inner)))) == 1
 
 
-def test_model_calls_with_tools_that_nothing_holds_together(caplog: pytest.LogCaptureFixture) -> None:
+def test_model_calls_with_tools_but_without_an_agent_span_give_a_hint(caplog: pytest.LogCaptureFixture) -> None:
     question, result = Message("user", (Text("where?"),)), Message("tool", (ToolResponse("here"),))
     call = replace(SPAN, kind=Kind.LLM, input=(question,))
     assert told(caplog, replace(GOOD, spans=(call,))) == []
@@ -65,7 +65,7 @@ def test_model_calls_with_tools_that_nothing_holds_together(caplog: pytest.LogCa
     assert "'support'" in told(caplog, asks, asks)[-1]
 
 
-def test_without_a_judge_once_for_all(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_judge_gives_one_hint_for_all_services(caplog: pytest.LogCaptureFixture) -> None:
     [judge] = told(caplog, GOOD, replace(GOOD, service="support"), has_judge=False)
     assert "judge.model" in judge
 
@@ -91,11 +91,11 @@ def test_the_cure_fits_the_instrumentation(scope: str, expected: str) -> None:
     assert expected in cure([scope])
 
 
-def test_the_first_scope_that_is_known_decides() -> None:
+def test_the_first_known_scope_determines_the_cure() -> None:
     assert cure(["mine", "pydantic-ai", "agent_framework"]) == PydanticAI.content_switch["pydantic-ai"]
 
 
-def test_text_that_no_dialect_reads_is_no_missing_content(caplog: pytest.LogCaptureFixture) -> None:
+def test_text_that_no_dialect_reads_gives_a_hint_with_its_keys(caplog: pytest.LogCaptureFixture) -> None:
     note = "1 span carries text under keys that no dialect reads: acme.output"
     (hint,) = told(caplog, replace(GOOD, input=None, output=None, notes=(note,)))
     assert note in hint

@@ -47,7 +47,7 @@ def both_services(number: int, first: str = "shop", second: str = "support", ses
 
 
 async def say(line: RunningLine, *turns: MadeTrace | list[MadeTrace]) -> None:
-    """Each is decided before the next one comes."""
+    """Send the turns; each turn is decided before the next arrives."""
     for each in turns:
         for part in each if isinstance(each, list) else [each]:
             await line.send(part)
@@ -64,7 +64,7 @@ SUPPORT = [of("support", 2), of("support", 4)]
 APART = [SHOP[0], SUPPORT[0], SHOP[1], SUPPORT[1]]
 
 
-class TestApart:
+class TestSeparateServices:
     async def test_two_services_are_two_sessions_as_in_a_file(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             await say(line, *APART)
@@ -78,7 +78,7 @@ class TestApart:
             assert places(line, *SHOP) == [ID, ID]
             assert places(line, of("", 5)) == [ID]
 
-    async def test_both_services_in_one_batch(self, tmp_path: Path) -> None:
+    async def test_two_services_in_one_batch_are_two_sessions(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             for each in APART:
                 await line.send(each)
@@ -91,7 +91,7 @@ class TestApart:
             await say(line, *[APART[at] for at in order])
             assert places(line, *APART) == [ID, OTHER] * 2
 
-    async def test_a_restart_between_traces(self, tmp_path: Path) -> None:
+    async def test_restarts_between_traces_keep_the_services_separate(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             for each in APART:
                 await say(line, each)
@@ -107,7 +107,7 @@ class TestApart:
             await say(line, first, again)
             assert not line.of(again, "loop_detection")[0]["metadata"].get("comparisons")
 
-    async def test_results_name_the_session(self, tmp_path: Path) -> None:
+    async def test_results_have_the_session_id_of_their_service(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             await say(line, *APART)
             await line.settle()
@@ -131,7 +131,7 @@ class TestApart:
             assert {each["session_id"] for each in final} == {ID, OTHER}
             assert not line.pipeline.session_is_open(ID)
 
-    async def test_another_collector_that_owns_the_session_separates_them(self, tmp_path: Path) -> None:
+    async def test_an_owner_of_the_session_separates_and_joins_the_services(self, tmp_path: Path) -> None:
         async with two(tmp_path) as both:
             for each in APART:
                 await both.decide(each)
@@ -147,7 +147,7 @@ class TestApart:
             sessions = {key for key in both.owner.standing() if key[1] == "session.agent_reliability"}
             assert sessions == {(ID, "session.agent_reliability")}
 
-    async def test_a_judge_reads_the_session_of_its_service(self, tmp_path: Path) -> None:
+    async def test_a_judge_job_has_the_session_of_its_service(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             await say(line, *APART)
             loader = JobTraceLoader(line.store.reads, b"secret", None)
@@ -158,18 +158,20 @@ class TestApart:
             assert isinstance(found.subject, Trace)
             assert found.subject.session_id == OTHER
 
-    async def test_three_services(self, tmp_path: Path) -> None:
+    async def test_three_services_are_three_sessions(self, tmp_path: Path) -> None:
         third = of("billing", 5)
         async with RunningLine(tmp_path) as line:
             await say(line, *APART, third)
             assert places(line, *APART, third) == [ID, OTHER] * 2 + ["chat-7@service:billing"]
 
 
-class TestJoined:
+class TestJoinedServices:
     JOINT = both_services(5)
 
     @pytest.mark.parametrize("at", range(5))
-    async def test_a_trace_with_both_services_joins_them_whenever_it_comes(self, tmp_path: Path, at: int) -> None:
+    async def test_a_trace_with_both_services_joins_their_sessions_whenever_it_arrives(
+        self, tmp_path: Path, at: int
+    ) -> None:
         order: list[MadeTrace | list[MadeTrace]] = [*APART]
         order.insert(at, self.JOINT)
         async with RunningLine(tmp_path) as line:
@@ -180,13 +182,13 @@ class TestJoined:
             assert {key: line.standing().get(key) for key in of_file} == of_file
 
     @pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
-    async def test_a_span_link_joins_them(self, tmp_path: Path, order: tuple[int, ...]) -> None:
+    async def test_a_span_link_joins_the_sessions_of_two_services(self, tmp_path: Path, order: tuple[int, ...]) -> None:
         turns = [SHOP[0], linked(SUPPORT[0], SHOP[0]), SUPPORT[1]]
         async with RunningLine(tmp_path) as line:
             await say(line, *[turns[at] for at in order])
             assert places(line, *turns) == [ID] * 3
 
-    async def test_a_link_in_a_file(self) -> None:
+    async def test_a_span_link_in_a_file_joins_the_sessions_of_two_services(self) -> None:
         turns = [SHOP[0], linked(SUPPORT[0], SHOP[0])]
         assert {unit for unit, _ in as_file(turns)} == {ID, *(each.trace_id.hex() for each in turns)} | _turns(turns)
 
@@ -203,7 +205,7 @@ class TestJoined:
             await say(line, one, two)
             assert places(line, one[0], two[0]) == [ID, ID]
 
-    async def test_a_restart_before_the_joining_trace(self, tmp_path: Path) -> None:
+    async def test_restarts_before_and_after_the_joining_trace_change_nothing(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             await say(line, *APART)
             await line.restart()
@@ -275,11 +277,11 @@ class TestFiles:
         as_file(turns)
         assert sorted(built) == sorted([each.trace_id.hex() for each in turns] * times)
 
-    def test_traces_in_normal_form_are_in_the_same_sessions(self) -> None:
+    def test_traces_read_from_a_file_are_in_the_same_sessions(self) -> None:
         assert of_file([*APART, self.ELSEWHERE]) == [ID, OTHER, ID, OTHER, "chat-8"]
         assert of_file([*APART, *both_services(5)]) == [ID] * 5
 
-    async def test_a_trace_without_an_agent_takes_no_id(self, tmp_path: Path) -> None:
+    async def test_a_service_without_an_agent_does_not_take_the_session_id(self, tmp_path: Path) -> None:
         page = without_agent(replace(turn(9, start=0), service="page"))
         turns = [page, *APART]
         async with RunningLine(tmp_path) as line:

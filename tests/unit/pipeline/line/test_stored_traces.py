@@ -45,7 +45,7 @@ class Kept:
         return contextlib.nullcontext()
 
 
-def test_a_trace_is_read_whole_and_says_how_it_was_closed() -> None:
+def test_a_trace_is_read_whole_with_its_trigger_and_revision() -> None:
     kept, made = Kept(), Composer(2).trace(5)
     due = kept.keep(made)
     found = stored(kept, due.chunks, closing_of(due))
@@ -57,7 +57,7 @@ def test_a_trace_is_read_whole_and_says_how_it_was_closed() -> None:
     assert rebuilt(parts, closing_of(due)) == found
 
 
-def test_small_traces_are_read_together_and_large_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_traces_are_read_together_up_to_the_byte_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     kept, composer = Kept(), Composer(2)
     due = [kept.keep(composer.trace(3)) for _ in range(4)]
     monkeypatch.setattr(stored_traces, "_READ_BYTES", due[0].size + due[1].size)
@@ -67,7 +67,7 @@ def test_small_traces_are_read_together_and_large_ones_are_not(monkeypatch: pyte
     assert sorted(id_ for asked in kept.asked for id_ in asked) == sorted(kept.held)
 
 
-def test_one_that_cannot_be_read_costs_no_other() -> None:
+def test_an_unreadable_trace_does_not_affect_the_other_traces() -> None:
     kept, composer = Kept(), Composer(2)
     due = [kept.keep(composer.trace(3)) for _ in range(3)]
     del kept.held[due[1].chunks[0]]
@@ -75,7 +75,7 @@ def test_one_that_cannot_be_read_costs_no_other() -> None:
     assert [each.failed and each.failed[0] for each in found] == [None, "LookupError", None]
 
 
-def test_where_there_is_no_memory_none_is_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traces_are_not_read_again_one_by_one_if_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Kept()
     due = [kept.keep(Composer(2).trace(3))]
 

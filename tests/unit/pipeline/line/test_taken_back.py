@@ -40,7 +40,7 @@ from support.made_traces import MadeTrace
 from support.two_lines import QUIET, two
 
 
-async def test_what_was_said_of_an_older_revision_is_taken_back_where_the_newest_leaves_nothing_to_check(
+async def test_a_result_is_retracted_if_the_newest_revision_leaves_nothing_to_check(
     tmp_path: Path,
 ) -> None:
     late = with_last_word(INVENTS, "With pleasure.")
@@ -55,12 +55,12 @@ async def test_what_was_said_of_an_older_revision_is_taken_back_where_the_newest
         assert "does not apply any more" in found["reason"]
         await line.send(with_last_word(late, "Anything else?"))
         await line.wait(200)
-        assert len(line.of(INVENTS, "grounding")) == 2, "once"
+        assert len(line.of(INVENTS, "grounding")) == 2, "retracted once"
         await line.settle()
         assert line.standing() == as_file([replace(INVENTS, spans=(*late.spans, *INVENTS.spans))])
 
 
-async def test_what_explained_a_failure_goes_with_it(tmp_path: Path) -> None:
+async def test_blame_is_retracted_with_the_failure_that_it_explains(tmp_path: Path) -> None:
     failed = trace(5, f"You are on the {INVENTED}.", result=BOOKED, session=None)
     late = with_last_word(failed, "With pleasure.")
     async with RunningLine(tmp_path) as line:
@@ -73,7 +73,7 @@ async def test_what_explained_a_failure_goes_with_it(tmp_path: Path) -> None:
         assert line.standing() == as_file([replace(failed, spans=(*late.spans, *failed.spans))])
 
 
-async def test_so_does_what_was_said_of_a_turn_that_is_none_any_more(tmp_path: Path) -> None:
+async def test_a_turn_result_is_retracted_if_its_span_is_no_longer_a_turn(tmp_path: Path) -> None:
     """The agent's own span arrives late."""
     once = trace(6, "It is full.", result=BOOKED, session=None)
     calls = tuple(step for number in (4, 5, 6) for step in asked_again(once.spans[1], number))
@@ -89,7 +89,7 @@ async def test_so_does_what_was_said_of_a_turn_that_is_none_any_more(tmp_path: P
         assert line.standing() == as_file([whole])
 
 
-async def test_an_owner_takes_it_back_too(tmp_path: Path) -> None:
+async def test_an_owner_also_retracts_a_result_of_an_older_revision(tmp_path: Path) -> None:
     late = with_last_word(INVENTS, "With pleasure.")
     async with two(tmp_path) as both:
         await both.decide(INVENTS)
@@ -103,7 +103,7 @@ async def test_an_owner_takes_it_back_too(tmp_path: Path) -> None:
         assert both.standing() == as_file([replace(INVENTS, spans=(*late.spans, *INVENTS.spans))])
 
 
-async def test_an_owner_leaves_it_to_whoever_decided_the_newest_revision(tmp_path: Path) -> None:
+async def test_an_owner_does_not_retract_a_result_that_the_forwarder_has_replaced(tmp_path: Path) -> None:
     called = trace(4, "", result={"sailing": INVENTED}).spans[1]
     late = replace(INVENTS, spans=(called,))
     async with two(tmp_path) as both:
@@ -171,7 +171,7 @@ def asked(tmp_path: Path) -> Iterable[Callable[..., Asked]]:
         each.store.close()
 
 
-async def test_a_verdict_on_a_turn_that_is_none_any_more_goes_and_those_asked_anew_stay(
+async def test_judge_results_of_a_former_turn_are_retracted_and_new_judge_results_stay(
     asked: Callable[..., Asked],
 ) -> None:
     of = asked("turn.helpfulness", "trace.confidence")
@@ -192,7 +192,7 @@ def _verdict(step: str | None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("later", [None, "call 2"])
-async def test_a_later_verdict_on_a_session_takes_back_the_blame_of_the_earlier_one(
+async def test_a_later_session_verdict_retracts_the_blame_of_the_earlier_verdict(
     asked: Callable[..., Asked], later: str | None
 ) -> None:
     of = asked("session.correctness", "trace.blame")
@@ -209,7 +209,9 @@ async def test_a_later_verdict_on_a_session_takes_back_the_blame_of_the_earlier_
     assert {each["metadata"].get("taken_back") for each in of.said("blame") if each["outcome"] == "unscored"} == {True}
 
 
-async def test_what_a_finding_blames_stays_when_a_verdict_takes_its_own_back(asked: Callable[..., Asked]) -> None:
+async def test_blame_by_a_code_finding_stays_if_the_blame_by_a_verdict_is_retracted(
+    asked: Callable[..., Asked],
+) -> None:
     of = asked("session.correctness", "trace.grounding", "trace.blame")
     more = trace(5, f"It is {KNOWN}.", result=BOOKED)
     for made, step in ((INVENTS, "turn 1"), (more, None)):
@@ -224,7 +226,7 @@ def blame(line: RunningLine, of: MadeTrace) -> dict[str, Any]:
     return line.of(of, "blame")[-1]
 
 
-async def test_what_waits_for_its_session_is_explained_and_the_model_call_named(tmp_path: Path) -> None:
+async def test_a_fabricated_value_is_blamed_on_its_model_call(tmp_path: Path) -> None:
     async with RunningLine(tmp_path) as line:
         await line.send(INVENTS)
         await line.wait(QUIET)
@@ -237,7 +239,9 @@ async def test_what_waits_for_its_session_is_explained_and_the_model_call_named(
 
 
 @pytest.mark.parametrize("first", [True, False])
-async def test_what_an_earlier_trace_makes_up_for_takes_the_blame_back(tmp_path: Path, first: bool) -> None:
+async def test_blame_for_a_value_is_retracted_if_an_earlier_trace_contains_the_value(
+    tmp_path: Path, first: bool
+) -> None:
     knows = trace(1, "It is booked.", result={"sailing": INVENTED})
     async with RunningLine(tmp_path) as line:
         for each in (knows, INVENTS) if first else (INVENTS, knows):

@@ -23,7 +23,7 @@ Ids = dict[tuple[str, str, str], set[str]]
 @pytest.mark.parametrize(
     "traces", [pytest.param([FIRST, SECOND, REPEATS, INVENTS], id="values"), pytest.param(MANY, id="many")]
 )
-async def test_one_that_has_half_of_a_session_says_what_one_says_that_has_all(
+async def test_a_collector_with_half_of_the_traces_gives_the_same_results_for_them(
     tmp_path: Path, traces: Sequence[MadeTrace]
 ) -> None:
     whole, half = await _said(tmp_path / "all", traces), await _said(tmp_path / "half", traces[1::2])
@@ -32,7 +32,7 @@ async def test_one_that_has_half_of_a_session_says_what_one_says_that_has_all(
     assert half.items() <= whole.items()
 
 
-async def test_what_was_made_up_is_told_unless_it_may_stand_in_a_trace_elsewhere(tmp_path: Path) -> None:
+async def test_a_fabricated_value_is_unscored_if_another_collector_may_have_its_source(tmp_path: Path) -> None:
     async with RunningLine(tmp_path, settings=UNSHARED) as line:
         for each in (FIRST, INVENTS):
             await line.send(each)

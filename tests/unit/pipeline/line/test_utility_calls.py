@@ -23,7 +23,7 @@ def title(number: int) -> MadeTrace:
     return MadeTrace(trace_id, "s", "shop", (span(trace_id, 0, b"", "chat m", start, 50, attributes),))
 
 
-async def test_a_title_is_no_run_of_the_session(tmp_path: Path) -> None:
+async def test_a_title_call_does_not_count_as_a_trace_of_its_session(tmp_path: Path) -> None:
     asked, named = trace(1, "You are booked."), title(2)
     async with RunningLine(tmp_path) as line:
         for each in (asked, named, trace(3, "Bye.")):

@@ -38,7 +38,9 @@ def _told(kind: str, answer: Answer, more: str = "") -> str:
 
 @KINDS
 @pytest.mark.parametrize("single", [True, False])
-def test_what_would_take_much_memory_is_not_parsed(kind: str, single: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_would_take_much_memory_is_not_parsed(
+    kind: str, single: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(client, "_MOST_PARSED", 64 << 20)
     size = 1 << 20
 
@@ -53,12 +55,12 @@ def test_what_would_take_much_memory_is_not_parsed(kind: str, single: bool, monk
 
 @KINDS
 @pytest.mark.parametrize("encoding", ["gzip, gzip", "gzip,gzip", "br", "compress"])
-def test_encodings_that_nobody_asked_for_are_refused(kind: str, encoding: str) -> None:
+def test_encodings_that_were_not_requested_are_rejected(kind: str, encoding: str) -> None:
     assert "is none of identity, gzip" in _told(kind, lambda _: whole(bomb(1 << 20), encoding))
 
 
 @KINDS
-def test_a_bomb_is_not_unpacked(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compression_bomb_is_not_unpacked(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "MOST_BYTES", 1 << 18)
     packed = gzip.compress(bytes(8 << 20))
 
@@ -80,13 +82,13 @@ def test_a_bomb_is_not_unpacked(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
     [gzip.compress(b"{}", mtime=0)[:-3], b"none", gzip.compress(b"", mtime=0) * 2000],
     ids=["cut", "none", "many"],
 )
-def test_a_damaged_body_is_told(kind: str, body: bytes) -> None:
+def test_a_damaged_compressed_body_is_reported(kind: str, body: bytes) -> None:
     assert "cannot be read" in _told(kind, lambda _: whole(body, "gzip"))
 
 
 @KINDS
 @pytest.mark.parametrize("answer", [Repeating(5), Inventing(5)])
-def test_an_answer_that_is_the_same_for_any_time_ends(
+def test_a_search_ends_if_the_store_ignores_the_requested_time(
     kind: str, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
@@ -98,14 +100,16 @@ def test_an_answer_that_is_the_same_for_any_time_ends(
 
 @KINDS
 @pytest.mark.parametrize("head", [True, False])
-def test_a_drip_of_bytes_has_a_deadline(kind: str, head: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_drips_bytes_ends_at_the_deadline(
+    kind: str, head: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(client, "_DEADLINE_S", 0.3)
     assert "took more than 0.3 s" in _told(kind, lambda _: dripping(head, 0.02))
 
 
 @KINDS
 @pytest.mark.parametrize("depth", [65, 100_000])
-def test_deep_json_is_a_sentence(kind: str, depth: int) -> None:
+def test_deeply_nested_json_gives_an_error_of_one_line(kind: str, depth: int) -> None:
     assert _told(kind, lambda _: whole(nested(depth)))
     listed = lambda path: whole(b'{"services":["desk"]}' if path.endswith("services") else nested(depth))  # noqa: E731
     assert _told(kind, listed)
@@ -122,7 +126,7 @@ def test_deep_json_is_a_sentence(kind: str, depth: int) -> None:
         b'{"services":["desk"],"result":{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":[]}]}]}]}}',
     ],
 )
-def test_answers_of_another_shape_are_a_sentence(kind: str, body: bytes) -> None:
+def test_answers_of_another_shape_give_an_error_or_only_bad_lines(kind: str, body: bytes) -> None:
     with HostileStore(lambda _: whole(body)) as store, contextlib.suppress(UnusableInputError):
         found = list(TraceSource(f"{kind}://{store.host}?{ALL}").requests())
         assert all(isinstance(each, BadLine) for each in found)

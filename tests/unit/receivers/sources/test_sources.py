@@ -57,7 +57,7 @@ def _sent(tmp_path: Path, requests: list[dict[str, Any]]) -> Input:
 
 
 @pytest.mark.parametrize(("kind", "speaks", "page"), [("jaeger", ["v3"], True), ("tempo", ["tempo-v2"], False)])
-def test_results_have_the_ids_that_they_have_by_otlp(
+def test_fetched_traces_give_the_result_ids_of_sent_otlp(
     tmp_path: Path, requests: list[dict[str, Any]], evaluator: Evaluator, kind: str, speaks: list[str], page: bool
 ) -> None:
     with QueryApi(requests, speaks, page) as api:
@@ -66,7 +66,7 @@ def test_results_have_the_ids_that_they_have_by_otlp(
         )
 
 
-def test_what_jaeger_2_answered_gives_the_ids_of_what_it_was_sent(
+def test_a_recorded_jaeger_2_answer_gives_the_result_ids_of_sent_otlp(
     tmp_path: Path, requests: list[dict[str, Any]], evaluator: Evaluator
 ) -> None:
     """From a Jaeger 2 recording."""
@@ -78,7 +78,7 @@ def test_what_jaeger_2_answered_gives_the_ids_of_what_it_was_sent(
         )
 
 
-def test_a_jaeger_without_v3_is_told_to_be_one(requests: list[dict[str, Any]]) -> None:
+def test_a_jaeger_without_the_v3_api_is_rejected(requests: list[dict[str, Any]]) -> None:
     with (
         QueryApi(requests, [], page=True) as api,
         pytest.raises(UnusableInputError, match="is not a query API of Jaeger"),
@@ -106,7 +106,9 @@ def _many(number: int, apart_ns: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("kind", "speaks"), [("jaeger", "v3"), ("tempo", "tempo-v2")])
-def test_all_of_a_long_time_come_a_page_at_a_time(monkeypatch: pytest.MonkeyPatch, kind: str, speaks: str) -> None:
+def test_all_traces_of_a_long_period_are_fetched_page_by_page(
+    monkeypatch: pytest.MonkeyPatch, kind: str, speaks: str
+) -> None:
     monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
     monkeypatch.setattr(asks_tempo, "_PAGE", 5)
     with QueryApi(_many(23, 3_600_000_000_000), [speaks]) as api:
@@ -117,7 +119,7 @@ def test_all_of_a_long_time_come_a_page_at_a_time(monkeypatch: pytest.MonkeyPatc
         assert ["limit=4" in note for note in few.notes] == [True]
 
 
-def test_of_several_services_of_jaeger_one_is_named() -> None:
+def test_a_jaeger_with_several_services_requires_a_service_parameter() -> None:
     made = _many(2, 10**9)
     made[1]["resourceSpans"][0]["resource"]["attributes"][0]["value"]["stringValue"] = "shop"
     with QueryApi(made, ["v3"]) as api:
@@ -127,7 +129,7 @@ def test_of_several_services_of_jaeger_one_is_named() -> None:
 
 
 @pytest.mark.parametrize(("kind", "speaks"), [("jaeger", "v3"), ("tempo", "tempo-v2")])
-def test_too_many_of_one_moment_are_told(monkeypatch: pytest.MonkeyPatch, kind: str, speaks: str) -> None:
+def test_too_many_traces_in_one_second_are_noted(monkeypatch: pytest.MonkeyPatch, kind: str, speaks: str) -> None:
     monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
     monkeypatch.setattr(asks_tempo, "_PAGE", 5)
     with QueryApi(_many(9, 1), [speaks]) as api:
@@ -137,7 +139,7 @@ def test_too_many_of_one_moment_are_told(monkeypatch: pytest.MonkeyPatch, kind: 
 
 
 @pytest.mark.parametrize(("kind", "speaks"), [("jaeger", "v3"), ("tempo", "tempo-v2")])
-def test_single_traces(kind: str, speaks: str) -> None:
+def test_single_traces_are_fetched_by_id(kind: str, speaks: str) -> None:
     with QueryApi(_many(3, 10**9), [speaks]) as api:
         two, missing = f"{2:032x}", "ab" * 16
         assert _traces(TraceSource(f"{kind}://{api.host}?trace={two},{missing}")) == {two}
@@ -157,12 +159,12 @@ def test_a_token_and_a_tenant_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
             list(TraceSource(f"tempo://{api.host}").requests())
 
 
-def test_who_is_busy_is_asked_again() -> None:
+def test_a_busy_trace_store_is_queried_again() -> None:
     with QueryApi(_many(1, 1), ["v3"], refuse=1) as api:
         assert len(_traces(TraceSource(f"jaeger://{api.host}?{ALL}"))) == 1
 
 
-def test_what_cannot_be_asked_is_told_with_the_cure() -> None:
+def test_a_failed_query_is_reported_with_its_cause_or_cure() -> None:
     with QueryApi(_many(1, 1), ["v3"]) as api:
         for address, told in (
             (f"jaeger://{api.host}?service=dask&{ALL}", "there is no service dask; there are desk"),
@@ -191,7 +193,7 @@ def test_what_cannot_be_asked_is_told_with_the_cure() -> None:
         ("jaeger://host?trace=xyz", "32 hex digits"),
     ],
 )
-def test_an_address_that_is_wrong_is_told_before_anything_is_read(address: str, told: str) -> None:
+def test_a_wrong_address_is_reported_before_anything_is_read(address: str, told: str) -> None:
     with pytest.raises(UnusableInputError, match=told) as error:
         TraceSource(address)
     assert "secret" not in str(error.value)

@@ -43,7 +43,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     runs = [
         run(1, case="send", trial="1", calls=RIGHT, state=SENT),
         run(2, case="send", trial="2", calls=RIGHT[1:], state={"invoice_status": "draft"}),
-        run(3, calls=[*RIGHT, ("delete_invoice", {"id": "inv_1"})], event_state=SENT),  # by its input
+        run(3, calls=[*RIGHT, ("delete_invoice", {"id": "inv_1"})], event_state=SENT),  # matched by its input
         run(4, case="refuse", trial="1", task="Delete all", answer="That I may not do."),
         run(5, case="unknown", task="x"),
         run(6, task="Something else"),
@@ -74,7 +74,7 @@ def of(results: list[dict[str, Any]], metric: str) -> dict[tuple[str, str], dict
 BY_INPUT = f"{3:032x}"
 
 
-def test_trials_come_out_beside_other_results(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
+def test_trial_results_appear_beside_trace_and_task_results(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
     _, results, _ = told
     assert {each["level"] for each in results} == {"trace", "trial", "task"}
     correct = of(results, "trial_correct")
@@ -94,7 +94,7 @@ def test_trials_come_out_beside_other_results(told: tuple[Any, list[dict[str, An
     assert correct["refuse", "1"]["metadata"]["case_kind"] == "capability"
 
 
-def test_what_was_tried_several_times_has_figures_of_its_own(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
+def test_each_case_has_pass_at_k_and_pass_pow_k_results(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
     _, results, _ = told
     figures = {
         (each["metric"], each["metadata"]["case"], each["metadata"]["k"]): each["score"]
@@ -113,7 +113,7 @@ def test_what_was_tried_several_times_has_figures_of_its_own(told: tuple[Any, li
     }
 
 
-def test_each_grader_says_what_is_wrong(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
+def test_graders_report_scores_and_reasons(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
     _, results, _ = told
     assert of(results, "end_state")["send", "2"]["reason"] == (
         "invoice_status: expected 'sent', is 'draft'; lines: expected {'count': 2}, is None"
@@ -140,7 +140,7 @@ def trials_of(report: Path) -> dict[str, dict[str, Any]]:
     return trials
 
 
-def test_the_report_tells_which_layer_broke(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
+def test_junit_report_shows_the_broken_layer_of_each_trial(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
     done, _, path = told
     assert {name: trial["broke"] for name, trial in trials_of(path).items()} == {
         "send [1]": None,
@@ -151,7 +151,7 @@ def test_the_report_tells_which_layer_broke(told: tuple[Any, list[dict[str, Any]
     assert "1 traces name the case unknown, which is not in the file" in done.stderr
 
 
-def test_the_report_does_not_depend_on_which_results_are_asked_for(
+def test_junit_report_does_not_depend_on_the_selected_metrics(
     files: tuple[Path, Path], told: tuple[Any, list[dict[str, Any]], Path], tmp_path: Path
 ) -> None:
     done = evaluate(files, "--format", "json", "--metrics", "trial_correct")
@@ -166,7 +166,7 @@ def test_the_report_does_not_depend_on_which_results_are_asked_for(
     assert [second[layer] for layer in ("reasoning", "action", "outcome")] == ["-", "fail", "fail"]
 
 
-def test_without_a_plan_nothing_is_said_of_the_reasoning(tmp_path: Path) -> None:
+def test_reasoning_layer_is_not_graded_without_a_plan(tmp_path: Path) -> None:
     suite = "- {id: send, expected_tools: [{tool_name: look}, {tool_name: book}]}\n- {id: idle, expected_tools: []}\n"
     (tmp_path / "suite.yaml").write_text(suite)
     runs = [run(1, case="send", trial="1", calls=[("pay", {})]), run(2, case="idle", trial="1", calls=[("pay", {})])]
@@ -180,7 +180,9 @@ def test_without_a_plan_nothing_is_said_of_the_reasoning(tmp_path: Path) -> None
     assert trials["idle [1]"]["reasoning"] == "-", "nothing to compare with"
 
 
-def test_a_layer_without_graders_says_what_it_takes(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_layer_without_graders_is_hidden_and_its_requirements_are_named(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
     (tmp_path / "suite.yaml").write_text("- {id: send, forbidden_tools: [delete_*]}\n")
     done = evaluate((files[0], tmp_path / "suite.yaml"), "--metrics", "trial_correct")
     (row,) = (line for line in done.stdout.splitlines() if line.startswith("send"))
@@ -188,9 +190,7 @@ def test_a_layer_without_graders_says_what_it_takes(files: tuple[Path, Path], tm
     assert "reasoning and action are graded by a case's expected_tools" in " ".join(done.stdout.split())
 
 
-def test_the_table_has_a_row_for_each_case_and_junit_a_test_for_each_trial(
-    files: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_table_has_one_row_per_case_and_junit_one_test_per_trial(files: tuple[Path, Path], tmp_path: Path) -> None:
     done = evaluate(files, "--metrics", "trial_correct")
     evaluate(files, "--metrics", "trial_correct", "--format", "junit", "--output", str(tmp_path / "out.xml"))
     assert done.exit_code == 0, done.output
@@ -210,7 +210,7 @@ def test_the_table_has_a_row_for_each_case_and_junit_a_test_for_each_trial(
     }
 
 
-def test_a_configured_threshold_gates_the_trials(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_evaluate_fails_below_a_configured_trial_threshold(files: tuple[Path, Path], tmp_path: Path) -> None:
     config = tmp_path / "pandaeval.yaml"
     config.write_text("metrics: {thresholds: {trial_correct: 0.9}, enabled: [trial_correct]}\n")
     done = evaluate(files, "--config", str(config))
@@ -254,16 +254,18 @@ def test_a_configured_threshold_gates_the_trials(files: tuple[Path, Path], tmp_p
         ("- id: a\n  minimum_steps: 0\n", "suite.yaml:2: cases[0].minimum_steps: input should be greater than"),
     ],
 )  # fmt: skip
-def test_a_mistake_names_its_place_and_the_cure(files: tuple[Path, Path], tmp_path: Path, text: str, said: str) -> None:
+def test_error_in_a_suite_names_its_position_and_a_correction(
+    files: tuple[Path, Path], tmp_path: Path, text: str, said: str
+) -> None:
     wrong = tmp_path / "suite.yaml"
     wrong.write_text(text)
     done = CliRunner().invoke(app, ["evaluate", str(files[0]), "--cases", str(wrong)])
     assert done.exit_code == 2
     assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1  # and nothing that follows from it
+    assert len(done.stderr.splitlines()) == 1  # without follow-up errors
 
 
-def test_mistakes_come_in_the_order_of_the_file(tmp_path: Path) -> None:
+def test_errors_in_a_suite_are_listed_in_file_order(tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text("- id: 1\n  kind: x\n- id: b\n  expected_tools: [x]\n  task: y\n- id: ''\n")
     done = CliRunner().invoke(app, ["evaluate", "-", "--cases", str(tmp_path / "suite.yaml")])
     lines = [line.split("suite.yaml:")[1].split(":")[0] for line in done.stderr.splitlines()]
@@ -275,7 +277,7 @@ def noticed(files: tuple[Path, Path], tmp_path: Path, suite: str) -> str:
     return str(evaluate((files[0], tmp_path / "suite.yaml"), "--metrics", "trial_correct").stderr)
 
 
-def test_what_is_hardly_meant_is_told(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_doubtful_cases_are_reported(files: tuple[Path, Path], tmp_path: Path) -> None:
     idle = noticed(
         files, tmp_path, "- {id: send}\n- {id: refuse, expected_tools: []}\n- {id: x, open: [expected_answer]}\n"
     )
@@ -287,7 +289,7 @@ def test_what_is_hardly_meant_is_told(files: tuple[Path, Path], tmp_path: Path) 
     assert "if its first user message equals inputs.task, such as 'Send invoice inv_1'" in other
 
 
-def test_a_trial_that_nobody_decides_says_why(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_undecided_trial_has_a_reason(files: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text("- {id: send}\n- {id: refuse, expected_answer: No.}\n")
     evaluate(
         (files[0], tmp_path / "suite.yaml"),
@@ -296,7 +298,7 @@ def test_a_trial_that_nobody_decides_says_why(files: tuple[Path, Path], tmp_path
     trials = trials_of(tmp_path / "r.xml")
     assert trials["send [1]"]["untold"] == "the case contains no expectation that a run can fail"
     assert str(trials["refuse [1]"]["untold"]).startswith("answer_correctness: no judge is configured; set --model")
-    assert trials["refuse [1]"]["outcome"] == "unscored"  # though the run ended as it should
+    assert trials["refuse [1]"]["outcome"] == "unscored"  # although the run ended normally
 
 
 def test_the_html_report_has_a_row_for_each_case(files: tuple[Path, Path], tmp_path: Path) -> None:
@@ -318,7 +320,7 @@ def test_the_html_report_has_a_row_for_each_case(files: tuple[Path, Path], tmp_p
     ],
 )
 @pytest.mark.parametrize("kind", ["regression", "capability"])
-def test_a_failing_regression_case_is_a_notice_and_a_threshold_fails_for_it(
+def test_failing_regression_case_causes_a_notice_and_only_a_threshold_fails_evaluate(
     tmp_path: Path, kind: str, expected: str, problem: str
 ) -> None:
     suite, config = tmp_path / "suite.yaml", tmp_path / "pandaeval.yaml"

@@ -41,7 +41,7 @@ def frozen(traces: Path, id_: str, output: Path, *options: str) -> str:
     return output.read_text()
 
 
-def test_a_session_becomes_a_case_that_is_left_open(traces: Path, tmp_path: Path) -> None:
+def test_session_becomes_a_case_with_open_expectations(traces: Path, tmp_path: Path) -> None:
     text = frozen(traces, "s 1", tmp_path / "case.yaml", "--case", "late")
     (case,) = read_suite(tmp_path / "case.yaml").cases
     assert (case.id, case.description, case.kind, case.source) == (
@@ -55,14 +55,16 @@ def test_a_session_becomes_a_case_that_is_left_open(traces: Path, tmp_path: Path
     assert case.recorded is not None
     assert case.recorded.messages == ("Send invoice inv_1", "Now send it")
     assert [call.tool_name for call in case.recorded.calls] == ["get_invoice", "send_invoice", "send_invoice"]
-    assert case.recorded.calls[0].parameters == CALLS[0][1], "no word was taken for a date, a number or a truth"
+    assert case.recorded.calls[0].parameters == CALLS[0][1], "texts are not read as dates, numbers or booleans"
     assert case.recorded.calls[2].result == {"status": "sent"}
     assert [tool.name for tool in case.recorded.tools] == ["send_invoice"]
     assert text.startswith("# Made from a recorded run")
 
 
 @pytest.mark.parametrize(("expected", "word"), [("send_invoice", "1/1"), ("cancel_invoice", "0/1")])
-def test_what_a_person_fills_in_decides_about_the_run(traces: Path, tmp_path: Path, expected: str, word: str) -> None:
+def test_expectations_added_to_a_recorded_case_decide_the_trial(
+    traces: Path, tmp_path: Path, expected: str, word: str
+) -> None:
     path = tmp_path / "case.yaml"
     case = yaml.safe_load(frozen(traces, "s 1", path))["cases"][0]
     case.pop("open")
@@ -74,7 +76,7 @@ def test_what_a_person_fills_in_decides_about_the_run(traces: Path, tmp_path: Pa
     assert row.split()[3] == word
 
 
-def test_no_planted_secret_stands_in_a_case(traces: Path) -> None:
+def test_planted_secrets_are_not_written_to_a_case(traces: Path) -> None:
     inspected = CliRunner().invoke(app, ["inspect", str(traces), "--format", "json"]).stdout.splitlines()
     told = [each for each in map(json.loads, inspected) if each["session_id"] == "s 1"]
     draw = random.Random(5)
@@ -83,13 +85,13 @@ def test_no_planted_secret_stands_in_a_case(traces: Path) -> None:
         assert secret.value not in "".join(case_file([freeze(plant(draw, told, secret, number), "c")])), secret.text
 
 
-def test_an_id_that_is_not_there_is_told(traces: Path) -> None:
+def test_unknown_id_is_an_error(traces: Path) -> None:
     done = CliRunner().invoke(app, ["cases", "from-trace", "nobody", "--file", str(traces)])
     assert done.exit_code == 2
     assert "nobody: no trace or session in the files has this ID" in done.stderr
 
 
-def test_the_schema_and_a_case_of_a_trace(traces: Path, tmp_path: Path) -> None:
+def test_case_schema_is_printed_and_a_trace_becomes_a_case(traces: Path, tmp_path: Path) -> None:
     schema = CliRunner().invoke(app, ["cases", "schema"])
     assert '"required_order"' in schema.stdout
     frozen(traces, f"{3:032x}", tmp_path / "case.yaml")

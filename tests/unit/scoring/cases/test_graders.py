@@ -78,17 +78,17 @@ class TestToolCorrectness:
     def test_is_the_mean_of_four_parts(self, calls: list[ToolCall], expected: float) -> None:
         assert score({"expected_tools": [A, B]}, "tool_correctness", trace(*calls)) == pytest.approx(expected, abs=1e-9)
 
-    def test_nothing_expected_and_nothing_called_is_not_applicable_and_right(self) -> None:
+    def test_has_no_result_and_trial_is_correct_if_no_call_is_expected_or_made(self) -> None:
         found = results({"expected_tools": []}, trace())
         assert "tool_correctness" not in found
         assert found["trial_correct"].score == 1.0
 
-    def test_nothing_expected_and_something_called_is_wrong(self) -> None:
+    def test_trial_is_wrong_if_a_call_is_made_but_none_is_expected(self) -> None:
         found = results({"expected_tools": []}, trace(call("a")))
         assert found["tool_correctness"].score == 0.25
         assert found["trial_correct"].score == 0.0
 
-    def test_the_order_may_not_matter_or_not_within_a_step(self) -> None:
+    def test_order_is_ignored_if_configured_and_within_a_step(self) -> None:
         turned = trace(call("b"), call("a", {"x": 1, "y": "k"}))
         assert score({"expected_tools": [A, B], "tool_sequence_matters": False}, "tool_correctness", turned) == 1.0
         steps = [{**A, "step": 1}, {**B, "step": 1}, {"tool_name": "c", "step": 2}]
@@ -106,7 +106,7 @@ class TestToolCorrectness:
             ([call("c")], False),
         ],
     )
-    def test_allowed_calls_may_be_made_and_no_others(self, calls: list[ToolCall], right: bool) -> None:
+    def test_tool_match_within_permits_only_the_expected_calls(self, calls: list[ToolCall], right: bool) -> None:
         case = {"expected_tools": [A, B], "tool_match": "within"}
         found = results(case, trace(*calls))
         assert found["trial_correct"].score == float(right)
@@ -114,7 +114,7 @@ class TestToolCorrectness:
         talk = {"interactions": [{"expected_tools": [A, B]}], "tool_match": "within"}
         assert score(talk, "trial_correct", trace(*calls)) == float(right)
 
-    def test_an_order_that_does_not_matter_breaks_no_layer(self) -> None:
+    def test_wrong_order_breaks_no_layer_if_order_is_ignored(self) -> None:
         turned = trace(call("c"), call("b"), call("a", {"x": 1, "y": "k"}))
         wanted = [A, B, {"tool_name": "c"}]
         made = Case.model_validate({"id": "c", "expected_tools": wanted})
@@ -124,7 +124,7 @@ class TestToolCorrectness:
             (row,) = report.brief()
             assert row["layers"][1] == state
 
-    def test_weights_and_the_case_s_own_threshold(self) -> None:
+    def test_weights_and_threshold_of_the_case_are_used(self) -> None:
         weights = {"selection": 1, "parameters": 0, "sequence": 0, "utilization": 0}
         case = {"expected_tools": [A, B], "tool_weights": weights, "thresholds": {"tool_correctness": 0.6}}
         found = results(case, trace(call("a")))
@@ -132,16 +132,16 @@ class TestToolCorrectness:
         assert found["tool_correctness"].success is True
         assert found["trial_correct"].score == 1.0
 
-    def test_utilization_is_judged_or_stated_or_not_known(self) -> None:
+    def test_use_of_results_is_judged_stated_or_unknown(self) -> None:
         case, run = {"expected_tools": [B], "results_must_be_used": True}, trace(call("b"))
         assert score(case, "tool_correctness", run) == "insufficient_evidence"
         assert score({**case, "results_used": True}, "tool_correctness", run) == 1.0
         judged = score(case, "tool_correctness", run, result_utilization=Score(0.4))
         assert judged == pytest.approx(0.25 * 3.4)
-        # what is wrong anyway is wrong whatever the judge would say
+        # wrong calls are scored without a judge
         assert score(case, "tool_correctness", trace(call("b"), call("c"))) == pytest.approx(0.25 * (2 / 3 + 0.5 + 0.5))
 
-    def test_calls_are_matched_so_that_the_sum_is_best(self) -> None:
+    def test_calls_are_matched_for_the_best_total_score(self) -> None:
         expected = [{"tool_name": "a", "parameters": {"x": x, "y": 0}} for x in (1, 2)]
         calls = trace(call("a", {"x": 2, "y": 0}), call("a", {"x": 1, "y": 9}))
         found = results({"expected_tools": expected}, calls)["tool_correctness"]
@@ -167,11 +167,11 @@ class TestArguments:
             ({}, {"whatever": 1}, True),
         ],
     )
-    def test_are_equal_as_the_case_says(self, expected: dict[str, Any], given: Any, right: bool) -> None:
+    def test_are_compared_as_the_case_configures(self, expected: dict[str, Any], given: Any, right: bool) -> None:
         found = score({"expected_tools": [{"tool_name": "a", **expected}]}, "tool_correctness", trace(call("a", given)))
         assert (found == 1.0) is right
 
-    def test_a_schema_that_does_not_hold_makes_the_call_worth_nothing(self) -> None:
+    def test_call_that_violates_its_schema_scores_zero(self) -> None:
         schema = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x", "y"]}
         case = {"expected_tools": [A], "tool_schemas": {"a": schema}}
         right = results(case, trace(call("a", {"x": 1, "y": "other"})))["parameter_correctness"]
@@ -182,19 +182,19 @@ class TestArguments:
         assert wrong.finding.metadata["schema_errors"] == ["a: $.x: '1' is not of type 'integer'"]
         assert wrong.finding.metadata["semantic_score"] == 0.5
 
-    def test_the_schema_that_the_trace_declares_counts_and_costs_linear_time(self) -> None:
+    def test_catastrophic_pattern_in_a_schema_of_the_trace_is_checked(self) -> None:
         endless = {"type": "string", "pattern": "^(a+)+$"}
         tools = (ToolDefinition("a", parameters={"type": "object", "properties": {"x": endless}}),)
         case = {"expected_tools": [{"tool_name": "a"}]}
         assert score(case, "parameter_correctness", trace(call("a", {"x": "a" * 60}), tools=tools)) == 1.0
         assert score(case, "parameter_correctness", trace(call("a", {"x": "a" * 60 + "!"}), tools=tools)) == 0.0
 
-    def test_a_declared_pattern_that_is_not_searched_for_says_nothing(self) -> None:
+    def test_parameter_correctness_is_unscored_if_a_declared_pattern_is_unsupported(self) -> None:
         tools = (ToolDefinition("a", parameters={"properties": {"x": {"pattern": "^(?=a)a$"}}}),)
         case = {"expected_tools": [{"tool_name": "a"}]}
         assert score(case, "parameter_correctness", trace(call("a", {"x": 1}), tools=tools)) == "insufficient_evidence"
 
-    def test_without_schema_and_reference_nothing_can_be_said(self) -> None:
+    def test_parameter_correctness_is_unscored_without_schema_and_expected_parameters(self) -> None:
         case = {"expected_tools": [{"tool_name": "a"}]}
         assert score(case, "parameter_correctness", trace(call("a"))) == "insufficient_evidence"
         assert score({"expected_tools": []}, "parameter_correctness", trace()) == 1.0  # assumed
@@ -220,11 +220,11 @@ class TestPlans:
         assert found["plan_quality"].score == 1.0
         assert found["plan_quality"].finding.metadata["basis"] == "plan"
 
-    def test_may_be_stated(self) -> None:
+    def test_are_read_from_the_plan_attribute(self) -> None:
         run = trace(call("a"), attributes={"pandaeval.plan": '[{"tool": "a"}, "b"]'})
         assert score({}, "plan_adherence", run) == 0.5
 
-    def test_without_one_nothing_is_said_of_adherence(self) -> None:
+    def test_plan_adherence_has_no_result_without_a_plan(self) -> None:
         assert score({}, "plan_adherence", trace(call("a"), said="I use a")) is None
 
 
@@ -238,7 +238,7 @@ class TestOutcomes:
         assert score(case, "end_state", trace()) == "no_content"
         assert score(case, "trial_correct", trace()) == "insufficient_evidence"
 
-    def test_exit_codes_stand_in_an_attribute_or_in_the_last_result(self) -> None:
+    def test_exit_code_is_read_from_an_attribute_or_a_tool_result(self) -> None:
         assert score({"exit_code": 0}, "exit_code", trace(attributes={"pandaeval.exit_code": 0})) == 1.0
         assert score({"exit_code": 0}, "exit_code", trace(call("sh", result={"exit_code": 2}))) == 0.0
         assert score({"exit_code": 0}, "exit_code", trace(call("sh"))) == "no_content"
@@ -255,28 +255,28 @@ class TestOutcomes:
             ({"contains": ["yes"], "excludes": ["sorry"]}, "Yes, sorry", False),
         ],
     )
-    def test_output_formats(self, wanted: Any, answer: str, right: bool) -> None:
+    def test_answer_is_checked_against_the_output_format(self, wanted: Any, answer: str, right: bool) -> None:
         assert score({"output_format": wanted}, "output_format", trace(output=answer)) == float(right)
 
     @pytest.mark.parametrize(
         ("calls", "right"),
         [(["ask", "x", "send"], True), (["send", "ask", "send"], False), (["ask"], False), ([], False)],
     )
-    def test_a_required_order_is_one_of_first_calls(self, calls: list[str], right: bool) -> None:
+    def test_required_order_compares_the_first_calls_of_the_tools(self, calls: list[str], right: bool) -> None:
         made = trace(*(call(name) for name in calls))
         assert score({"required_order": ["ask", "send"]}, "required_order", made) == float(right)
 
-    def test_an_attempt_at_a_forbidden_tool_is_one(self) -> None:
+    def test_failed_call_of_a_forbidden_tool_counts(self) -> None:
         case = {"forbidden_tools": ["delete_*", "pay"], "counted_calls": {"failed": False}}
         assert score(case, "forbidden_tools", trace(call("delete_all", error="denied"))) == 0.0
         assert score(case, "forbidden_tools", trace(call("undelete"))) == 1.0
 
-    def test_steps_against_the_fewest(self) -> None:
+    def test_step_efficiency_is_minimum_steps_divided_by_calls(self) -> None:
         assert score({"minimum_steps": 2}, "step_efficiency_ratio", trace(*[call("a")] * 5)) == 0.4
         assert score({"minimum_steps": 2}, "step_efficiency_ratio", trace()) == "insufficient_evidence"
         assert score({"minimum_steps": 2}, "step_efficiency_ratio", trace(call("a"))) == 1.0
 
-    def test_only_calls_that_count_are_looked_at(self) -> None:
+    def test_only_counted_calls_are_graded(self) -> None:
         counted = {"tools": "changing", "failed": False}
         case = {"expected_tools": [{"tool_name": "update_order"}, {"tool_name": "get_order"}], "counted_calls": counted}
         made = [call("get_order"), call("update_order", error="x"), call("update_order")]
@@ -284,9 +284,9 @@ class TestOutcomes:
         assert score(case, "tool_correctness", trace(*made, call("delete_order"))) < 1.0
 
 
-class TestTheEndStateOfAStranger:
+class TestUntrustedEndState:
     @pytest.mark.parametrize("actual", ["[" * 900 + "]" * 900, json.dumps("x" * 1_000_000)])
-    def test_may_be_as_deep_or_long_as_it_likes(self, actual: str) -> None:
+    def test_deep_or_long_value_fails_with_a_short_reason(self, actual: str) -> None:
         stated = {"pandaeval.end_state": f'{{"status": {actual}}}'}
         found = results({"expected_outcome": {"status": "sent"}}, trace(attributes=stated))
         assert found["end_state"].success is False
@@ -311,27 +311,27 @@ class TestConversations:
         assert (told["total_interactions"], told["correct_interactions"]) == (2, 2)
         assert told["tool_correctness_scores"] == [None, 1.0]
 
-    def test_are_not_if_one_is_not(self) -> None:
+    def test_are_wrong_if_one_interaction_is_wrong_or_missing(self) -> None:
         traces = trace(), trace(call("a"), number=2)
         low = Score(0.6, metadata={"answers": [0.6]})
         assert score(self.CASE, "conversation_correctness", *traces, answer_correctness=low) == 0.0
         assert score(self.CASE, "conversation_correctness", trace(), trace(call("b"), number=2)) == 0.0
-        assert score(self.CASE, "conversation_correctness", trace()) == 0.0  # it never came to the second
+        assert score(self.CASE, "conversation_correctness", trace()) == 0.0  # the second interaction did not take place
 
-    def test_without_a_judge_it_cannot_be_told(self) -> None:
+    def test_are_undecided_if_no_judge_compared_the_expected_answer(self) -> None:
         assert score(self.CASE, "conversation_correctness", trace(), trace(call("a"), number=2)) == (
             "insufficient_evidence"
         )
 
-    def test_arguments_that_were_not_captured_are_neither_right_nor_wrong(self) -> None:
+    def test_are_undecided_if_arguments_were_not_captured(self) -> None:
         case = {"interactions": [{"expected_tools": [A]}]}
         found = results(case, trace(ToolCall("a")))
         assert found["conversation_correctness"].why == Why.INSUFFICIENT_EVIDENCE
         assert "arguments" in found["conversation_correctness"].finding.reason
         assert found["trial_correct"].success is None
-        assert score(case, "conversation_correctness", trace(ToolCall("b"))) == 0.0  # another tool, whatever it got
+        assert score(case, "conversation_correctness", trace(ToolCall("b"))) == 0.0  # wrong even without arguments
 
-    def test_results_that_must_be_used_count_here_too(self) -> None:
+    def test_required_use_of_results_decides_conversations(self) -> None:
         case = {"interactions": [{"expected_tools": [A]}], "results_must_be_used": True}
         made = trace(call("a", A["parameters"]))
         assert score(case, "conversation_correctness", made) == "insufficient_evidence"
@@ -339,7 +339,7 @@ class TestConversations:
         for used, expected in ((1.0, 1.0), (0.5, 0.0)):
             assert score(case, "conversation_correctness", made, result_utilization=Score(used)) == expected
 
-    def test_the_turns_of_one_trace_are_interactions_too(self) -> None:
+    def test_turns_of_one_trace_are_interactions(self) -> None:
         spans = tuple(Span("1" * 32, f"{at:016x}", "", "chat", Kind.LLM, at * 100, at * 100 + 9) for at in (1, 2))
         turns = Turn("hi", "Hello", f"{1:016x}"), Turn("do", "done", f"{2:016x}")
         made = ToolCall("a", has_arguments=True, arguments={}, start_ns=150, end_ns=160)
@@ -361,13 +361,13 @@ class TestToolsOfConversations:
             (call("a", {"x": 2}), 0.875, "interaction 3: a(x: 2 instead of 1)"),
         ],
     )
-    def test_are_those_of_each_interaction(self, third: ToolCall, value: float, reason: str) -> None:
+    def test_are_compared_within_each_interaction(self, third: ToolCall, value: float, reason: str) -> None:
         found = results(self.CASE, trace(self.RIGHT), trace(number=2), trace(third, number=3))["tool_correctness"]
         assert (found.score, found.finding.reason) == (value, reason)
         assert found.success is (third is self.RIGHT)
         assert found.to_dict()["metadata"]["interactions"]["1"] == 1.0
 
-    def test_a_wrong_one_in_the_third_turn_breaks_the_action(self) -> None:
+    def test_wrong_tool_in_the_third_turn_breaks_the_action_layer(self) -> None:
         made = trace(self.RIGHT), trace(number=2), trace(call("b"), number=3)
         report = LayerReport()
         report.add([each.to_dict() for each in results(self.CASE, *made).values()])
@@ -375,13 +375,13 @@ class TestToolsOfConversations:
         assert row["layers"] == ["-", "fail", "fail"]
         assert row["broke"] == "action"
 
-    def test_do_not_decide_beside_the_conversation(self) -> None:
+    def test_do_not_decide_the_trial(self) -> None:
         case = {**self.CASE, "thresholds": {"conversation_correctness": 0, "tool_correctness": 0.5}}
         found = results(case, trace(self.RIGHT), trace(call("c"), number=2), trace(self.RIGHT, number=3))
         assert found["tool_correctness"].success is False
         assert found["trial_correct"].success is True
 
-    def test_what_was_not_captured_is_no_failure_where_nothing_else_is(self) -> None:
+    def test_uncaptured_arguments_are_no_failure_without_a_wrong_call(self) -> None:
         unknown, wrong = ToolCall("a"), call("b")
         assert score(self.CASE, "tool_correctness", trace(unknown), trace(number=2), trace(self.RIGHT, number=3)) == (
             "no_content"
@@ -389,12 +389,12 @@ class TestToolsOfConversations:
         found = results(self.CASE, trace(unknown), trace(number=2), trace(wrong, number=3))["tool_correctness"]
         assert found.success is False
 
-    def test_an_interaction_that_was_not_come_to_is_none_of_the_tools(self) -> None:
+    def test_ignore_interactions_that_did_not_take_place(self) -> None:
         assert score(self.CASE, "tool_correctness", trace(self.RIGHT)) == 1.0
         assert score({"interactions": [{"expected_answer": "hi"}]}, "tool_correctness", trace()) is None
 
 
-def test_a_conversation_that_the_simulated_user_spoilt_says_nothing_of_the_agent() -> None:
+def test_all_graders_are_unscored_if_the_user_simulator_failed() -> None:
     spoilt = trace(attributes={"pandaeval.simulator.failed": "m: A-9: the user cannot know that"})
     found = results({"expected_tools": [A], "forbidden_tools": ["b"]}, trace(call("b"), number=2), spoilt)
     assert {each.why for each in found.values()} == {Why.SIMULATOR_FAILED}
@@ -402,8 +402,8 @@ def test_a_conversation_that_the_simulated_user_spoilt_says_nothing_of_the_agent
     assert found["trial_correct"].finding.reason.endswith("m: A-9: the user cannot know that")
 
 
-class TestTheWhole:
-    def test_a_grader_that_is_named_decides_too(self) -> None:
+class TestTrialCorrect:
+    def test_grader_named_by_the_case_decides(self) -> None:
         case = {"expected_tools": [B], "graders": ["step_efficiency_ratio"], "minimum_steps": 1}
         assert score(case, "trial_correct", trace(call("b"))) == 1.0
         relaxed = {**case, "thresholds": {"tool_correctness": 0}}
@@ -411,12 +411,12 @@ class TestTheWhole:
         assert found["tool_correctness"].success is True
         assert found["trial_correct"].finding.metadata["failed"] == ["step_efficiency_ratio"]
 
-    def test_other_metrics_do_not_decide(self) -> None:
+    def test_step_efficiency_does_not_decide_unless_the_case_names_it(self) -> None:
         found = results({"forbidden_tools": ["x"], "minimum_steps": 1}, trace(*[call("b")] * 9))
         assert found["step_efficiency_ratio"].success is False
         assert found["trial_correct"].score == 1.0
 
-    def test_a_judged_answer_decides_and_without_a_judge_is_not_known(self) -> None:
+    def test_expected_answer_is_decided_by_the_judge_or_unknown(self) -> None:
         case = {"expected_answer": "42"}
         assert score(case, "trial_correct", trace()) == "insufficient_evidence"
         assert score(case, "trial_correct", trace(), answer_correctness=Score(0.7)) == 1.0
@@ -424,22 +424,22 @@ class TestTheWhole:
         lost = Unscored(Why.JUDGE_FAILED, "gone")
         assert score(case, "trial_correct", trace(), answer_correctness=lost) == "insufficient_evidence"
 
-    def test_a_failure_outweighs_what_is_not_known(self) -> None:
+    def test_failure_decides_even_if_another_grader_is_unknown(self) -> None:
         assert score({"expected_answer": "42", "forbidden_tools": ["a"]}, "trial_correct", trace(call("a"))) == 0.0
 
-    def test_a_trial_that_was_cut_off_is_not_graded(self) -> None:
+    def test_incomplete_trial_is_not_graded(self) -> None:
         cut = trace(call("b"), trigger=Trigger.MEMORY, complete=False)
         assert {each.why for each in results({"expected_tools": [B]}, cut).values()} == {
             "incomplete_trace",
             "insufficient_evidence",
         }
 
-    def test_a_case_that_is_left_open_is_not_decided(self) -> None:
+    def test_case_with_open_expectations_is_undecided(self) -> None:
         assert score({"open": ["expected_tools"], "forbidden_tools": ["a"]}, "trial_correct", trace()) == (
             "insufficient_evidence"
         )
 
-    def test_ids_follow_from_the_case_and_the_evidence(self) -> None:
+    def test_result_id_depends_on_expectations_and_evidence(self) -> None:
         def id_of(case: dict[str, Any], *traces: Trace) -> str:
             return results(case, *traces)["trial_correct"].id
 
@@ -449,8 +449,8 @@ class TestTheWhole:
         assert id_of({"expected_tools": [B]}, trace(call("b"), digest="other")) != base
 
 
-class TestFunctionsOfTheUsers:
-    """Graders named as ./file.py:function."""
+class TestCustomGraders:
+    """Graders given as ./file.py:function."""
 
     @staticmethod
     def _told(folder: Any, source: str, *names: str) -> dict[str, Result]:
@@ -460,7 +460,7 @@ class TestFunctionsOfTheUsers:
         made = TrialGrader(EVALUATOR, suite).results(Trial(suite.cases[0], "1", (trace(),)))
         return {each.metric: each for each in made}
 
-    def test_what_else_a_function_says_is_another_result(self, tmp_path: Any) -> None:
+    def test_source_digest_changes_with_the_code_of_the_function(self, tmp_path: Any) -> None:
         made = []
         for folder, said in (("a", "True"), ("b", "False")):
             (tmp_path / folder).mkdir()
@@ -471,7 +471,7 @@ class TestFunctionsOfTheUsers:
         assert "" not in digests
         assert source_of("math:sqrt") == ""
 
-    def test_one_that_leaves_the_process_costs_its_own_result(self, tmp_path: Any) -> None:
+    def test_function_that_exits_is_unscored_and_leaves_the_trial_undecided(self, tmp_path: Any) -> None:
         found = self._told(tmp_path, "import sys\ndef leaves(trial): sys.exit(3)", "leaves")
         assert (found["leaves"].why, found["trial_correct"].why) == (Why.METRIC_ERROR, Why.INSUFFICIENT_EVIDENCE)
 
@@ -483,7 +483,7 @@ class TestFunctionsOfTheUsers:
             ("def fine(trial): return True\nFine = fine", ["fine", "Fine"], "have the same name, fine"),
         ],
     )
-    def test_one_that_cannot_be_told_apart_or_named_is_a_fault_of_the_file(
+    def test_invalid_name_or_layer_and_duplicate_names_are_errors(
         self, tmp_path: Any, source: str, names: list[str], wrong: str
     ) -> None:
         with pytest.raises(UserError, match=wrong):
@@ -502,7 +502,7 @@ class TestAbsentFindings:
         asked = (Message("user", (Text("What is the fare?"),)),)
         return replace(made, spans=(replace(run, scope=scope), replace(chat, input=asked)))
 
-    def test_a_fabricated_value_comes_back_in_a_new_conversation(self) -> None:
+    def test_fabricated_value_that_occurs_again_fails_the_case(self) -> None:
         found = results(self.CASE, self._visit("The fare is 9.80 EUR."))["finding_absent"]
         assert found.score == 0.0
         assert found.finding.reason.startswith(
@@ -510,16 +510,16 @@ class TestAbsentFindings:
         )
         assert score(self.CASE, "finding_absent", self._visit("The fare is 7.20 EUR.")) == 1.0
 
-    def test_an_earlier_answer_of_the_trial_is_known(self) -> None:
+    def test_fabricated_value_in_a_later_trace_of_the_trial_fails_the_case(self) -> None:
         talk = self._visit("The fare is 7.20 EUR."), self._visit("As I wrote, it is 9.80 EUR.", number=2)
         assert score(self.CASE, "finding_absent", *talk) == 0.0
 
-    def test_of_a_trial_that_others_ran_the_earlier_conversation_is_unknown(self) -> None:
+    def test_finding_is_unscored_if_another_program_ran_the_trial(self) -> None:
         others = self._visit("The fare is 9.80 EUR.", scope="shop")
         assert score(self.CASE, "finding_absent", others) == Why.NO_CONTENT
 
 
-def test_a_correct_trial_broke_in_no_layer() -> None:
+def test_correct_trial_has_no_broken_layer() -> None:
     refused = call("refund", {"order": 4}, {"ok": False, "error": "too late"})
     made = Case.model_validate({"id": "c", "absent": [{"metric": "trace.response", "label": "false_success"}]})
     report = LayerReport()
@@ -554,14 +554,14 @@ NO_SPANS = "the agent sent no spans, so its tool calls are not known"
         ({"expected_tools": [A], "output_format": {"contains": ["refunded"]}}, 0.0),
     ],
 )
-def test_without_spans_the_answer_is_graded_and_calls_are_unknown(case: dict[str, Any], correct: float | None) -> None:
+def test_answer_is_graded_without_spans_but_calls_are_unknown(case: dict[str, Any], correct: float | None) -> None:
     found = results(case, trace(attributes=UNTRACED))
     assert found["trial_correct"].score == correct
     unknown = {each.why: each.finding.reason for each in found.values() if each.metric != "trial_correct" and each.why}
     assert unknown == {Why.NO_CONTENT: NO_SPANS}
 
 
-def test_the_end_state_and_own_graders_need_no_spans_if_they_read_none(tmp_path: Any) -> None:
+def test_end_state_and_custom_graders_need_no_spans_unless_they_read_calls(tmp_path: Any) -> None:
     (tmp_path / "own.py").write_text(
         "def state(trial): return {'sent': True}\n"
         "def polite(trial): return 'done' in trial.answer\n"
@@ -577,12 +577,12 @@ def test_the_end_state_and_own_graders_need_no_spans_if_they_read_none(tmp_path:
     ("score", "band"),
     [(1.0, "perfect"), (0.99, "good"), (0.75, "good"), (0.74, "moderate"), (0.5, "moderate"), (0.49, "poor")],
 )
-def test_bands_of_the_tool_score_are_those_of_the_source(score: float, band: str) -> None:
+def test_tool_score_falls_into_its_band(score: float, band: str) -> None:
     assert tool_band(score) == band
 
 
 @pytest.mark.parametrize(("recorded", "noted"), [(0, False), (1, True), (19, True), (20, False)])
-def test_a_suite_with_fewer_than_twenty_failures_has_a_note(recorded: int, noted: bool) -> None:
+def test_regression_suite_with_fewer_than_20_recorded_failures_has_a_note(recorded: int, noted: bool) -> None:
     absent = [{"metric": "trace.response", "label": "false_success"}]
     cases = [{"id": str(at), "absent": absent} for at in range(recorded)] or [{"id": "other", "exit_code": 0}]
     told = " ".join(doubts(Suite.model_validate({"cases": cases})))

@@ -1,4 +1,4 @@
-"""Constant memory of trials in a file run."""
+"""Trials of a file run need constant memory."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def _results(files: TraceFiles, evaluator: Evaluator, grader: TrialGrader) -> It
     yield from (result for result in graded_trials(files, grader, matcher) if result.unit.level == "trial")
 
 
-def test_one_trial_is_in_memory_at_a_time(tmp_path: Path) -> None:
+def test_at_most_two_trials_are_in_memory_at_a_time(tmp_path: Path) -> None:
     (tmp_path / "suite.json").write_text(json.dumps(SUITE))
-    runs = [  # the two traces of a trial are far apart, and the trials of a case are mixed with those of the other
+    runs = [  # the two traces of a trial are far apart, and the trials of the two cases alternate
         run(part * TRIALS + number, case="ab"[number % 2], trial=str(number), calls=[("send", {})] if part else [])
         for part in range(2)
         for number in range(1, TRIALS + 1)
@@ -69,7 +69,7 @@ def test_one_trial_is_in_memory_at_a_time(tmp_path: Path) -> None:
     evaluator = Evaluator(Embedder(), EvaluatorSettings(enabled=frozenset({"trial.trial_correct"})))
     grader = TrialGrader(evaluator, read_suite(tmp_path / "suite.json"))
     gc.collect()
-    gc.freeze()  # what other tests left need not be looked through each time
+    gc.freeze()  # excludes objects of other tests from each collection
     most = (0, 0)
     with TraceFiles() as files:
         for request in Input(str(write(tmp_path / "t.jsonl", runs))).requests():
@@ -84,7 +84,7 @@ def test_one_trial_is_in_memory_at_a_time(tmp_path: Path) -> None:
     assert 0 < most[1] <= 4
 
 
-def test_the_traces_of_a_trial_are_graded_together_in_the_session_that_they_were_placed_in(tmp_path: Path) -> None:
+def test_traces_of_a_trial_are_graded_together_in_their_session(tmp_path: Path) -> None:
     suite = [
         {"id": "send", "expected_tools": [{"tool_name": "find"}, {"tool_name": "send"}], "inputs": {"task": "Send it"}},
         {"id": "talk", "interactions": [{"expected_tools": []}, {"expected_tools": [{"tool_name": "send"}]}]},
@@ -94,7 +94,7 @@ def test_the_traces_of_a_trial_are_graded_together_in_the_session_that_they_were
     find, send = [("find", {})], [("send", {})]
     runs = [
         run(1, task="Send it", calls=find, session="s"),
-        run(2, task="And now?", calls=send, session="s"),  # goes with the trace before it, whatever its input is
+        run(2, task="And now?", calls=send, session="s"),  # joins the trial of the previous trace
         run(3, case="talk", trial="1", session="u"),
         run(4, case="talk", trial="1", calls=send, session="u"),
         run(5, case="talk", trial="2", session="u"),
@@ -129,7 +129,7 @@ def graded(count: int, wrong: int) -> Iterator[list[dict[str, Any]]]:
         ]
 
 
-def test_what_each_grader_said_waits_compressed() -> None:
+def test_layer_report_keeps_grader_results_in_compact_form() -> None:
     report = LayerReport()
     for each in graded(100, 3):
         report.add(each)

@@ -53,7 +53,7 @@ async def graded(case: dict[str, Any], caller: Any, *traces: Trace) -> dict[str,
     return {each.metric: each for each in grader.results(trial, verdicts)}
 
 
-async def test_an_answer_is_compared_with_the_expected_one() -> None:
+async def test_judge_compares_the_answer_with_the_expected_answer() -> None:
     caller = ScriptedCaller({"answer_correctness": {"reason": "Half of it.", "score": 0.5}})
     found = await graded({"expected_answer": "42 euros", "knowledge": ["prices are in euros"]}, caller, trace())
     assert caller.asked == ["answer_correctness"]
@@ -65,7 +65,7 @@ async def test_an_answer_is_compared_with_the_expected_one() -> None:
     assert found["trial_correct"].score == 0.0
 
 
-async def test_each_interaction_is_compared_by_itself() -> None:
+async def test_each_interaction_is_judged_separately() -> None:
     answers = [{"reason": "Right.", "score": 1.0}, {"reason": "Wrong.", "score": 0.2}]
     case = {"interactions": [{"expected_answer": "a"}, {"expected_answer": "b"}]}
     found = await graded(case, ScriptedCaller({"answer_correctness": answers}), trace(), trace(2, "Else."))
@@ -73,7 +73,7 @@ async def test_each_interaction_is_compared_by_itself() -> None:
     assert found["conversation_correctness"].finding.metadata["interactions"] == [True, False]
 
 
-async def test_the_use_of_results_is_the_fourth_part_of_tool_correctness() -> None:
+async def test_judged_use_of_results_is_a_quarter_of_tool_correctness() -> None:
     call = ToolCall("price", arguments={}, result="42", has_arguments=True, has_result=True)
     caller = ScriptedCaller({"result_utilization": {"reason": "Not used.", "score": 0.0}})
     case = {"expected_tools": [{"tool_name": "price"}], "results_must_be_used": True}
@@ -82,21 +82,21 @@ async def test_the_use_of_results_is_the_fourth_part_of_tool_correctness() -> No
     assert found["trial_correct"].score == 0.0
 
 
-async def test_a_case_without_a_word_on_answers_asks_nobody() -> None:
+async def test_case_without_an_expected_answer_needs_no_judge_call() -> None:
     caller = ScriptedCaller({})
     found = await graded({"forbidden_tools": ["x"]}, caller, trace())
     assert caller.asked == []
     assert found["trial_correct"].score == 1.0
 
 
-async def test_no_answer_is_wrong_without_a_question() -> None:
+async def test_missing_answer_is_wrong_without_a_judge_call() -> None:
     caller = ScriptedCaller({})
     found = await graded({"expected_answer": "42"}, caller, trace(said=" ", error="crashed"))
     assert caller.asked == []
     assert found["answer_correctness"].score == 0.0
 
 
-async def test_a_judge_that_cannot_be_reached_leaves_the_trial_undecided() -> None:
+async def test_trial_is_undecided_if_the_judge_is_unreachable() -> None:
     found = await graded({"expected_answer": "42"}, Gone(), trace())
     assert found["answer_correctness"].why == "judge_failed"
     assert found["trial_correct"].why == "insufficient_evidence"

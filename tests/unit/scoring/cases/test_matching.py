@@ -30,19 +30,19 @@ def test_a_trial_may_be_number_zero_and_hold_several_traces() -> None:
     assert found(held) == {("a", "0"): [1, 2, 3]}
 
 
-def test_a_trace_goes_with_the_one_before_it_in_its_session() -> None:
+def test_trace_joins_the_trial_of_the_previous_trace_in_its_session() -> None:
     held = trials("a", "b")
     held.add([trace(1, "s", case_id="a", trial=1), trace(2, "s", case_id="b", trial=7), trace(3, "s", "task a")])
     assert found(held) == {("a", "1"): [1], ("b", "7"): [2, 3]}
 
 
-def test_two_cases_with_one_task_are_told_apart_by_nothing() -> None:
+def test_trace_is_ambiguous_if_two_cases_have_the_same_task() -> None:
     held = TrialMatcher(Suite(cases=tuple(Case(id=id_, inputs={"task": "same"}) for id_ in "ab")))
     held.add([trace(1, input="same"), trace(2, input="other")])
     assert (held.ambiguous, held.unmatched, held.without_trial) == (1, 2, ["a", "b"])
 
 
-def test_names_from_outside_are_bounded_in_length_and_number() -> None:
+def test_case_and_trial_names_in_traces_are_bounded_in_length_and_number() -> None:
     held = trials("a", "x" * 100_000)
     for number in range(1000):
         assert held.case_of(trace(number, case_id=f"{number}" * 10_000)) is None

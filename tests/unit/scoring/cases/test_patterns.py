@@ -26,28 +26,28 @@ def _ends(code: str) -> str:
     return subprocess.run(command, env=path, timeout=60, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_a_pattern_that_pythons_engine_never_ends_on_is_searched() -> None:
+def test_pattern_that_hangs_the_engine_of_python_is_searched() -> None:
     code = f"from pandaeval_lab.cases.schemas import compiled; print(compiled({_FOR_EVER!r}).search({_TEXT!r}))"
     assert _ends(code) == "None"
     assert compiled(_FOR_EVER).search("jo.smith@example.org") is not None
 
 
 @pytest.mark.parametrize(("keyword", "wrong"), [("pattern", 1), ("propertyNames", 1)])
-def test_a_schema_with_such_a_pattern_is_held_to(keyword: str, wrong: int) -> None:
+def test_schema_with_a_catastrophic_pattern_is_checked(keyword: str, wrong: int) -> None:
     schema, value = _SCHEMAS[keyword]
     imports = "from pandaeval_lab.cases.schemas import schema_errors"
     assert _ends(f"{imports}; print(len(schema_errors({schema!r}, {value!r})))") == str(wrong)
 
 
 @pytest.mark.parametrize("pattern", [r"(?=x)y", r"(?<!x)y", r"(a)\1", "(", r"a\Z", "x{2000}"])
-def test_what_has_no_linear_search_is_refused_with_the_cure(pattern: str) -> None:
+def test_pattern_without_linear_search_is_rejected_with_a_hint(pattern: str) -> None:
     with pytest.raises(PatternError, match=r"RE2's .*no lookaround"):
         compiled(pattern)
     with pytest.raises(BadSchemaError, match=r"unsupported pattern|is not a 'regex'"):
         schema_errors({"properties": {"a": {"pattern": pattern}}}, {"a": "x"})
 
 
-def test_pattern_properties_are_refused() -> None:
+def test_pattern_properties_are_rejected() -> None:
     with pytest.raises(BadSchemaError, match="write additionalProperties"):
         schema_errors({"patternProperties": {"^x": {}}}, {})
 
@@ -64,5 +64,5 @@ def test_pattern_properties_are_refused() -> None:
         ({"additionalProperties": False}, [1], []),
     ],
 )
-def test_keywords_mean_what_the_standard_says(schema: object, value: object, told: list[str]) -> None:
+def test_schema_keywords_follow_the_json_schema_standard(schema: object, value: object, told: list[str]) -> None:
     assert schema_errors(schema, value) == told

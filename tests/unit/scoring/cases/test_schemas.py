@@ -21,11 +21,11 @@ from pandaeval_lab.cases.states import faults
         ({"uniqueItems": True}, [{"a": 1}, {"a": 1}], 1),
     ],
 )
-def test_errors_of_a_value(schema: dict[str, Any], value: Any, errors: int) -> None:
+def test_values_that_violate_a_schema_have_an_error(schema: dict[str, Any], value: Any, errors: int) -> None:
     assert len(schema_errors(schema, value)) == errors
 
 
-def test_a_schema_that_refers_to_itself_or_to_nothing_is_bad() -> None:
+def test_schema_with_a_circular_or_missing_reference_is_rejected() -> None:
     for schema in ({"$ref": "#"}, {"$ref": "#/$defs/absent"}):
         with pytest.raises(BadSchemaError, match="missing definition, or to itself"):
             schema_errors(schema, {})
@@ -45,5 +45,5 @@ def test_a_schema_that_refers_to_itself_or_to_nothing_is_bad() -> None:
         ("```\n" + " \n" * 100_000, False),
     ],
 )
-def test_a_fence_of_markdown_is_taken_off(answer: str, holds: bool) -> None:
+def test_markdown_fence_around_json_is_removed(answer: str, holds: bool) -> None:
     assert (not [*faults(OutputFormat(type="json"), answer, [])]) == holds

@@ -52,7 +52,7 @@ def asked(of: Metric, trace: Trace = RUN, **fields: Any) -> Any:
 # -- the three examples of the page -----------------------------------------------------------------------------------
 
 
-def test_yaml_alone_makes_a_number_on_its_own_scale_and_labels(shown: dict[str, Path]) -> None:
+def test_yaml_file_defines_a_scaled_and_a_labelled_metric(shown: dict[str, Path]) -> None:
     known = registry((str(shown["house.yaml"]),))
     tone, upsell = known["trace.tone"], known["trace.upsell"]
     found = asked(tone, reason="One casual word.", score=4)
@@ -65,7 +65,7 @@ def test_yaml_alone_makes_a_number_on_its_own_scale_and_labels(shown: dict[str, 
     assert asked(upsell, reason="Not captured.", label="not determinable").why == "insufficient_evidence"
 
 
-def test_a_function_and_a_class_in_a_module(shown: dict[str, Path]) -> None:
+def test_python_module_defines_a_metric_as_function_and_as_class(shown: dict[str, Path]) -> None:
     known = registry((str(shown["house.py"]),))
     brevity, signature = known["trace.brevity"], known["trace.signature"]
     assert brevity.question == "Is the answer short enough to be read?"
@@ -99,7 +99,7 @@ def packaged(shown: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("packaged")
-def test_a_package_brings_its_metric_by_an_entry_point() -> None:
+def test_package_registers_its_metric_through_an_entry_point() -> None:
     thrift = registry()["trace.thrift"]
     run = replace(RUN, tool_calls=tuple(ToolCall(str(n), "search", {}, "b" * 16) for n in range(3)))
     assert thrift.evaluate(run, CONTEXT) == Score(0.5, "3 calls", raw=3.0, scale="1-5")
@@ -115,7 +115,7 @@ def test_thresholds_are_in_the_scale_of_the_metric(shown: dict[str, Path]) -> No
     assert scoring(config).thresholds == {"trace.tone": 4.0, "trace.upsell": 0.9}
 
 
-def test_a_threshold_beyond_its_scale_is_a_mistake_in_the_configuration(
+def test_threshold_above_the_scale_is_a_configuration_error(
     shown: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "400")
@@ -127,7 +127,7 @@ def test_a_threshold_beyond_its_scale_is_a_mistake_in_the_configuration(
     assert "no result can reach 1.5: scores of trace.upsell end at 1" in checked.output
 
 
-def test_a_metric_names_its_own_model_and_the_configuration_outweighs_it(tmp_path: Path) -> None:
+def test_configured_judge_model_overrides_the_model_of_the_metric(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text("{name: depth, criteria: It goes into depth., model: openai/other}")
     given = {"metrics.modules": [str(file)], "judge.model": "openai/first"}
@@ -140,17 +140,17 @@ def test_a_metric_names_its_own_model_and_the_configuration_outweighs_it(tmp_pat
     assert outweighed.model_of("trace.depth") == "openai/third"
 
 
-def test_the_version_changes_with_every_word_that_the_judge_is_told() -> None:
+def test_version_changes_with_the_prompt_of_the_judge() -> None:
     first = judged(name="depth", criteria="It goes into depth.")
     assert judged(name="depth", criteria="It goes into depth.", threshold=0.9).version == first.version
     assert judged(name="depth", criteria="It goes into the depth.").version != first.version
     assert judged(name="depth", criteria="It goes into depth.", scale=[1, 5]).version != first.version
     named = judged(name="depth", criteria="It goes into the depth.", version="7")
     assert named.version == "7"
-    assert named.rubrics[0].version != first.rubrics[0].version, "verdicts are remembered under what was asked"
+    assert named.rubrics[0].version != first.rubrics[0].version, "cached verdicts depend on the prompt"
 
 
-def test_prompts_and_the_registry_show_it(shown: dict[str, Path], tmp_path: Path) -> None:
+def test_prompts_and_metrics_commands_show_custom_metrics(shown: dict[str, Path], tmp_path: Path) -> None:
     config = tmp_path / "pandaeval.yaml"
     config.write_text(f"metrics: {{modules: ['{shown['house.yaml']}', '{shown['house.py']}']}}")
     prompt = CliRunner().invoke(app, ["prompts", "tone", "--config", str(config)]).output
@@ -166,14 +166,14 @@ def test_prompts_and_the_registry_show_it(shown: dict[str, Path], tmp_path: Path
     assert "brevity" in CliRunner().invoke(app, ["metrics", "--config", str(config)]).output
 
 
-def test_without_an_answer_or_a_step_no_model_is_asked() -> None:
+def test_run_without_turns_and_output_is_no_content() -> None:
     found = judged(name="depth", criteria="x").evaluate(replace(RUN, turns=(), output=None), CONTEXT)
     assert isinstance(found, Unscored)
     assert found.why == "no_content"
 
 
 @pytest.mark.parametrize(("level", "subject"), [("turn", TurnView(RUN)), ("session", Conversation(RUN, 1))])
-def test_turns_and_sessions_are_judged_with_what_is_known_of_the_user(level: str, subject: Any) -> None:
+def test_prompts_for_turns_and_sessions_contain_goal_and_knowledge(level: str, subject: Any) -> None:
     tone = judged(name="own_tone", level=level, criteria="It is calm.", scale=[1, 5], threshold=4)
     caller = ScriptedCaller({f"{level}_own_tone": {"reason": "Calm enough.", "score": 5}})
     judge = Judge(JudgeClient(caller, Memory()), pack(RUN, b"s" * 32), "m")
@@ -203,7 +203,7 @@ def test_turns_and_sessions_are_judged_with_what_is_known_of_the_user(level: str
         (Score(0.3), Score(0.3)),
     ],
 )
-def test_what_a_function_returns_becomes_a_finding(returned: Any, found: Any) -> None:
+def test_return_value_of_a_function_becomes_a_finding(returned: Any, found: Any) -> None:
     @metric(scale=(1, 5), version="1", question="Is it so?")
     def own(trace: Trace, context: TraceContext) -> Any:
         return returned
@@ -219,7 +219,7 @@ def test_what_a_function_returns_becomes_a_finding(returned: Any, found: Any) ->
         ([1], TypeError, "it returned a list, and not a number"),
     ],
 )
-def test_what_means_nothing_is_an_error_of_the_metric(returned: Any, error: type[Exception], said: str) -> None:
+def test_invalid_return_value_of_a_function_is_an_error(returned: Any, error: type[Exception], said: str) -> None:
     @metric(scale=(1, 5), version="1", question="Is it so?")
     def own(trace: Trace) -> Any:
         return returned
@@ -236,7 +236,7 @@ class Warmth(Verdict):
 WARMTH = Rubric(name="warmth", version="1", text="Is the answer warm?", verdict=Warmth)
 
 
-def test_an_async_function_asks_the_judge() -> None:
+def test_async_function_can_call_the_judge() -> None:
     @metric(version="1", rubrics=(WARMTH,))
     async def warmth(trace: Trace, judge: Any) -> Any:
         """Is the answer warm?"""
@@ -283,7 +283,7 @@ def test_an_async_function_asks_the_judge() -> None:
         ("- {name: coherence, criteria: x}", "there is a metric trace.coherence already; give it another name"),
     ],
 )
-def test_a_mistake_is_told_with_the_file_the_key_and_the_cure(tmp_path: Path, text: str, said: str) -> None:
+def test_error_in_a_metric_file_names_the_file_and_the_fault(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(text)
     with pytest.raises(ModuleLoadError) as caught:
@@ -292,7 +292,7 @@ def test_a_mistake_is_told_with_the_file_the_key_and_the_cure(tmp_path: Path, te
     assert str(file) in str(caught.value)
 
 
-def test_words_are_no_booleans_and_numbers_may_begin_with_a_dot(tmp_path: Path) -> None:
+def test_yaml_words_are_no_booleans_and_numbers_may_begin_with_a_dot(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text("- {name: polite, criteria: 2026-01-09, labels: {yes: 1, no: 0}, threshold: .5}\n")
     (found,) = (each for each in registry((str(file),)).values() if each.name == "polite")
@@ -300,7 +300,7 @@ def test_words_are_no_booleans_and_numbers_may_begin_with_a_dot(tmp_path: Path) 
     assert found.threshold == 0.5
 
 
-def test_every_mistake_of_a_file_is_told_at_once(tmp_path: Path) -> None:
+def test_all_errors_of_a_metric_file_are_reported_together(tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text("- {name: a, criteria: x, levl: y}\n- {name: b}\n")
     with pytest.raises(ModuleLoadError, match=r"level\?.*metrics\[1\] \(b\)"):
@@ -309,7 +309,7 @@ def test_every_mistake_of_a_file_is_told_at_once(tmp_path: Path) -> None:
         registry((str(tmp_path / "none.yaml"),))
 
 
-def test_a_module_with_nothing_in_it_says_what_it_should_hold(tmp_path: Path) -> None:
+def test_module_without_a_metric_is_an_error_with_a_hint(tmp_path: Path) -> None:
     file = tmp_path / "empty.py"
     file.write_text("from pandaeval_collector.scoring.metrics.trace.response import METRIC as OTHER\n")
     with pytest.raises(ModuleLoadError, match="nor a function below @metric"):

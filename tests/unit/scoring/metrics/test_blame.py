@@ -1,4 +1,4 @@
-"""The wrong step as a result."""
+"""Results of the blame metric: the first wrong step of a run."""
 
 from __future__ import annotations
 
@@ -56,25 +56,25 @@ def blamed(run: Trace = RUN, /, **failing: tuple[str, ...]) -> Finding | None:
     return METRIC.evaluate(run, TraceContext(Texts({}, (), "none", None), 0.5, failing=failing))
 
 
-class TestWhich:
-    def test_the_first_step_that_a_failing_metric_names(self) -> None:
+class TestBlamedStep:
+    def test_first_step_named_by_a_failing_metric_is_blamed(self) -> None:
         found = blamed(grounding=(THIRD, SECOND), response=(SECOND,))
         assert isinstance(found, Score)
         assert (found.value, found.span_ids, found.label) == (1.0, (SECOND,), "tool")
         assert found.metadata["step"]["reasons"] == ["found by grounding", "found by response"]
         assert found.metadata["candidates"] == [found.metadata["step"]]
 
-    def test_further_metrics_name_candidates(self) -> None:
+    def test_steps_named_by_other_failing_metrics_are_candidates(self) -> None:
         found = blamed(grounding=(THIRD,), response=(FIRST,))
         assert isinstance(found, Score)
         assert [each["span_id"] for each in found.metadata["candidates"]] == [FIRST, THIRD]
 
-    def test_of_a_loop_the_first_repetition(self) -> None:
+    def test_first_repetition_of_a_loop_is_blamed(self) -> None:
         found = blamed(tool_loop=(FIRST, SECOND, THIRD))
         assert isinstance(found, Score)
         assert found.span_ids == (SECOND,)
 
-    def test_a_first_round_in_the_root_is_no_repetition(self) -> None:
+    def test_first_call_of_a_loop_on_the_root_span_is_no_repetition(self) -> None:
         """Some programs report a call on the root span. The second call is then the first repetition."""
         again = [call(at, span_id=id_) for at, id_ in enumerate((MADE.root_span_id, FIRST, SECOND), 1)]
         run = replace(RUN, tool_calls=tuple(again))
@@ -86,7 +86,7 @@ class TestWhich:
             "first wrong step: tool call 2 of 3, search (found by tool_loop, tool_call_behavior_failure)"
         )
 
-    def test_of_several_calls_of_a_model_call_the_failed_one(self) -> None:
+    def test_failed_call_among_several_calls_of_a_model_call_is_blamed(self) -> None:
         asking = Span(MADE.trace_id, "4" * 16, MADE.root_span_id, "chat", Kind.LLM, 1, 2)
         right, wrong = call(1, span_id=asking.span_id, name="get_weather"), call(2, span_id=asking.span_id, name="pay")
         calls = (right, replace(wrong, error="card expired", result=None, has_result=False))
@@ -95,7 +95,7 @@ class TestWhich:
         assert found.metadata["step"]["tool"] == "pay"
         assert found.reason == "first wrong step: model call 1 of 1, which requested pay (found by response)"
 
-    def test_of_an_answer_the_model_call_that_gave_it(self) -> None:
+    def test_model_call_that_gave_the_answer_is_blamed(self) -> None:
         said = (Message("assistant", (Text(RUN.output or ""),)),)
         answering = Span(RUN.trace_id, "4" * 16, RUN.root_span_id, "chat", Kind.LLM, 4, 5, output=said)
         run = replace(RUN, spans=(*RUN.spans, answering))
@@ -103,7 +103,7 @@ class TestWhich:
         assert isinstance(found, Score)
         assert (found.span_ids, found.label) == ((answering.span_id,), "llm")
 
-    def test_an_agent_that_shows_no_step_of_its_own_is_a_step(self) -> None:
+    def test_inner_agent_is_blamed_if_it_has_no_steps(self) -> None:
         said = (Message("assistant", (Text(RUN.output or ""),)),)
         whole = Span(RUN.trace_id, "4" * 16, RUN.root_span_id, "helper", Kind.AGENT, 4, 8, output=said)
         inside = Span(RUN.trace_id, "5" * 16, whole.span_id, "chat", Kind.LLM, 5, 7, output=said)
@@ -113,7 +113,9 @@ class TestWhich:
             assert found.span_ids == (named.span_id,)
 
     @pytest.mark.parametrize("output", [None, (Message("assistant", (Text("Part of it."),)),)])
-    def test_the_answer_may_be_put_together_or_shown_by_the_run_alone(self, output: tuple[Message, ...] | None) -> None:
+    def test_model_call_is_blamed_if_its_output_is_missing_or_part_of_the_answer(
+        self, output: tuple[Message, ...] | None
+    ) -> None:
         answering = Span(RUN.trace_id, "4" * 16, RUN.root_span_id, "chat", Kind.LLM, 4, 5, output=output)
         run = replace(RUN, spans=(*RUN.spans, answering), output="Hello. Part of it. Bye.")
         found = blamed(run, grounding=(RUN.root_span_id,))
@@ -121,12 +123,12 @@ class TestWhich:
         assert found.span_ids == (answering.span_id,)
 
     @pytest.mark.parametrize("failing", [{}, {"coherence": (RUN.root_span_id,)}, {"coherence": ("f" * 16,)}])
-    def test_nobody_where_no_finding_names_a_step(self, failing: dict[str, tuple[str, ...]]) -> None:
+    def test_no_step_is_blamed_if_no_finding_names_a_step(self, failing: dict[str, tuple[str, ...]]) -> None:
         assert blamed(**failing) is None
 
 
-class TestWhere:
-    def test_a_failing_run_is_explained(self) -> None:
+class TestRecordedRuns:
+    def test_blame_of_a_failing_run_is_the_step_of_its_failed_metric(self) -> None:
         found = results("tool_loop")
         told, loop = one(found), next(each for each in found if each.metric == "tool_loop")
         assert isinstance(told.finding, Score)
@@ -134,7 +136,7 @@ class TestWhere:
         assert told.finding.metadata["step"] == loop.finding.metadata["blame"]
         assert told.finding.span_ids == (told.finding.metadata["step"]["span_id"],)
 
-    def test_a_good_run_has_none(self) -> None:
+    def test_good_run_has_no_blame_result(self) -> None:
         assert not [each for each in results("good") if each.metric == "blame"]
 
     def test_the_same_evidence_gives_the_same_id(self) -> None:
@@ -149,25 +151,25 @@ class TestShown:
         [made] = spans(encode_attributes([self.FAILED, told]), True)
         return trace_pb2.Span.FromString(made)
 
-    def test_the_evaluation_hangs_below_the_step(self) -> None:
+    def test_evaluation_span_is_a_child_of_the_wrong_step(self) -> None:
         made = self.span()
         assert made.parent_span_id.hex() == STEP["span_id"]
         assert [link.span_id.hex() for link in made.links] == [STEP["span_id"]]
 
-    def test_attributes_name_it(self) -> None:
+    def test_attributes_name_the_wrong_step(self) -> None:
         told = attributes(self.span().attributes)
         assert told["pandaeval.blame"] == "tool"
         assert told["pandaeval.blame.span_id"] == STEP["span_id"]
         assert told["pandaeval.blame.tool"] == "get_order"
         assert "pandaeval.blame.agent" not in told
-        assert told["pandaeval.score.min"] == 0.1, "a named step is no score of the run"
+        assert told["pandaeval.score.min"] == 0.1, "blame does not count as a score of the run"
 
-    def test_failures_are_grouped_by_its_tool(self) -> None:
+    def test_failures_are_grouped_by_the_tool_of_the_wrong_step(self) -> None:
         failure = failure_of(self.FAILED)
         assert failure is not None
         assert (failure.where, failure.is_known) == ("get_order", False)
 
-    def test_steps_say_what_may_have_broken_the_run(self) -> None:
+    def test_step_list_marks_the_first_wrong_step(self) -> None:
         span = {"id": STEP["span_id"], "depth": 0, "kind": "tool", "name": "get_order", "us": 1000}
         row = {
             "detail": {"spans": [span], "texts": [], "left_out": 0},

@@ -64,7 +64,7 @@ class TestOnAndOff:
         assert "off_topic" not in found.metadata
         assert found.reason.startswith("the answer is on topic (similarity ")
 
-    def test_an_answer_about_something_else_is_surely_off(self, embedded: EmbeddedEmbedder) -> None:
+    def test_answer_about_another_subject_is_off_topic(self, embedded: EmbeddedEmbedder) -> None:
         found = score(ask(embedded, trace((REFUND, TOWN))))
         assert found.value < BANDS.sure
         assert (found.metadata["off_topic"], found.label, found.failed) == (True, "off_topic", True)
@@ -72,13 +72,13 @@ class TestOnAndOff:
         assert found.reason.startswith("the answer is off topic (similarity ")
         assert found.reason.endswith(", below the failure cut 0.02)")
 
-    def test_nothing_is_sure_below_a_threshold_that_lets_it_pass(self, embedded: EmbeddedEmbedder) -> None:
+    def test_answer_that_passes_the_threshold_is_never_off_topic(self, embedded: EmbeddedEmbedder) -> None:
         found = score(ask(embedded, trace((REFUND, TOWN)), 0.0))
         assert "off_topic" not in found.metadata
         assert found.reason.startswith("the answer is on topic (")
 
     @pytest.mark.parametrize(("limit", "passes"), [(0.4, True), (0.400001, False)])
-    def test_the_reason_says_what_the_threshold_makes_of_it(self, limit: float, passes: bool) -> None:
+    def test_reason_depends_on_the_threshold(self, limit: float, passes: bool) -> None:
         found = score(ask(Fixed(0.4), trace((FLIGHT, TOWN)), limit))
         assert (found.value >= limit - 1e-9) is passes
         what = "is on topic" if passes else "may be off topic"
@@ -100,7 +100,7 @@ class Fixed:
         return np.array([(1.0, 0.0), other][: len(list(texts))], np.float32)  # type: ignore[call-overload]
 
 
-class TestSilence:
+class TestDoesNotApply:
     @pytest.mark.parametrize(
         ("message", "answer"),
         [
@@ -118,12 +118,12 @@ class TestSilence:
             ),
         ],
     )
-    def test_where_nothing_could_tell_it_says_that_it_does_not_apply(
+    def test_coherence_does_not_apply_if_message_and_answer_cannot_be_compared(
         self, embedded: EmbeddedEmbedder, message: str, answer: str
     ) -> None:
         assert_does_not_apply(ask(embedded, trace((message, answer))))
 
-    def test_its_session_does_not_miss_it(self, embedded: EmbeddedEmbedder) -> None:
+    def test_result_that_does_not_apply_is_no_session_signal(self, embedded: EmbeddedEmbedder) -> None:
         finding = ask(embedded, trace(("Warranty?", "The cafeteria serves soup.")))
         assert isinstance(finding, Unscored)
         assert signals_of(Evaluator(embedded), [result("coherence", finding)]) == {}
@@ -143,26 +143,28 @@ class TestTheTurnBefore:
         assert found.value >= BANDS.cut
         assert found.metadata["with_turn_before"] == 1
 
-    def test_or_with_the_turn_before_in_the_trace(self, embedded: EmbeddedEmbedder) -> None:
+    def test_message_without_a_subject_is_read_with_the_previous_turn_of_the_trace(
+        self, embedded: EmbeddedEmbedder
+    ) -> None:
         found = score(ask(embedded, trace((FLIGHT, BOOKED), ("Do it again.", BOOKED))))
         assert found.metadata["turns"] == 2
         assert found.metadata["with_turn_before"] == 1
 
-    def test_an_answer_off_the_topic_of_both_is_off(self, embedded: EmbeddedEmbedder) -> None:
+    def test_answer_that_fits_neither_message_nor_history_is_below_the_cut(self, embedded: EmbeddedEmbedder) -> None:
         found = score(ask(embedded, trace(("Yes, please do.", TOWN), history=self.HISTORY)))
         assert found.value < BANDS.cut
 
-    def test_history_that_holds_no_answer_yet_is_none(self, embedded: EmbeddedEmbedder) -> None:
+    def test_history_without_an_answer_is_not_used(self, embedded: EmbeddedEmbedder) -> None:
         alone = (("system", "Be kind."), ("user", "Yes, please do."))
         assert_does_not_apply(ask(embedded, trace(("Yes, please do.", BOOKED), history=alone)))
 
-    def test_a_message_with_a_subject_stands_alone(self, embedded: EmbeddedEmbedder) -> None:
+    def test_message_with_a_subject_is_read_without_the_history(self, embedded: EmbeddedEmbedder) -> None:
         found = score(ask(embedded, trace((REFUND, REFUNDED), history=self.HISTORY)))
         assert "with_turn_before" not in found.metadata
 
 
 class TestTurns:
-    def test_the_mean_is_over_those_that_can_be_told(self, embedded: EmbeddedEmbedder) -> None:
+    def test_mean_includes_only_turns_to_which_coherence_applies(self, embedded: EmbeddedEmbedder) -> None:
         alone = score(ask(embedded, trace((REFUND, REFUNDED))))
         both = score(ask(embedded, trace((REFUND, REFUNDED), (FLIGHT, "Done!"))))
         assert both.value == alone.value
@@ -182,12 +184,12 @@ class TestUnknownTexts:
         assert found.why == "insufficient_evidence"
         assert found.reason.startswith(f"the embedder embedded-1 cannot read the {side}: only ")
 
-    def test_lower_the_coverage_where_other_turns_can_be_told(self, embedded: EmbeddedEmbedder) -> None:
+    def test_lower_the_coverage_if_another_turn_is_scored(self, embedded: EmbeddedEmbedder) -> None:
         found = score(ask(embedded, trace((REFUND, REFUNDED), (GERMAN, ANTWORT))))
         assert found.coverage == 0.5
         assert found.metadata["turns"] == 1
 
-    def test_are_asked_of_the_embedder_alone(self) -> None:
+    def test_are_reported_by_the_embedder(self) -> None:
         class Polyglot(WordEmbedder):
             def known(self, text: str) -> KnownShare:
                 return KnownShare(0.0, "it rhymes") if "rose" in text else KnownShare()
@@ -198,28 +200,28 @@ class TestUnknownTexts:
         assert found.reason.endswith("it rhymes")
 
 
-class TestWithoutATable:
+class TestWithoutCalibration:
     def facts(self) -> Mapping[str, object]:
         return score(ask(Fixed(0.6), trace((REFUND, TOWN)))).metadata
 
-    def test_there_is_no_calibrated_value_and_the_result_says_so(self) -> None:
+    def test_metadata_states_that_the_embedder_has_no_calibration(self) -> None:
         assert "calibrated" not in self.facts()
         assert self.facts()["calibration"] == "none: embedder fixed has no calibration"
 
-    def test_nothing_is_surely_off(self) -> None:
+    def test_dissimilar_answer_may_be_off_topic_but_is_not_marked(self) -> None:
         found = score(ask(Fixed(0.0), trace((FLIGHT, TOWN))))
         assert "off_topic" not in found.metadata
         assert found.reason.startswith("the answer may be off topic (similarity 0.00, below the threshold 0.50)")
 
 
 @pytest.mark.parametrize("answer", [f"GatewayError: {TOWN}", TOWN])
-def test_an_error_in_place_of_an_answer_has_no_topic(answer: str) -> None:
+def test_error_in_place_of_an_answer_has_no_result(answer: str) -> None:
     failed = replace(trace((FLIGHT, answer)), output=answer, error=f"503 {TOWN}")
     assert ask(Fixed(0.0), failed) is None
     assert isinstance(ask(Fixed(0.0), replace(failed, error="another error", output=TOWN)), Score)
 
 
-def test_the_reason_names_the_missing_side(embedded: EmbeddedEmbedder) -> None:
+def test_reason_names_the_missing_question_or_answer(embedded: EmbeddedEmbedder) -> None:
     for side, user, answer in (("answer", FLIGHT, None), ("question", None, TOWN)):
         found = ask(embedded, replace(trace(), turns=(Turn(user, answer),)))
         assert isinstance(found, Unscored)
@@ -229,7 +231,7 @@ def test_the_reason_names_the_missing_side(embedded: EmbeddedEmbedder) -> None:
     assert silent.reason == "the answer has no words to compare"
 
 
-def test_it_says_that_messages_were_cut_rather_than_asking_for_the_switch(embedded: EmbeddedEmbedder) -> None:
+def test_reason_mentions_truncated_messages_instead_of_content_capture(embedded: EmbeddedEmbedder) -> None:
     note = "messages were cut short by a length limit"
     for notes, why in (((), "is content capture switched on?"), ((note,), note)):
         found = ask(embedded, replace(trace(), notes=notes))

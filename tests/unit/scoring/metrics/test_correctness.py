@@ -55,7 +55,7 @@ async def _asked(
     return [*await asyncio.gather(*map(one, metrics))], caller
 
 
-async def test_one_call_answers_all_three() -> None:
+async def test_one_judge_call_answers_all_three_session_metrics() -> None:
     findings, caller = await _asked([CORRECTNESS, GOAL, FRICTION], WHOLE)
     assert caller.asked == ["conversation"]
     assert [each.value for each in findings if isinstance(each, Score)] == [0.9, 1.0, 1.0]
@@ -78,7 +78,7 @@ async def test_one_call_answers_all_three() -> None:
         ({"things": [{**LOST, "became": "rightly declined", "shown_by": "turn 1"}]}, 0.9, None),
     ],
 )
-async def test_the_score_is_how_sure_and_the_label_the_gravest_part(
+async def test_score_is_the_certainty_and_label_the_most_severe_fault(
     reply: dict[str, Any], score: float, label: str | None
 ) -> None:
     got = await found(CORRECTNESS, WHOLE, reply)
@@ -86,7 +86,7 @@ async def test_the_score_is_how_sure_and_the_label_the_gravest_part(
     assert (got.value, got.label) == (score, label)
 
 
-async def test_the_first_wrong_step_leads_to_its_span() -> None:
+async def test_first_wrong_step_is_mapped_to_its_span() -> None:
     got = await found(CORRECTNESS, WHOLE, WRONG)
     assert isinstance(got, Score)
     assert got.span_ids == (AGAIN.tool_calls[1].span_id,), "the third call of both traces"
@@ -116,16 +116,16 @@ async def test_the_first_wrong_step_leads_to_its_span() -> None:
         ({"sure": 120}, "sure"),
     ],
 )
-async def test_parts_that_do_not_fit_are_asked_for_once_more(reply: dict[str, Any], wrong: str) -> None:
+async def test_inconsistent_reply_is_requested_once_more(reply: dict[str, Any], wrong: str) -> None:
     findings, caller = await _asked([CORRECTNESS], WHOLE, reply, {})
     assert isinstance(findings[0], Score)
     assert wrong in caller.messages[1][-1]["content"]
     twice, caller = await _asked([CORRECTNESS, GOAL, FRICTION], WHOLE, reply)
-    assert len(caller.asked) == 2, "for all three"
+    assert len(caller.asked) == 2, "one repair call for all three metrics"
     assert [each.why for each in twice if isinstance(each, Unscored)] == [Why.INVALID_VERDICT] * 3
 
 
-async def test_what_the_record_does_not_tell_is_no_score() -> None:
+async def test_undecided_verdict_is_unscored() -> None:
     things = [{**LOST, "became": "unknown", "shown_by": None}]
     findings, _ = await _asked([CORRECTNESS, GOAL], WHOLE, {"things": things, "correct": None, "goal_completed": None})
     assert [each.why for each in findings if isinstance(each, Unscored)] == [Why.INSUFFICIENT_EVIDENCE] * 2
@@ -138,10 +138,10 @@ async def test_an_open_question_is_kept_with_the_result() -> None:
     untold = {"things": [], "correct": None, "open_question": asked}
     unscored = await found(CORRECTNESS, WHOLE, untold)
     assert isinstance(unscored, Unscored)
-    assert "open_question" in unscored.metadata, "where the record does not suffice too"
+    assert "open_question" in unscored.metadata, "also if the evidence is insufficient"
 
 
-async def test_the_goal_is_strictly_reached_or_not() -> None:
+async def test_rightly_declined_request_is_correct_but_does_not_reach_the_goal() -> None:
     declined = {"things": [{**LOST, "became": "rightly declined"}], "goal_completed": False}
     findings, _ = await _asked([CORRECTNESS, GOAL], replace(WHOLE, missing=1), declined)
     right, goal = findings
@@ -158,7 +158,7 @@ async def test_friction_names_the_turns_that_show_it(level: str, score: float) -
     assert (got.value, got.reason) == (score, f"{level} friction in turns 1 and 2")
 
 
-async def test_what_anybody_stated_goes_with_the_question() -> None:
+async def test_prompt_contains_stated_goal_profile_and_knowledge() -> None:
     known = replace(WHOLE, goal="Get it.", profile="in a hurry", knowledge=("It closes.",))
     findings, caller = await _asked([GOAL], known)
     assert isinstance(findings[0], Score)
@@ -170,7 +170,7 @@ async def test_what_anybody_stated_goes_with_the_question() -> None:
 @pytest.mark.parametrize(
     ("system", "rule"), [("Be kind.", "the instructions forbid is wrong"), (None, "No instructions were")]
 )
-async def test_rules_are_put_only_where_what_they_speak_of_was_captured(system: str | None, rule: str) -> None:
+async def test_rules_in_the_prompt_depend_on_captured_instructions(system: str | None, rule: str) -> None:
     told = replace(RUN, spans=tuple(span.but(system=system) for span in RUN.spans))
     judge = ScriptedJudge()
     assert isinstance(await judge.finding(registry()["trace.correctness"], told), Score)
@@ -182,25 +182,25 @@ async def test_rules_are_put_only_where_what_they_speak_of_was_captured(system: 
 
 
 @pytest.mark.parametrize("metric", [CORRECTNESS, GOAL, FRICTION])
-async def test_nothing_is_said_where_less_than_half_could_be_shown(metric: Any) -> None:
+async def test_session_is_unscored_if_less_than_half_of_it_can_be_shown(metric: Any) -> None:
     findings, caller = await _asked([metric], replace(WHOLE, missing=3))
     assert [each.why for each in findings if isinstance(each, Unscored)] == [Why.INSUFFICIENT_EVIDENCE]
     assert not caller.asked
 
 
 @pytest.mark.parametrize("metric", [CORRECTNESS, GOAL, FRICTION])
-def test_a_session_without_traces_has_none(metric: Any) -> None:
+def test_session_without_traces_is_unscored(metric: Any) -> None:
     assert isinstance(metric.evaluate(SessionView("s", ()), SessionContext(0.5, frozenset(), {}, ())), Unscored)
 
 
 class TestSuspects:
-    """Suspect values in the same call."""
+    """Suspect values are checked in the same judge call."""
 
     def _became(self, finding: Finding | None) -> list[str]:
         assert isinstance(finding, Score), finding
         return [each["became"] for each in finding.metadata["suspects"]]
 
-    async def test_each_comes_back_confirmed_or_not(self) -> None:
+    async def test_each_suspect_is_confirmed_refuted_or_unknown(self) -> None:
         replied = [{"number": 1, "became": "confirmed"}, {"number": 2, "became": "refuted"}]
         findings, caller = await _asked([CORRECTNESS, GOAL], WHOLE, {"suspects": replied}, suspects=SUSPECTS)
         right, goal = findings
@@ -229,18 +229,18 @@ class TestSuspects:
             {"suspects": [{"number": 1, "became": "confirmed"}, {"number": 1, "became": "refuted"}]},
         ],
     )
-    async def test_a_part_that_does_not_hold_is_unknown_and_costs_no_call(self, part: dict[str, Any]) -> None:
+    async def test_invalid_suspect_reply_is_unknown_without_another_judge_call(self, part: dict[str, Any]) -> None:
         findings, caller = await _asked([CORRECTNESS], WHOLE, part, suspects=SUSPECTS)
         assert self._became(findings[0]) == ["unknown"] * 3
         assert len(caller.asked) == 1
 
-    async def test_no_more_are_asked_than_a_judge_can_answer(self) -> None:
+    async def test_at_most_20_suspects_are_sent_to_the_judge(self) -> None:
         findings, caller = await _asked([CORRECTNESS], WHOLE, suspects=SUSPECTS * 20)
         assert len(self._became(findings[0])) == 20
         assert '"number": 20' in caller.questions[0]
         assert '"number": 21' not in caller.questions[0]
 
-    async def test_of_a_trace_they_are_put_in_the_call_about_it(self) -> None:
+    async def test_suspects_of_a_trace_are_in_its_shared_judge_call(self) -> None:
         metrics = [registry()[f"trace.{name}"] for name in ("correctness", "confidence")]
         suspects = {**RIGHT, "suspects": [{"number": 2, "became": "refuted", "why": "It follows."}]}
         for listed, shown in ((SUSPECTS, True), ((), False)):
@@ -260,11 +260,11 @@ class TestSuspects:
                 "unknown",
             ] * shown
 
-    async def test_without_any_the_prompt_is_what_it_was(self) -> None:
+    async def test_prompt_without_suspects_does_not_mention_suspects(self) -> None:
         _, caller = await _asked([CORRECTNESS], WHOLE)
         given = {"calls": 4, "turns": 2}
         assert caller.messages[0] == messages(pack(WHOLE.trace, b"s" * 32), ASKED, given)
         assert "uspect" not in caller.questions[0]
 
-    def test_they_are_answered_before_what_may_rest_on_them(self) -> None:
+    def test_suspects_are_the_first_field_of_the_reply(self) -> None:
         assert [next(iter(shape(rubric)["properties"])) for rubric in (ASKED, rubric_of((PART,)))] == ["suspects"] * 2

@@ -68,7 +68,7 @@ async def assumed(name: str, subject: Trace, **answers: Any) -> tuple[Assumed, l
 
 
 class TestAll:
-    def test_there_are_seven_and_one(self) -> None:
+    def test_there_are_eight_judged_trace_metrics(self) -> None:
         assert {metric.name for metric in JUDGED} == {*NAMES, "correctness"}
         assert {metric.threshold for metric in JUDGED} == {0.5}
 
@@ -84,7 +84,7 @@ class TestAll:
             ("confidence", 0.4, set()),
         ],
     )
-    async def test_the_verdict_is_the_score_with_the_keys_of_the_source(
+    async def test_verdict_is_the_score_and_metadata_has_the_expected_keys(
         self, name: str, value: float, keys: set[str]
     ) -> None:
         found = await scored(name, RUN)
@@ -93,7 +93,7 @@ class TestAll:
         assert found.reason
 
     @pytest.mark.parametrize(("subject", "calls"), [(RUN, 8), (TALK, 9)], ids=["one message", "several"])
-    async def test_the_seven_cost_nine_calls_at_most(self, subject: Trace, calls: int) -> None:
+    async def test_seven_separate_metrics_need_at_most_nine_judge_calls(self, subject: Trace, calls: int) -> None:
         judge = ScriptedJudge()
         await asyncio.gather(*(judge.finding(of(name), subject) for name in NAMES))
         assert len(judge.caller.asked) == len(set(judge.caller.asked)) == calls
@@ -118,28 +118,28 @@ class TestAll:
         assert asked[-1] == metric.name
 
     @pytest.mark.parametrize("metric", JUDGED, ids=lambda metric: metric.name)
-    async def test_a_verdict_that_never_holds_is_asked_for_twice_and_no_score(self, metric: TraceMetric) -> None:
+    async def test_invalid_verdict_is_requested_twice_and_then_unscored(self, metric: TraceMetric) -> None:
         why, asked = await unscored(metric.name, RUN, **{metric.name: {"score": 7}})
         assert why is Why.INVALID_VERDICT
         assert asked.count(metric.name) == 2
 
     @pytest.mark.parametrize("rubric", ["task", "plan"])
-    async def test_an_extraction_that_fails_is_asked_for_once_a_trace_and_not_once_a_metric(self, rubric: str) -> None:
+    async def test_failed_extraction_is_requested_once_per_trace_and_not_once_per_metric(self, rubric: str) -> None:
         judge = ScriptedJudge(**{rubric: {"nonsense": True}})
         first = [await judge.finding(metric, TALK) for metric in JUDGED]
         lost = [found for found in first if isinstance(found, Unscored)]
         assert {found.why for found in lost} == {Why.INVALID_VERDICT}
         assert len(lost) == (4 if rubric == "task" else 2)
-        assert judge.caller.asked.count(rubric) == 2, "once, and once more with what is wrong"
+        assert judge.caller.asked.count(rubric) == 2, "once, and once more with the error"
         await judge.finding(of("plan_quality"), TALK)
-        assert judge.caller.asked.count(rubric) == 4, "whoever knows it and asks again gets a new try"
+        assert judge.caller.asked.count(rubric) == 4, "a later request starts a new attempt"
 
     @pytest.mark.parametrize("name", sorted(NAMES - {"argument_correctness"}))
-    async def test_where_nothing_was_captured_nobody_is_asked(self, name: str) -> None:
+    async def test_trace_without_content_is_unscored_without_a_judge_call(self, name: str) -> None:
         assert await unscored(name, NOTHING) == (Why.NO_CONTENT, [])
 
     @pytest.mark.parametrize("name", sorted(NAMES))
-    async def test_secrets_of_the_trace_are_in_no_metadata(self, name: str) -> None:
+    async def test_secrets_of_the_trace_are_in_no_finding_and_no_prompt(self, name: str) -> None:
         key = "sk-proj-" + "a1B2" * 12
         leaky = trace(f"My key is {key}", f"Used {key}", [call(1, arguments={"api_key": key, "q": key})])
         judge = ScriptedJudge()
@@ -148,7 +148,7 @@ class TestAll:
 
 
 class TestTaskCompletion:
-    async def test_a_run_that_failed_without_an_answer_stays_below_half(self) -> None:
+    async def test_score_of_a_failed_run_without_an_answer_is_capped_below_half(self) -> None:
         found = await scored("task_completion", CRASHED)
         assert found.value == 0.49
         assert found.metadata["capped_by"] == "error_without_answer"
@@ -158,15 +158,15 @@ class TestTaskCompletion:
     @pytest.mark.parametrize(
         "subject", [trace(calls=[call(1)], error="boom"), trace(answer="", calls=[call(1)], output="")]
     )
-    async def test_an_answer_or_no_error_is_not_capped(self, subject: Trace) -> None:
+    async def test_score_is_not_capped_if_there_is_an_answer_or_no_error(self, subject: Trace) -> None:
         found = await scored("task_completion", subject)
         assert found.value == 0.9
         assert "capped_by" not in found.metadata
 
-    async def test_without_the_last_answer_nobody_can_tell(self) -> None:
+    async def test_uncaptured_answer_is_no_content(self) -> None:
         assert await unscored("task_completion", trace(answer=None, calls=[call(1)])) == (Why.NO_CONTENT, [])
 
-    async def test_a_lower_verdict_stands_as_it_is(self) -> None:
+    async def test_verdict_below_the_cap_is_unchanged(self) -> None:
         found = await scored(
             "task_completion",
             CRASHED,
@@ -176,21 +176,21 @@ class TestTaskCompletion:
         assert "capped_by" not in found.metadata
 
     @pytest.mark.parametrize("answer", ["", " \n", ":", "…", "\u200b", None])
-    async def test_an_answer_that_says_nothing_is_never_put_to_a_judge(self, answer: str | None) -> None:
+    async def test_blank_answer_is_never_sent_to_the_judge(self, answer: str | None) -> None:
         for name in ("task_completion", "step_efficiency"):
             assert await unscored(name, trace(answer=answer)) == (Why.NO_CONTENT, [])
 
-    async def test_the_task_is_given_with_the_question_and_the_outcome_stands_in_the_record(self) -> None:
+    async def test_task_is_in_the_prompt_and_outcome_in_the_metadata(self) -> None:
         judge = ScriptedJudge()
         found = await judge.finding(of("task_completion"), RUN)
         assert judge.caller.asked == ["task_completion"]
         [question] = judge.caller.questions
         assert 'task: "Where is my parcel?"' in question
-        assert "It left the depot." not in question, "nothing is told twice"
+        assert "It left the depot." not in question, "the outcome is not repeated in the question"
         assert found is not None
         assert found.metadata["outcome"] == "search: ok. The agent answered: It left the depot."
 
-    async def test_what_failed_was_found_and_broke_off_is_part_of_the_outcome(self) -> None:
+    async def test_outcome_lists_failed_calls_found_documents_and_the_error(self) -> None:
         looked = Span(
             TRACE_ID, "d7ad6b7169203331", "", "retrieve", Kind.RETRIEVAL, 1, 2, documents=("Parcels: 9 EUR.",)
         )
@@ -202,20 +202,20 @@ class TestTaskCompletion:
             "The agent answered: It left the depot."
         )
 
-    async def test_no_half_of_a_secret_is_left_where_a_text_is_cut(self) -> None:
+    async def test_truncated_text_contains_no_part_of_a_secret(self) -> None:
         key = "sk-proj-" + "a1B2" * 12
         answer = "word " * 100 + "x" * 20 + " " + key + " word" * 1000
         found = await scored("task_completion", trace(answer=answer, output=answer, calls=[call(1, result=answer)]))
         assert "sk-proj" not in repr(found.metadata)
 
     @pytest.mark.parametrize("said", ["Yes, do it.", "word " * 200, None])
-    async def test_a_message_that_does_not_tell_the_task_by_itself_is_put_to_the_judge(self, said: str | None) -> None:
+    async def test_judge_extracts_the_task_if_the_message_does_not_state_it(self, said: str | None) -> None:
         found, asked = await ask("task_completion", trace(said, calls=[call(1)]))
         assert asked == ["task", "task_completion"]
         assert found is not None
         assert found.metadata["task"] == "Find the parcel."
 
-    async def test_a_record_that_does_not_tell_the_task_is_not_scored(self) -> None:
+    async def test_trace_without_a_task_is_unscored(self) -> None:
         why, asked = await unscored("task_completion", TALK, task={"task": " "})
         assert why is Why.NO_CONTENT
         assert asked == ["task"]
@@ -243,7 +243,7 @@ class TestTaskCompletion:
             ("unknown", "yes", 0.5, False),
         ],
     )
-    async def test_a_number_that_contradicts_the_choices_before_it_is_refused(
+    async def test_score_that_contradicts_the_choices_before_it_is_rejected(
         self, answered: str, taken: str, value: float | None, holds: bool
     ) -> None:
         said = {"answered": answered, "taken": taken, "reason": "So it is.", "verdict": value}
@@ -269,7 +269,7 @@ class TestTaskCompletion:
         ("argument_correctness", {"verdicts": [{"call": 1, "reason": "Not captured.", "verdict": "unknown"}]}),
     ],
 )
-async def test_what_cannot_be_told_is_no_score(name: str, said: dict[str, Any]) -> None:
+async def test_undecided_verdict_is_insufficient_evidence(name: str, said: dict[str, Any]) -> None:
     why, asked = await unscored(name, RUN, **{name: {"reason": "Nothing was captured.", **said}})
     assert why is Why.INSUFFICIENT_EVIDENCE
     assert asked.count(name) == 1
@@ -277,7 +277,7 @@ async def test_what_cannot_be_told_is_no_score(name: str, said: dict[str, Any]) 
 
 
 class TestToolCorrectness:
-    async def test_no_tool_called_and_none_there_is_assumed(self) -> None:
+    async def test_run_without_calls_and_tools_is_assumed(self) -> None:
         found, asked = await assumed("tool_correctness", trace(tools=()))
         assert not asked
         assert found.metadata == {"user_input": "Where is my parcel?", "tools_called": [], "available_tools": []}
@@ -293,20 +293,20 @@ class TestToolCorrectness:
             ({"wrong": ["book"]}, 0.25),
         ],
     )
-    async def test_a_number_against_the_tools_that_are_named_is_refused(
+    async def test_score_that_contradicts_the_named_tools_is_rejected(
         self, named: dict[str, list[str]], score: float | None
     ) -> None:
-        """Also an uncalled tool."""
+        """A tool that was not called cannot be in excess or wrong."""
         said = {**NOTHING_NAMED, **named, "reason": "So it is.", "score": score}
         assert (await unscored("tool_correctness", RUN, tool_correctness=said))[0] is Why.INVALID_VERDICT
 
-    async def test_what_is_missing_in_excess_or_wrong_stands_by_name_beside_the_number(self) -> None:
+    async def test_metadata_names_missing_and_excess_tools(self) -> None:
         named = {"missing": ["ask"], "excess": ["search"], "wrong": []}
         found = await scored("tool_correctness", RUN, tool_correctness={**named, "reason": "So.", "score": 0.5})
         assert (found.metadata["missing"], found.metadata["excess"]) == (["ask"], ["search"])
         assert "wrong" not in found.metadata
 
-    async def test_tools_that_were_not_used_are_judged(self) -> None:
+    async def test_run_that_used_no_available_tool_is_judged(self) -> None:
         found = await scored("tool_correctness", trace())
         assert found.metadata["available_tools"] == [{"name": "search", "description": "Finds a parcel."}]
 
@@ -314,7 +314,7 @@ class TestToolCorrectness:
         found = await scored("tool_correctness", trace(calls=[call(1)], tools=()))
         assert found.metadata["tools_called"] == [{"name": "search", "parameters": {"q": 1}}]
 
-    async def test_what_the_user_asked_is_read_by_code_and_the_judge_asked_only_if_it_is_missing(self) -> None:
+    async def test_judge_extracts_the_user_input_only_if_the_message_is_missing(self) -> None:
         _, asked = await ask("tool_correctness", RUN)
         assert asked == ["tool_correctness"]
         found, asked = await ask("tool_correctness", trace(None, "It left.", [call(1)]))
@@ -322,7 +322,7 @@ class TestToolCorrectness:
         assert found is not None
         assert found.metadata["user_input"] == "Find the parcel."
 
-    async def test_tools_there_but_no_answer_captured_is_no_content(self) -> None:
+    async def test_available_tools_without_a_captured_answer_are_no_content(self) -> None:
         assert await unscored("tool_correctness", trace(answer=None)) == (Why.NO_CONTENT, [])
 
 
@@ -332,12 +332,12 @@ def verdicts(*pairs: tuple[int, str]) -> dict[str, Any]:
 
 
 class TestArgumentCorrectness:
-    async def test_no_call_is_assumed(self) -> None:
+    async def test_run_without_calls_is_assumed(self) -> None:
         found, asked = await assumed("argument_correctness", trace())
         assert not asked
         assert found.metadata == {"user_input": "Where is my parcel?", "verdicts": []}
 
-    async def test_the_score_is_the_share_of_yes_by_position_whatever_the_ids(self) -> None:
+    async def test_score_is_the_share_of_yes_verdicts_and_ids_are_ignored(self) -> None:
         twins = trace(calls=[replace(call(n), id="x", span_id=f"s{n}") for n in (1, 2, 3)])
         given = verdicts((3, "yes"), (1, "yes"), (2, "no"))
         found = await scored("argument_correctness", twins, argument_correctness=given)
@@ -360,7 +360,7 @@ class TestArgumentCorrectness:
         ],
         ids=["one missing", "one too many", "one twice", "one that is none", "none"],
     )
-    async def test_a_wrong_count_is_repaired_once_and_then_no_score(self, wrong: dict[str, Any]) -> None:
+    async def test_wrong_list_of_verdicts_is_requested_once_more_and_then_unscored(self, wrong: dict[str, Any]) -> None:
         two = trace(calls=[call(1), call(2)])
         why, asked = await unscored("argument_correctness", two, argument_correctness=wrong)
         assert why is Why.INVALID_VERDICT
@@ -368,7 +368,7 @@ class TestArgumentCorrectness:
         right = verdicts((1, "yes"), (2, "no"))
         assert (await scored("argument_correctness", two, argument_correctness=[wrong, right])).value == 0.5
 
-    async def test_of_many_calls_the_first_and_last_20_are_judged_and_that_is_said(self) -> None:
+    async def test_only_the_first_and_last_20_calls_are_judged_and_the_reason_shows_it(self) -> None:
         judge = ScriptedJudge()
         found = await judge.finding(of("argument_correctness"), trace(calls=[call(n) for n in range(1, 51)]))
         assert isinstance(found, Score)
@@ -383,25 +383,25 @@ class TestArgumentCorrectness:
         found = await scored("argument_correctness", trace(calls=long))
         assert len(found.metadata["verdicts"]) == 40
 
-    async def test_calls_of_which_nothing_can_be_told_count_neither_way(self) -> None:
+    async def test_undecided_calls_lower_the_coverage_but_not_the_score(self) -> None:
         three = trace(calls=[call(1), call(2), call(3)])
         given = verdicts((1, "yes"), (2, "unknown"), (3, "no"))
         found = await scored("argument_correctness", three, argument_correctness=given)
         assert (found.value, found.coverage) == (0.5, 2 / 3)
         assert "Undecided calls: 1." in found.reason
 
-    async def test_every_verdict_on_a_call_has_a_reason(self) -> None:
+    async def test_verdict_on_a_call_without_a_reason_is_invalid(self) -> None:
         silent = {"verdicts": [{"call": 1, "reason": "", "verdict": "yes"}], "reason": "Fine."}
         assert (await unscored("argument_correctness", RUN, argument_correctness=silent))[0] is Why.INVALID_VERDICT
 
-    async def test_a_call_that_its_tool_refused_is_a_no_whatever_the_judge_says(self) -> None:
+    async def test_call_rejected_by_its_tool_is_wrong_whatever_the_judge_decides(self) -> None:
         bad = call(2, "book", error="1 validation error for BookInput\nseats\n  Input should be a valid integer")
         found = await scored("argument_correctness", trace(calls=[call(1), bad]))
         assert found.value == 0.5
         assert "rejected" in found.metadata["verdicts"][1]["reason"]
         assert "calls 2" in found.reason
 
-    async def test_calls_that_were_all_refused_need_no_judge(self) -> None:
+    async def test_judge_is_not_called_if_all_calls_were_rejected(self) -> None:
         found, asked = await ask("argument_correctness", trace(calls=[call(1, error="MCP error -32602: no")]))
         assert isinstance(found, Score)
         assert (found.value, asked) == (0.0, [])
@@ -415,7 +415,7 @@ class TestArgumentCorrectness:
 
 @pytest.mark.parametrize("name", ["plan_adherence", "plan_quality"])
 class TestPlans:
-    async def test_no_plan_is_assumed(self, name: str) -> None:
+    async def test_run_without_a_plan_is_assumed(self, name: str) -> None:
         found, asked = await assumed(name, RUN, plan={"plan": [], "revisions": []})
         assert asked == ["plan"]
         assert found.metadata == {"plan": []}
@@ -424,16 +424,16 @@ class TestPlans:
             assert isinstance((await assumed(name, RUN, plan={"plan": empty, "revisions": []}))[0], Assumed)
 
     @pytest.mark.parametrize("step", ["call 2", "turn 2", "call 0", "the first thought", ""])
-    async def test_a_step_names_a_place_that_exists(self, name: str, step: str) -> None:
+    async def test_plan_step_with_an_invalid_position_is_rejected(self, name: str, step: str) -> None:
         why, asked = await unscored(name, RUN, plan={"plan": [{"step": "Go", "shown_by": step}], "revisions": []})
         assert (why, asked) == (Why.INVALID_VERDICT, ["plan", "plan"])
 
-    async def test_nobody_is_asked_where_no_plan_can_stand(self, name: str) -> None:
+    async def test_judge_is_not_called_if_the_run_contains_no_text_before_its_end(self, name: str) -> None:
         """A judge could only invent a plan."""
         assert (await assumed(name, trace()))[1] == []
         assert (await assumed(name, trace(calls=[call(1), call(2, "book")])))[1] == []
 
-    async def test_a_plan_is_looked_for_in_all_that_was_said_or_written_down_before_the_end(self, name: str) -> None:
+    async def test_judge_extracts_the_plan_from_model_text_todo_calls_or_earlier_turns(self, name: str) -> None:
         asks = (Text("Plan: 1) search, 2) book."), ToolRequest("search", {"q": 1}, "call_1"))
         model = Span(TRACE_ID, "c7ad6b7169203331", "", "chat", Kind.LLM, 1, 2, output=(Message("assistant", asks),))
         promise = (Turn("Book it.", "First I search, then I book. Shall I?"), Turn("Yes.", "Done."))
@@ -442,7 +442,7 @@ class TestPlans:
             await judge.finding(of(name), subject)
             assert judge.caller.asked[0] == "plan"
 
-    async def test_the_plan_and_the_task_are_given_with_the_question(self, name: str) -> None:
+    async def test_plan_is_in_the_prompt_and_plan_and_task_are_in_the_metadata(self, name: str) -> None:
         judge = ScriptedJudge()
         found = await judge.finding(of(name), RUN)
         assert found is not None
@@ -454,7 +454,7 @@ class TestPlans:
         assert "Search for the parcel" in judge.caller.questions[-1]
 
 
-async def test_the_plan_is_the_first_one_and_revisions_stand_apart() -> None:
+async def test_plan_is_the_first_plan_and_revisions_are_listed_separately() -> None:
     changes = [{"change": "Book first", "cause": 1}, {"change": "Skip it", "cause": None}, {"change": "Go", "cause": 7}]
     plan = [{"step": each, "shown_by": "call 1"} for each in ("Search", "Book")]
     judge = ScriptedJudge(plan={"plan": plan, "revisions": changes})
@@ -469,15 +469,15 @@ async def test_the_plan_is_the_first_one_and_revisions_stand_apart() -> None:
 
 
 @pytest.mark.parametrize("metric", JUDGED, ids=lambda metric: metric.name)
-async def test_a_metric_shows_all_that_it_asks(metric: TraceMetric) -> None:
-    """In question order."""
+async def test_metric_declares_all_its_rubrics_in_the_order_of_use(metric: TraceMetric) -> None:
+    """The order is that of the judge calls."""
     judge = ScriptedJudge()
     await judge.finding(metric, trace(None, calls=[call(1)], reasoning=("First I search.",)))
     assert judge.caller.asked == [rubric.name for rubric in metric.rubrics]
     assert metric.rubrics[-1].name == metric.name
 
 
-async def test_repeats_that_code_counted_are_told_to_the_judge_of_steps() -> None:
+async def test_prompt_of_step_efficiency_contains_the_number_of_repeated_calls() -> None:
     judge = ScriptedJudge()
     same = [call(n, arguments={"q": 1}, result="none") for n in range(1, 5)]
     await judge.finding(of("step_efficiency"), trace(calls=same))
@@ -486,7 +486,7 @@ async def test_repeats_that_code_counted_are_told_to_the_judge_of_steps() -> Non
     assert told[1] == "3"
 
 
-async def test_what_all_turns_asked_is_the_user_input() -> None:
+async def test_user_input_joins_the_user_messages_of_all_turns() -> None:
     turns = (Turn("Find it.", "Which?"), Turn("The red one.", "Found."))
     found, _ = await assumed("argument_correctness", trace(turns=turns))
     assert found.metadata["user_input"] == "Find it.\n\nThe red one."
@@ -507,7 +507,7 @@ async def test_what_all_turns_asked_is_the_user_input() -> None:
         (None, False),
     ],
 )
-def test_a_refusal_of_arguments_is_told_from_other_failures(error: str | None, expected: bool) -> None:
+def test_rejected_arguments_are_distinguished_from_other_errors(error: str | None, expected: bool) -> None:
     assert refused(call(1, "book_ferry", error=error)) is expected
 
 
@@ -515,15 +515,15 @@ def test_a_refusal_of_arguments_is_told_from_other_failures(error: str | None, e
     ("text", "expected"),
     [(None, False), ("", False), (":", False), ("...", False), ("42", True), ("是", True), ("👍", True), ("ok", True)],
 )
-def test_an_answer_says_something_or_not(text: str | None, expected: bool) -> None:
+def test_answer_with_a_letter_digit_or_emoji_has_content(text: str | None, expected: bool) -> None:
     assert says_something(text) is expected
 
 
 SHARED = [each for each in JUDGED if each.name in {*NAMES, "correctness"}]
 
 
-class TestTogether:
-    """Sessionless questions in one call."""
+class TestSharedCall:
+    """All questions about a trace without a session are in one judge call."""
 
     async def _all(self, subject: Trace = RUN, **answers: Any) -> tuple[dict[str, Finding | None], list[str]]:
         judge = ScriptedJudge(SHARED, **answers)
@@ -531,13 +531,13 @@ class TestTogether:
         return dict(zip((metric.name for metric in SHARED), found, strict=True)), judge.caller.asked
 
     @pytest.mark.parametrize("subject", [RUN, TALK], ids=["one message", "several"])
-    async def test_one_call_says_what_nine_do(self, subject: Trace) -> None:
+    async def test_shared_call_gives_the_same_results_as_separate_calls(self, subject: Trace) -> None:
         together, asked = await self._all(subject)
         assert asked == ["trace"]
         apart = ScriptedJudge()
         assert together == {metric.name: await apart.finding(metric, subject) for metric in SHARED}
 
-    async def test_task_and_plan_are_asked_for_only_where_code_cannot_tell(self) -> None:
+    async def test_task_and_plan_are_requested_only_if_needed(self) -> None:
         for subject, task, plan in ((RUN, False, True), (TALK, True, True), (trace(calls=[call(1)]), False, False)):
             parts = [each for each in SHARED if each.name not in ("plan_adherence", "plan_quality") or plan]
             judge = ScriptedJudge(parts)
@@ -547,7 +547,7 @@ class TestTogether:
 
     @pytest.mark.parametrize("name", sorted(metric.name for metric in SHARED))
     @pytest.mark.parametrize("part", [None, 7, [], {}, {"reason": "So.", "score": 9, "level": "so so"}])
-    async def test_a_part_that_does_not_hold_is_asked_by_itself(self, name: str, part: Any) -> None:
+    async def test_invalid_part_is_requested_in_a_separate_call(self, name: str, part: Any) -> None:
         judge = ScriptedJudge(SHARED)
         right = judge.caller.complete
 
@@ -562,7 +562,7 @@ class TestTogether:
         assert all(isinstance(each, Score) for each in found), found
         assert judge.caller.asked == ["trace", name]
 
-    async def test_what_nobody_asked_for_is_ignored(self) -> None:
+    async def test_unrequested_parts_of_a_reply_are_ignored(self) -> None:
         whole = {metric.name: GOOD[metric.name] for metric in SHARED} | {"correctness": RIGHT}
         extra = {**GOOD["confidence"], "score": 1.0}  # type: ignore[dict-item]
         parts = {**whole, "plan": GOOD["plan"], "confidence": extra, "verdict": 1.0}
@@ -570,7 +570,7 @@ class TestTogether:
         assert asked == ["trace"]
         assert together == (await self._all())[0]
 
-    async def test_what_rests_on_a_plan_that_does_not_hold_is_asked_by_itself_with_it(self) -> None:
+    async def test_plan_metrics_are_requested_separately_if_the_plan_is_invalid(self) -> None:
         nowhere = {"plan": [{"step": "Go", "shown_by": "call 9"}], "revisions": []}
         judge = ScriptedJudge(SHARED, plan=[nowhere, GOOD["plan"]])
         found = [await judge.finding(metric, RUN) for metric in SHARED]
@@ -578,7 +578,7 @@ class TestTogether:
         assert parts[1:] == [["plan", "plan_adherence"], ["plan", "plan_quality"]]
         assert all(isinstance(each, Score) for each in found)
 
-    async def test_without_a_plan_both_are_assumed(self) -> None:
+    async def test_plan_metrics_are_assumed_if_there_is_no_plan(self) -> None:
         together, asked = await self._all(
             plan={"plan": [], "revisions": []}, plan_quality={"reason": "-", "level": None}
         )
@@ -588,7 +588,7 @@ class TestTogether:
             "plan_quality",
         ]
 
-    async def test_a_judge_that_never_answers_in_form_costs_each_its_own_and_no_score(self) -> None:
+    async def test_invalid_replies_leave_all_metrics_unscored_after_a_limited_number_of_calls(self) -> None:
         together, asked = await self._all(**{name: {"nonsense": True} for name in (*NAMES, "correctness", "plan")})
         assert {each.why for each in together.values() if isinstance(each, Unscored)} == {Why.INVALID_VERDICT}
         assert len([each for each in together.values() if isinstance(each, Unscored)]) == len(SHARED)
@@ -598,7 +598,7 @@ class TestTogether:
         assert {times for name, times in Counter(asked[2:]).items() if name != "trace"} == {1}
         assert Counter(asked[2:])["trace"] <= 2
 
-    async def test_a_run_that_instructs_the_judge_has_no_score_at_all(self) -> None:
+    async def test_run_that_instructs_the_judge_is_unscored_after_one_call(self) -> None:
         best = {name: GOOD[name] for name in (*NAMES, "plan")} | {"correctness": RIGHT, "instructed": True}
         together, asked = await self._all(trace=lambda question: best | {"argument_correctness": all_right(question)})
         assert asked == ["trace"]

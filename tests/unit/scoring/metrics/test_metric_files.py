@@ -67,7 +67,7 @@ class TestCoherence:
         assert isinstance(away, Score)
         assert away.value == 0.0
 
-    def test_of_several_turns_is_the_mean(self) -> None:
+    def test_is_the_mean_of_several_turns(self) -> None:
         found = self.ask(trace(Turn(ASKED, ANSWERED), Turn(ASKED, AWAY)))
         assert isinstance(found, Score)
         assert found.value == pytest.approx(0.3, abs=1e-7)
@@ -97,18 +97,18 @@ class TestCoherence:
             (Turn(ASKED, None), {"error": "boom"}),
         ],
     )
-    def test_a_run_without_an_answer_is_none_of_its_business(self, turn: Turn, facts: dict[str, object]) -> None:
+    def test_run_without_an_answer_has_no_result(self, turn: Turn, facts: dict[str, object]) -> None:
         assert self.ask(trace(turn, **facts)) is None
 
-    def test_an_answer_to_nothing_is_assumed(self) -> None:
+    def test_answer_to_an_empty_question_is_assumed(self) -> None:
         found = self.ask(trace(Turn("", "answer")))
         assert isinstance(found, Assumed)
         assert found.metadata["note"]
 
-    def test_closed_by_idleness_without_a_root_is_scored(self) -> None:
+    def test_idle_trace_without_a_complete_root_is_scored(self) -> None:
         assert isinstance(self.ask(trace(Turn(ASKED, ANSWERED), trigger=Trigger.IDLE, complete=False)), Score)
 
-    def test_the_threshold_is_the_embedders_cut_or_the_sources(self) -> None:
+    def test_threshold_is_the_cut_of_the_embedder_or_the_default(self) -> None:
         assert COHERENCE.threshold_for(BANDS) == 0.3
         assert COHERENCE.threshold_for(None) == 0.5
 
@@ -129,22 +129,22 @@ class TestLoopDetection:
     def test_needs_a_session(self) -> None:
         assert self.ask(trace(Turn("question", "answer"), session_id=None)) is None
 
-    def test_the_first_answer_repeats_nothing(self) -> None:
+    def test_first_answer_of_a_session_is_assumed(self) -> None:
         assert isinstance(self.ask(trace(Turn("question", "answer"))), Assumed)
 
     @pytest.mark.parametrize("answer", ["", " ...", "###STOP###"])
-    def test_of_silence_there_is_nothing_to_say(self, answer: str) -> None:
+    def test_blank_answer_is_no_content(self, answer: str) -> None:
         found = self.ask(trace(Turn("question", answer)), self.before("answer"))
         assert isinstance(found, Unscored)
         assert found.why == "no_content"
 
-    def test_what_has_neither_words_nor_known_signs_is_not_compared_and_not_taken_for_the_first(self) -> None:
+    def test_first_answer_without_comparable_words_or_symbols_is_no_content(self) -> None:
         texts = Texts({"👍": np.zeros(2, np.float32)}, (), "test", None)
         found = LOOP.evaluate(trace(Turn("question", "👍")), TraceContext(texts, 0.5))
         assert isinstance(found, Unscored)
         assert (found.why, found.reason) == ("no_content", "the answer has no words or symbols to compare")
 
-    def test_the_reason_says_what_was_found_in_words(self) -> None:
+    def test_reason_names_the_repeated_or_most_similar_answer(self) -> None:
         again = self.ask(trace(Turn("question", "answer")), self.before("answer", 6))
         other = self.ask(trace(Turn("question", "answer")), self.before("question", 4))
         assert isinstance(again, Score)
@@ -154,24 +154,24 @@ class TestLoopDetection:
             "repeats no earlier answer; the most similar is the answer of trace 5 of this session"
         )
 
-    def test_a_run_that_failed_has_no_answer(self) -> None:
+    def test_failed_or_unfinished_run_has_no_result(self) -> None:
         assert self.ask(trace(Turn("question", None), error="boom"), self.before("answer")) is None
         assert self.ask(trace(Turn("question", None), ends_in_tool_call=True), self.before("answer")) is None
 
     @pytest.mark.parametrize("error", [None, "upstream: GatewayError: no route to the model"])
-    def test_an_error_in_place_of_an_answer_is_no_answer(self, error: str | None) -> None:
+    def test_error_in_place_of_an_answer_has_no_result(self, error: str | None) -> None:
         """Two failed runs with the same error are no loop. `response` reports both."""
         said = "GatewayError: no route to the model"
         texts = Texts({said: VECTORS["answer"]}, (), "tiny", BANDS)
         before = EarlierOutput("c" * 32, 0, VECTORS["answer"], content_tokens(said))
         assert LOOP.evaluate(trace(Turn("question", said), error=error), TraceContext(texts, 0.5, (before,))) is None
 
-    def test_not_captured_is_not_empty(self) -> None:
+    def test_uncaptured_answer_is_no_content(self) -> None:
         found = self.ask(trace(Turn("question", None)), self.before("answer"))
         assert isinstance(found, Unscored)
         assert found.why == "no_content"
 
-    def test_the_same_words_again(self) -> None:
+    def test_repeated_answer_scores_zero(self) -> None:
         found = self.ask(trace(Turn("question", "answer")), self.before("question", 4), self.before("answer", 6))
         assert isinstance(found, Score)
         assert found.value == pytest.approx(0.0, abs=1e-9)
@@ -182,13 +182,13 @@ class TestLoopDetection:
         assert comparisons[0]["hybrid_score"] == 0.0, "near in meaning, but no word shared"
 
     def again(self, said: str, earlier: str, **context: Any) -> Score:
-        """Return the same vector."""
+        """Score an answer that has the same vector as an earlier answer."""
         texts = Texts({"answer": VECTORS["answer"], said: VECTORS["answer"]}, (), "tiny", BANDS)
         asked = context.pop("asked_then", frozenset())
         before = EarlierOutput("c" * 32, 0, VECTORS["answer"], content_tokens(earlier), asked)
         found = LOOP.evaluate(trace(Turn("question", said)), TraceContext(texts, 0.5, (before,), **context))
         assert isinstance(found, Score)
-        assert found.value == pytest.approx(1.0 - found.metadata["max_hybrid"], abs=1e-9), "to the letter, always"
+        assert found.value == pytest.approx(1.0 - found.metadata["max_hybrid"], abs=1e-9), "always 1 - max_hybrid"
         return found
 
     SUMMARY = "Your booking: ferry to Oslo, visit V-670, for the family with one car. The total is 329 dollars."
@@ -221,12 +221,12 @@ class TestLoopDetection:
             ),
         ],
     )
-    def test_what_code_knows_to_be_no_loop(self, context: dict[str, Any], excuse: str) -> None:
+    def test_justified_repetition_is_excused(self, context: dict[str, Any], excuse: str) -> None:
         found = self.again(self.SUMMARY, self.SUMMARY, **context)
         assert (found.label, found.failed, found.metadata["excused"]) == ("excused", False, excuse)
         assert found.reason.startswith(f"repeats the answer of trace 1 of this session, but {excuse}")
 
-    def test_the_same_answer_to_another_question_is_one(self) -> None:
+    def test_same_answer_to_another_question_is_a_loop(self) -> None:
         asked, then = content_tokens("Where is my parcel?"), content_tokens("Can I have a refund?")
         loop = self.again(self.SUMMARY, self.SUMMARY, asked=asked, asked_then=then)
         assert (loop.label, loop.failed) == ("loop", True)
@@ -243,14 +243,14 @@ class TestLoopDetection:
         asked, then = frozenset({"parcel", "oslo", "soon"}), frozenset({"parcel", "oslo", "today"})
         assert self.again(self.SUMMARY, self.SUMMARY, asked=asked, asked_then=then).label == "suspect"
         assert self.again(self.SUMMARY, self.SUMMARY).label == "suspect", (
-            "nor are two messages without words the same question"
+            "two messages without words are not the same question"
         )
 
-    def test_who_is_still_on_hold_is_told_so_again(self) -> None:
+    def test_repeated_request_to_wait_is_excused(self) -> None:
         said = "Please hold on, I am still checking your parcel."
         assert self.again(said, said).metadata["excused"] == "it asks the user to wait"
 
-    def test_sessions_read_failing_results_or_every_score(self) -> None:
+    def test_loop_signal_is_the_failing_score_or_every_raw_score(self) -> None:
         asked, then = content_tokens("Where is my parcel?"), content_tokens("Can I have a refund?")
         excused, suspect = self.again(self.SUMMARY, self.SUMMARY, changed=True), self.again(self.SUMMARY, self.SUMMARY)
         loop = self.again(self.SUMMARY, self.SUMMARY, asked=asked, asked_then=then)
@@ -260,7 +260,7 @@ class TestLoopDetection:
         assert [sure.signal_value(each) for each in told] == [1.0, 1.0, loop.value]
         assert [raw.signal_value(each) for each in told] == [excused.value, suspect.value, loop.value]
 
-    def test_coherence_is_a_signal_if_its_embedder_is_calibrated(self) -> None:
+    def test_coherence_is_a_sure_signal_only_if_calibrated(self) -> None:
         gap = {"calibrated": 0.0}
         off = result("coherence", Score(0.01, "off", gap, label="off_topic", failed=True), evaluator=CODE)
         low, plain = (
@@ -285,7 +285,7 @@ class TestResponse:
     def ask(self, subject: Trace) -> object:
         return RESPONSE.evaluate(subject, TraceContext(TEXTS, 0.5))
 
-    def test_an_answer(self) -> None:
+    def test_run_with_an_answer_passes(self) -> None:
         found = self.ask(trace(Turn("question", "answer")))
         assert isinstance(found, Score)
         assert (found.value, found.label, found.failed) == (1.0, None, False)
@@ -298,7 +298,7 @@ class TestResponse:
             ("answer", {"error": "boom"}, "error"),
         ],
     )
-    def test_a_bad_end_is_a_failure_with_a_label(
+    def test_run_without_an_answer_or_with_an_error_fails_with_a_label(
         self, answer: str | None, facts: dict[str, object], label: str
     ) -> None:
         found = self.ask(trace(Turn("question", answer), **facts))
@@ -331,7 +331,7 @@ class TestSessions:
         assert isinstance(found, Score)
         return found
 
-    def test_takes_the_worst_seriously(self) -> None:
+    def test_worst_trace_decides_the_score(self) -> None:
         sure = SessionSignal("scored", 1.0)
         found = self.ask(summary(coherence=SCORED, confidence=sure), summary(coherence=SessionSignal("scored", 0.1)))
         assert isinstance(found, Score)
@@ -341,7 +341,7 @@ class TestSessions:
         assert found.metadata["traces_evaluated"] == 2
         assert "trace 2 of 2" in found.reason
 
-    def test_without_a_judge_it_says_what_it_rests_on(self) -> None:
+    def test_result_without_a_judge_names_its_evidence(self) -> None:
         found = self.without_judge(summary(coherence=SCORED, response=SessionSignal("scored", 1.0)))
         assert (found.label, found.metadata["basis"]) == ("no_problem_found", "inline")
         assert "band" not in found.metadata
@@ -349,13 +349,13 @@ class TestSessions:
         assert found.coverage == 0.5, "confidence and tool_correctness are missing"
         assert found.reason.startswith("no findings by rules (coherence, response); task success: not judged; ")
 
-    def test_what_nothing_speaks_against_is_no_problem_found(self) -> None:
+    def test_session_without_findings_has_the_label_no_problem_found(self) -> None:
         fine = SessionSignal("scored", 1.0)
         found = self.without_judge(summary(response=fine, grounding=SessionSignal("scored"), loop_detection=ASSUMED))
         assert (found.value, found.label, found.metadata["traces_evaluated"]) == (1.0, "no_problem_found", 0)
 
     @pytest.mark.parametrize(("blind", "outcome"), [(2, Score), (3, Unscored)])
-    def test_no_problem_found_needs_a_look_at_half_of_what_applies(self, blind: int, outcome: type) -> None:
+    def test_no_problem_found_requires_half_of_the_applicable_checks(self, blind: int, outcome: type) -> None:
         unknown, fine = SessionSignal("unscored", None, "insufficient_evidence"), SessionSignal("scored", 1.0)
         unseen = dict.fromkeys(["grounding", "tool_loop", "loop_detection"][:blind], unknown)
         context = SessionContext(0.5, frozenset(), {}, ("response", "grounding", "tool_loop"))
@@ -365,7 +365,7 @@ class TestSessions:
             assert (found.why, found.coverage) == ("insufficient_evidence", 2 / 5)
             assert "only 40% of the applicable checks could run" in found.reason
 
-    def test_a_flagged_trace_is_a_problem_found_even_where_the_session_passes(self) -> None:
+    def test_flagged_trace_is_a_problem_found_even_if_the_session_score_is_high(self) -> None:
         good, bad = SessionSignal("scored", 1.0), SessionSignal("scored", 0.0, said="'$90' appears in no result")
         found = self.without_judge(summary(response=bad), *[summary(coherence=good) for _ in range(19)])
         assert found.value > 0.5
@@ -374,14 +374,16 @@ class TestSessions:
         assert "worst: trace 1 of 20 (" in found.reason
         assert "'$90' appears in no result" in found.reason
 
-    def test_a_session_that_was_not_drawn_rests_on_inline_signals(self) -> None:
+    def test_session_that_was_not_sampled_uses_inline_signals(self) -> None:
         left_out = SessionSignal("unscored", None, "not_sampled")
         found = self.ask(summary(coherence=SCORED, confidence=left_out))
         assert isinstance(found, Score)
         assert (found.label, found.metadata["basis"], found.coverage) == ("no_problem_found", "inline", 1.0)
 
     @pytest.mark.parametrize(("later", "value"), [(("book",), 0.5), (("cancel",), 0.4), ((), 0.4)])
-    def test_a_tool_that_worked_later_in_the_session_made_up_for_it(self, later: tuple[str, ...], value: float) -> None:
+    def test_failure_is_repaired_if_the_tool_succeeds_later_in_the_session(
+        self, later: tuple[str, ...], value: float
+    ) -> None:
         lost = SessionSignal("scored", 0.4, said="book failed", lost="book")
         found = self.without_judge(
             summary(done=("book",), grounding=SessionSignal("scored")),
@@ -390,13 +392,13 @@ class TestSessions:
         )
         assert found.value == pytest.approx(value)
 
-    def test_a_crash_counts_even_without_any_score(self) -> None:
+    def test_crash_counts_even_if_the_trace_has_no_score(self) -> None:
         found = self.ask(summary(coherence=SCORED), summary(crashed=True, coherence=BLANK))
         assert isinstance(found, Score)
         assert ", response, risk 1.00: the run ended with an error" in found.reason
         assert found.value == 0.0
 
-    def test_how_a_run_ended_counts(self) -> None:
+    def test_low_response_score_lowers_the_session_score(self) -> None:
         context = SessionContext(0.5, frozenset({"coherence"}), {}, ("response",))
         view = SessionView("s", (summary(coherence=SCORED), summary(response=SessionSignal("scored", 0.4))))
         found = RELIABILITY.evaluate(view, context)
@@ -404,53 +406,53 @@ class TestSessions:
         assert found.value == pytest.approx(0.4)
         assert "highest risk 0.60: response in trace 2 of 2" in found.reason
 
-    def test_a_run_that_ended_well_is_no_signal(self) -> None:
+    def test_passing_response_is_no_signal(self) -> None:
         found = self.ask(summary(coherence=SCORED), summary(response=SessionSignal("scored", 1.0), coherence=BLANK))
         assert isinstance(found, Score)
         assert found.metadata["traces_evaluated"] == 1
 
-    def test_a_crash_whose_root_never_came_counts(self) -> None:
+    def test_crash_counts_even_if_the_root_span_is_missing(self) -> None:
         lost = SessionSignal("unscored", None, "incomplete_trace")
         found = self.ask(summary(coherence=SCORED), summary(crashed=True, response=lost))
         assert isinstance(found, Score)
         assert found.value == 0.0
 
-    def test_how_runs_ended_can_be_left_out(self) -> None:
+    def test_response_signal_can_be_disabled(self) -> None:
         view = SessionView("s", (summary(coherence=SCORED), summary(response=SessionSignal("scored", 0.0))))
         found = RELIABILITY.evaluate(view, SessionContext(0.5, frozenset({"coherence"}), {}, ()))
         assert isinstance(found, Score)
         assert found.value == pytest.approx(0.9)
 
-    def test_missing_judgements_are_not_good_ones(self) -> None:
+    def test_session_is_unscored_if_most_scores_are_missing(self) -> None:
         found = self.ask(summary(coherence=SCORED), summary(coherence=LOST), summary(coherence=LOST))
         assert isinstance(found, Unscored)
         assert found.why == "insufficient_evidence"
         assert found.metadata["partial_score"] == pytest.approx(0.9)
         assert found.coverage == pytest.approx(1 / 3)
 
-    def test_half_of_the_expected_is_enough(self) -> None:
+    def test_half_of_the_expected_scores_is_enough(self) -> None:
         found = self.ask(summary(coherence=SCORED), summary(coherence=LOST))
         assert isinstance(found, Score)
         assert found.coverage == 0.5
 
-    def test_what_was_not_captured_is_not_expected(self) -> None:
+    def test_traces_without_captured_content_do_not_prevent_a_score(self) -> None:
         assert isinstance(
             self.ask(summary(coherence=SCORED), summary(coherence=BLANK), summary(coherence=BLANK)), Score
         )
 
-    def test_all_assumed_is_assumed(self) -> None:
+    def test_session_with_only_assumed_results_is_assumed(self) -> None:
         assert isinstance(self.ask(summary(coherence=ASSUMED, loop_detection=ASSUMED)), Assumed)
 
-    def test_nothing_captured_at_all_is_unscored(self) -> None:
+    def test_session_without_captured_content_is_unscored(self) -> None:
         found = self.ask(summary(coherence=BLANK))
         assert isinstance(found, Unscored)
         assert found.why == "no_content"
 
-    def test_consistency_needs_a_judge(self) -> None:
+    def test_consistency_has_no_result_if_confidence_is_not_enabled(self) -> None:
         view = SessionView("s", (summary(coherence=SCORED),))
         assert CONSISTENCY.evaluate(view, SessionContext(0.5, frozenset({"coherence"}), {}, ())) is None
 
-    def test_consistency_of_a_session_that_was_not_drawn_is_nothing(self) -> None:
+    def test_session_that_was_not_sampled_has_no_consistency_result(self) -> None:
         view = SessionView("s", (summary(confidence=SessionSignal("unscored", None, "not_sampled")), summary()))
         context = SessionContext(0.5, frozenset({"confidence"}), {}, (), judged=True)
         assert CONSISTENCY.evaluate(view, context) is None
@@ -461,11 +463,11 @@ class TestSessions:
         assert isinstance(found, Unscored)
         assert found.why == "insufficient_evidence"
 
-    def test_consistency_of_a_sure_agent(self) -> None:
+    def test_consistency_is_1_if_confidence_is_1(self) -> None:
         view = SessionView(
             "s", (summary(confidence=SessionSignal("scored", 1.0), coherence=SessionSignal("scored", 0.0)),)
         )
         found = CONSISTENCY.evaluate(view, SessionContext(0.5, frozenset({"confidence", "coherence"}), {}, ()))
         assert isinstance(found, Score)
-        assert found.value == 1.0, "confidence 1.0 hides everything: documented, and why reliability stands beside it"
+        assert found.value == 1.0, "confidence 1.0 hides all other signals, as documented"
         assert found.metadata["session_profile"]

@@ -13,7 +13,7 @@ from pandaeval_lab.cli.metrics import description, whys
 from support.metrics_page import PAGE, reference_page
 
 
-def test_the_list_has_each_question_and_a_section_at_most_80_words() -> None:
+def test_page_lists_each_question_and_sections_have_at_most_80_words() -> None:
     page = reference_page()
     for key, metric in registry((GRADERS,)).items():
         section = page.partition(f"### {key}\n")[2].partition("\n### ")[0].partition("\n## ")[0]
@@ -24,14 +24,14 @@ def test_the_list_has_each_question_and_a_section_at_most_80_words() -> None:
         assert len(section.split()) <= 80, key
 
 
-def test_a_metric_is_described_in_plain_words() -> None:
+def test_description_of_a_metric_contains_no_backticks() -> None:
     for key in registry((GRADERS,)):
         outcome = CliRunner().invoke(app, ["metrics", key])
         assert outcome.exit_code == 0, outcome.output
         assert "`" not in outcome.output, key
 
 
-def test_every_reason_of_a_metric_is_explained_and_no_other() -> None:
+def test_statuses_page_explains_exactly_the_reasons_that_metrics_use() -> None:
     text = (PAGE.parent / "statuses.md").read_text(encoding="utf-8")
     table = text.partition("## Reasons of unscored results")[2].partition("\n## ")[0]
     explained = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")} - {"why"}

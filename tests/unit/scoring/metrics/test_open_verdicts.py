@@ -38,7 +38,7 @@ def answered(sure: float, correct: bool = True, against: Any = None, **settings:
         (100, True, "pass", True),
     ],
 )
-def test_inside_the_band_and_on_its_bounds_a_verdict_is_unclear(
+def test_verdict_inside_the_unclear_band_or_on_its_bounds_is_unclear(
     sure: float, correct: bool, label: str, success: bool | None
 ) -> None:
     result = answered(sure, correct)
@@ -47,14 +47,14 @@ def test_inside_the_band_and_on_its_bounds_a_verdict_is_unclear(
     assert (failure_of(result) is not None) is (success is False), "an unclear verdict is no failure"
 
 
-def test_a_verdict_that_the_judge_leaves_open_stays_unscored() -> None:
+def test_undecided_verdict_stays_unscored_even_if_code_found_a_failure() -> None:
     by = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.correctness"}, judge=JudgeSettings("m")))
     [question] = by.judged.questions(trace())[1]
     result = by.judged.answered(question, Unscored(Why.INSUFFICIENT_EVIDENCE, "", {"sure": 50}), against=CRASH)
     assert (result.outcome, result.label, result.why) == ("unscored", None, Why.INSUFFICIENT_EVIDENCE)
 
 
-def test_another_band_is_another_result() -> None:
+def test_result_id_changes_with_the_unclear_band() -> None:
     narrow = answered(40, False, unclear=(45, 55))
     assert (narrow.label, narrow.success) == ("wrong_thing", False)
     assert narrow.id != answered(40, False).id
@@ -64,7 +64,7 @@ def test_another_band_is_another_result() -> None:
 @pytest.mark.parametrize(
     ("sure", "correct", "label"), [(96, True, "disputed"), (4, False, "wrong_thing"), (60, True, "unclear")]
 )
-def test_a_correct_run_in_which_code_found_a_failure_is_disputed(sure: float, correct: bool, label: str) -> None:
+def test_clearly_correct_verdict_is_disputed_if_code_found_a_failure(sure: float, correct: bool, label: str) -> None:
     result = answered(sure, correct, CRASH)
     assert result.label == label
     if label == "disputed":
@@ -74,14 +74,14 @@ def test_a_correct_run_in_which_code_found_a_failure_is_disputed(sure: float, co
 
 
 @pytest.mark.parametrize(("sure", "against"), [(50, None), (96, CRASH)])
-def test_lists_show_the_label_and_sort_by_no_signal(sure: float, against: Any) -> None:
+def test_lists_show_unclear_and_disputed_labels_without_a_signal(sure: float, against: Any) -> None:
     result = answered(sure, against=against)
     view = ResultView.of(result.to_dict())
     assert (view.word, view.says, view.signal) == (result.label, result.label, None)
 
 
 @pytest.mark.parametrize(("sure", "against", "signal"), [(50, None, None), (96, CRASH, None), (4, None, 0.04)])
-def test_they_give_a_session_no_signal(sure: float, against: Any, signal: float | None) -> None:
+def test_unclear_and_disputed_verdicts_give_no_session_signal(sure: float, against: Any, signal: float | None) -> None:
     by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings("m")))
     assert by.signal_value(answered(sure, sure > 49, against)) == signal
 
@@ -96,7 +96,7 @@ def test_they_give_a_session_no_signal(sure: float, against: Any, signal: float 
         ((3, 1, 0, 0), "75 % of 4 decided", "3 of 4 runs were handled correctly: 75% (30% to 95%)"),
     ],
 )
-def test_rates_count_what_is_decided(counts: tuple[int, int, int, int], decided: str, handled: str) -> None:
+def test_rates_count_only_decided_verdicts(counts: tuple[int, int, int, int], decided: str, handled: str) -> None:
     passed, failed, unclear, disputed = counts
     tally = OutcomeCounts()
     tally.add("scored", True, None, passed, "pass")

@@ -93,7 +93,7 @@ class TestDeclined:
         assert (lie.value, lie.label, lie.metadata["severity"]) == (0.0, "false_success", "critical")
 
     @pytest.mark.parametrize("denial", DENIALS.values(), ids=DENIALS)
-    def test_a_status_of_error_changes_nothing(self, denial: Any) -> None:
+    def test_refused_call_with_an_error_status_is_declined(self, denial: Any) -> None:
         said = denial if isinstance(denial, str) else json.dumps(denial)
         assert scored(run(tool(denial, said), answer=LEFT)).label == "declined"
         assert scored(run(tool(denial, "permission_denied"), answer=LEFT)).label == "declined"
@@ -107,7 +107,7 @@ class TestDeclined:
         ],
         ids=lambda part: part["type"],
     )
-    def test_an_approval_part(self, part: dict[str, Any]) -> None:
+    def test_negative_approval_response_declines_the_call(self, part: dict[str, Any]) -> None:
         request = {"type": "tool_call", "id": "c3", "name": "send_mail", "arguments": {"to": "Mia"}}
         history = [
             {"role": "user", "parts": [text(ASKED)]},
@@ -121,10 +121,10 @@ class TestDeclined:
         }
         assert scored(run(first, span(4, "chat m", {**CHAT, **last}), answer=LEFT)).label == "declined"
 
-    def test_a_run_that_ends_with_the_refusal(self) -> None:
+    def test_run_that_ends_with_the_refusal_is_declined(self) -> None:
         assert scored(run(tool(DENIALS["claude code"]))).label == "declined"
 
-    def test_a_call_that_was_allowed_later(self) -> None:
+    def test_call_that_was_allowed_later_is_not_declined(self) -> None:
         assert scored(run(tool(DENIALS["adk"]), tool("sent", at=4), answer=SENT)).label is None
 
     @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ class TestDeclined:
         ],
         ids=str,
     )
-    def test_a_failure_is_no_refusal_of_a_person(self, result: Any) -> None:
+    def test_tool_failure_is_not_a_refusal_by_the_user(self, result: Any) -> None:
         assert scored(run(tool(result), answer=LEFT)).label == "unrecovered_tool_error"
 
 
@@ -162,7 +162,7 @@ class TestStopped:
             "aborted",
         ],
     )
-    def test_the_user_or_the_application_cancelled(self, error: str) -> None:
+    def test_cancelled_run_is_unscored_and_no_failure(self, error: str) -> None:
         failed = {"status_code": STATUS_ERROR}
         event = RawEvent("exception", 400, {"exception.type": error})
         for trace in (
@@ -177,7 +177,7 @@ class TestStopped:
             assert trace.failure is None
 
     @pytest.mark.parametrize("reason", ["aborted", "cancelled", "interrupted", "FinishReason.CANCELED", "user_aborted"])
-    def test_a_finish_reason(self, reason: str) -> None:
+    def test_finish_reason_of_a_cancelled_run_makes_it_unscored(self, reason: str) -> None:
         cut = {"gen_ai.output.messages": messages("assistant", text("I am about"), finish_reason=reason)}
         assert isinstance(response(run(span(2, "chat m", {**CHAT, **cut}), answer="I am about")), Unscored)
 
@@ -191,7 +191,7 @@ class TestStopped:
             "Interrupted by user",
         ],
     )
-    def test_a_notice_of_interruption(self, notice: str) -> None:
+    def test_interruption_notice_as_answer_makes_the_run_unscored(self, notice: str) -> None:
         assert isinstance(response(run(answer=notice)), Unscored)
 
     @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ class TestStopped:
     def test_a_timeout_and_a_crash_stay_failures(self, error: str) -> None:
         assert scored(run(status_code=STATUS_ERROR, status_message=error)).label == "error"
 
-    def test_a_cancelled_order_is_an_answer(self) -> None:
+    def test_answer_about_a_cancelled_order_passes(self) -> None:
         assert scored(run(answer="Your order was cancelled by the user support team on Monday.")).value == 1.0
 
 
@@ -223,20 +223,20 @@ class TestTruncated:
     )
 
     @pytest.mark.parametrize("reason", REASONS)
-    def test_words_are_left(self, reason: str) -> None:
+    def test_truncated_answer_with_text_has_a_low_score(self, reason: str) -> None:
         said = {"gen_ai.output.messages": messages("assistant", text("1. Take the"), finish_reason=reason)}
         found = scored(run(span(2, "chat m", {**CHAT, **said}), answer="1. Take the"))
         assert (found.value, found.label, found.failed, found.span_ids) == (0.4, "truncated", True, ("2",))
         assert reason in found.reason
 
     @pytest.mark.parametrize("reason", REASONS)
-    def test_no_words_are_left(self, reason: str) -> None:
+    def test_truncated_answer_without_text_scores_zero(self, reason: str) -> None:
         attributes = {**CHAT, "gen_ai.response.finish_reasons": [reason]}
         attributes["gen_ai.output.messages"] = messages("assistant", {"type": "reasoning", "content": "Hm."})
         for trace in (run(span(2, "chat m", attributes)), run(span(2, "chat m", attributes), answer="")):
             assert (scored(trace).value, scored(trace).label) == (0.0, "truncated")
 
-    def test_content_that_was_not_captured(self) -> None:
+    def test_truncated_answer_without_captured_content_has_a_low_score(self) -> None:
         trace = run(span(2, "chat m", {**CHAT, "gen_ai.response.finish_reasons": ["length"]}))
         assert scored(trace).value == 0.4
 
@@ -263,10 +263,10 @@ class TestTruncated:
         ],
         ids=["openinference", "openllmetry", "vercel"],
     )
-    def test_other_dialects(self, attributes: dict[str, Any]) -> None:
+    def test_finish_reason_is_read_in_other_dialects(self, attributes: dict[str, Any]) -> None:
         assert scored(run(span(2, "chat m", attributes), answer="1. Take the")).label == "truncated"
 
-    def test_an_earlier_call_or_a_call_beside_the_answer(self) -> None:
+    def test_truncated_model_call_beside_the_answer_does_not_count(self) -> None:
         cut = {"gen_ai.output.messages": messages("assistant", text("A title that"), finish_reason="length")}
         said = {"gen_ai.output.messages": messages("assistant", text("It is here."), finish_reason="stop")}
         trace = run(span(2, "chat m", {**CHAT, **said}), span(3, "chat m", {**CHAT, **cut}), answer="It is here.")
@@ -281,7 +281,7 @@ class TestBlocked:
             *("FinishReason.BLOCKLIST", "SPII", "refusal", "guardrail_intervened", "ERROR_TOXIC", "IMAGE_SAFETY"),
         ],
     )
-    def test_a_filter_or_a_refusal(self, reason: str) -> None:
+    def test_content_filter_or_model_refusal_passes_as_blocked(self, reason: str) -> None:
         attributes = {**CHAT, "gen_ai.response.finish_reasons": [reason]}
         empty = {"gen_ai.output.messages": messages("assistant", text(""), finish_reason=reason)}
         bare = {"gen_ai.output.messages": messages("assistant", finish_reason=reason)}
@@ -304,7 +304,7 @@ class TestBlocked:
         ("ContentFilterFinishReasonError: the request was rejected by the content filter", "blocked"),
     ],
 )
-def test_an_exception(error: str, label: str) -> None:
+def test_exception_of_a_length_limit_or_content_filter_sets_the_label(error: str, label: str) -> None:
     assert scored(run(status_code=STATUS_ERROR, status_message=f"openai.{error}")).label == label
 
 
@@ -331,15 +331,15 @@ class TestApology:
             "Sorry, I cannot book that.",
         ],
     )
-    def test_an_account_in_own_words_is_an_answer(self, answer: str) -> None:
+    def test_apology_without_an_error_text_is_an_answer(self, answer: str) -> None:
         assert scored(run(answer=answer)).value == 1.0
 
-    def test_a_user_who_asked_about_errors(self) -> None:
+    def test_error_text_is_an_answer_if_the_user_asked_about_errors(self) -> None:
         answer = "Sorry, the log has an error: ValueError: bad date"
         assert scored(run(answer=answer, asked="Which error is in the log?")).value == 1.0
 
 
-def test_a_failed_image_is_a_lost_change() -> None:
+def test_failed_image_generation_is_an_unrecovered_tool_error() -> None:
     failed = tool("Error generating image: <!DOCTYPE html><title>502 | Bad Gateway</title>", name="generateImage")
     admitted = scored(run(failed, answer="I could not create the image."))
     assert (admitted.value, admitted.label) == (0.4, "unrecovered_tool_error")
@@ -376,7 +376,7 @@ class TestBatch:
             (item(3, "###STOP###"), None),
         ],
     )
-    def test_the_worst_run_counts(self, bad: RawSpan, label: str | None) -> None:
+    def test_worst_run_decides_the_label_of_the_batch(self, bad: RawSpan, label: str | None) -> None:
         found = batch(*self.GOOD, bad)
         assert isinstance(found, Score)
         assert found.label == label
@@ -392,7 +392,7 @@ class TestBatch:
         row = TraceRow.of(Listed(1, None, 0.0, 0, facts))
         assert [run.output for run in row.runs] == ["Accepted.", "Declined."]
 
-    def test_runs_after_each_other_are_a_conversation(self) -> None:
+    def test_sequential_runs_are_a_conversation_and_no_batch(self) -> None:
         crashed = span(2, "invoke_agent desk", item(2, None).attributes, 1, status_code=STATUS_ERROR, start=10, end=20)
         found = batch(crashed, item(3, "Accepted.", start=50))
         assert isinstance(found, Score)
@@ -417,7 +417,7 @@ class TestWrittenCalls:
             'Thought: I look.\nAction: get_state\nAction Input: {"of": "sun"}',
         ],
     )
-    def test_a_call_as_text_did_not_run(self, answer: str) -> None:
+    def test_tool_call_written_as_text_is_dangling(self, answer: str) -> None:
         found = scored(run(answer=answer, attributes=TOOLS))
         assert (found.value, found.label, found.metadata["tool"]) == (0.0, "dangling_tool_call", "get_state")
 
@@ -431,11 +431,11 @@ class TestWrittenCalls:
             '{"name": "finish", "arguments": {"answer": "The sun is up."}}',
         ],
     )
-    def test_other_answers(self, answer: str) -> None:
+    def test_answer_that_only_resembles_a_tool_call_passes(self, answer: str) -> None:
         assert scored(run(answer=answer, attributes=TOOLS)).value == 1.0
 
 
-def test_an_answer_that_the_provider_could_not_read() -> None:
+def test_malformed_function_call_without_an_answer_is_an_error() -> None:
     attributes = {**CHAT, "gen_ai.response.finish_reasons": ["MALFORMED_FUNCTION_CALL"]}
     found = scored(run(span(2, "chat m", attributes)))
     assert (found.value, found.label) == (0.0, "error")

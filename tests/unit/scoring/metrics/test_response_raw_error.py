@@ -39,12 +39,12 @@ def test_a_raw_error_is_no_answer(answer: str) -> None:
         ("Go on.", "The agent reached the final answer of 42 in 3 iterations."),
     ],
 )
-def test_an_answer_about_errors_is_one(user: str, answer: str) -> None:
+def test_answer_about_errors_is_no_raw_error(user: str, answer: str) -> None:
     assert not raw_error(answer, user)
 
 
 @pytest.mark.parametrize("answer", ["(empty response)", "[no output]"])
-def test_a_placeholder_is_no_answer(answer: str) -> None:
+def test_placeholder_is_an_empty_answer_unless_the_user_requested_it(answer: str) -> None:
     found = response(run("Write the daily summary.", answer))
     assert isinstance(found, Score)
     assert (found.value, found.label) == (0.0, "empty_answer")

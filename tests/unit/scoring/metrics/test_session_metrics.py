@@ -90,7 +90,9 @@ def context(
         ({"grounding": scored(0.2)}, ("response",), {}),
     ],
 )
-def test_the_signals_of_a_trace(trace: dict[str, Any], extras: tuple[str, ...], found: dict[str, float]) -> None:
+def test_trace_results_are_converted_to_session_signals(
+    trace: dict[str, Any], extras: tuple[str, ...], found: dict[str, float]
+) -> None:
     assert session_signals(view(trace), context(extras=extras)) == [found]
 
 
@@ -103,13 +105,13 @@ def test_the_signals_of_a_trace(trace: dict[str, Any], extras: tuple[str, ...], 
         ({}, 0.1),
     ],
 )
-def test_a_failure_that_a_later_trace_makes_up_for_counts_half(later: dict[str, Any], counts: float) -> None:
+def test_failure_repaired_by_a_later_trace_counts_half(later: dict[str, Any], counts: float) -> None:
     lost = {"response": scored(0.1, lost="book"), "coherence": scored(0.2)}
     assert session_signals(view(lost, {}, later), context())[0] == {"response": counts, "coherence": 0.2}
     assert session_signals(view(lost, later), context(extras=("response",)))[0]["response"] == counts
-    assert session_signals(view(later, lost), context())[1]["response"] == 0.1, "what came before made up for nothing"
+    assert session_signals(view(later, lost), context())[1]["response"] == 0.1, "an earlier trace repairs no failure"
     own = {**lost, **later}
-    assert session_signals(view(own), context())[0]["response"] == 0.1, "nor does the trace itself"
+    assert session_signals(view(own), context())[0]["response"] == 0.1, "the trace does not repair its own failure"
 
 
 def test_a_call_that_a_later_trace_answers_is_no_failure() -> None:
@@ -119,7 +121,7 @@ def test_a_call_that_a_later_trace_answers_is_no_failure() -> None:
     assert session_signals(view(answers, left_open), context())[1] == {"response": 0.0}
 
 
-def test_a_failure_that_is_better_than_half_stays() -> None:
+def test_repaired_failure_keeps_a_score_above_half() -> None:
     lost = {"response": scored(0.8, lost="book")}
     assert session_signals(view(lost, {"done": ("book",)}), context()) == [{"response": 0.8}, {}]
 
@@ -153,7 +155,7 @@ def test_a_failure_that_is_better_than_half_stays() -> None:
             True,
             Coverage(0.5, ("confidence",), 2, False),
         ),
-        # Without a judge: the two judged kinds are missed in each trace, and our own signals count.
+        # Without a judge, both judged kinds are missing in each trace, and rule signals count.
         ([{"coherence": scored(0.5)}], KINDS, False, Coverage(1 / 3, (), 1, False)),
         ([{"coherence": scored(0.5), "response": scored(1.0)}], KINDS, False, Coverage(2 / 4, (), 1, False)),
         (
@@ -167,7 +169,7 @@ def test_a_failure_that_is_better_than_half_stays() -> None:
         ([], KINDS, False, Coverage(1.0, (), 0, False)),
     ],
 )
-def test_how_much_of_the_evidence_is_there(
+def test_coverage_is_the_share_of_available_evidence(
     traces: list[dict[str, Any]], enabled: frozenset[str], judged: bool, found: Coverage
 ) -> None:
     assert coverage(view(*traces), context(enabled, judged=judged)) == found
@@ -190,7 +192,7 @@ def test_how_much_of_the_evidence_is_there(
         ([{"coherence": scored(0.5)}, {"loop_detection": missing("timeout"), "grounding": ASSUMED}], EXTRAS, 0.5),
     ],
 )
-def test_how_many_of_the_checks_that_apply_could_look(
+def test_looked_at_is_the_share_of_applicable_checks_that_could_run(
     traces: list[dict[str, Any]], extras: tuple[str, ...], share: float
 ) -> None:
     assert _signals.looked_at(view(*traces), context(extras=extras)) == share
@@ -211,11 +213,11 @@ def test_how_many_of_the_checks_that_apply_could_look(
         ([{"response": scored(0.1, lost="book", said="It failed.")}, {"done": ("book",)}], {}),
     ],
 )
-def test_failures_are_counted_by_trace(traces: list[dict[str, Any]], counted: dict[str, int]) -> None:
+def test_traces_with_a_failure_are_counted_per_metric(traces: list[dict[str, Any]], counted: dict[str, int]) -> None:
     assert _signals.failures(view(*traces), ("coherence", "response", "tool_loop")) == counted
 
 
-def test_what_a_score_rests_on_is_counted_by_trace() -> None:
+def test_traces_with_a_score_are_counted_per_metric() -> None:
     traces = view(
         {"coherence": scored(0.5), "response": scored(1.0), "tool_loop": scored(None)},
         {"coherence": missing("timeout"), "response": scored(0.0), "helpfulness": scored(0.5)},
@@ -237,14 +239,16 @@ def test_what_a_score_rests_on_is_counted_by_trace() -> None:
         ({"tool_correctness": missing("not_sampled")}, False, False),
     ],
 )
-def test_whether_a_judge_looks_at_a_session(signals: dict[str, Any], is_judged: bool, was_drawn: bool) -> None:
+def test_session_is_judged_or_sampled_according_to_its_signals(
+    signals: dict[str, Any], is_judged: bool, was_drawn: bool
+) -> None:
     for session in (view(signals), view({}, signals, {})):
         assert _signals.is_judged(session) is is_judged
         assert _signals.was_drawn(session) is was_drawn
 
 
 class TestReliability:
-    def test_all_that_a_score_tells(self) -> None:
+    def test_score_has_reason_label_coverage_and_metadata(self) -> None:
         traces = view(
             {"coherence": scored(0.9)},
             {"helpfulness": scored(0.1)},
@@ -296,14 +300,14 @@ class TestReliability:
             (1.0, 1.0 + TOLERANCE, "no_problem_found"),
         ],
     )
-    def test_without_a_judge_a_low_signal_without_a_failure_is_a_suspect(
+    def test_low_signal_without_a_failure_is_suspect_without_a_judge(
         self, worst: float, threshold: float, label: str
     ) -> None:
         found = RELIABILITY.evaluate(view({"coherence": scored(worst)}), context(threshold=threshold))
         assert isinstance(found, Score)
         assert (found.label, "band" in found.metadata) == (label, False)
 
-    def test_with_a_judge_it_has_a_band(self) -> None:
+    def test_score_has_a_band_if_a_judge_evaluated_the_session(self) -> None:
         found = RELIABILITY.evaluate(view({"confidence": scored(0.8)}), context(judged=True))
         assert isinstance(found, Score)
         assert (found.label, found.metadata["band"], "basis" in found.metadata) == (None, "generally_reliable", False)
@@ -317,13 +321,13 @@ class TestReliability:
     @pytest.mark.parametrize(
         ("signal", "configured"), [("confidence", False), ("coherence", True), ("coherence", False)]
     )
-    def test_where_no_judge_looks_at_it_it_says_so(self, signal: str, configured: bool) -> None:
+    def test_basis_is_inline_if_no_judge_evaluated_the_session(self, signal: str, configured: bool) -> None:
         found = RELIABILITY.evaluate(view({signal: scored(0.8)}), context(judged=configured))
         assert isinstance(found, Score)
         assert (found.label, found.metadata["basis"]) == ("no_problem_found", "inline")
         assert "band" not in found.metadata
 
-    def test_nothing_that_speaks_against_it(self) -> None:
+    def test_reason_without_findings_names_the_checks(self) -> None:
         found = RELIABILITY.evaluate(view({"response": scored(1.0), "coherence": scored(1.0)}), context())
         assert isinstance(found, Score)
         assert found.value == 1.0
@@ -334,7 +338,7 @@ class TestReliability:
         assert found.reason == "no sign of a problem in 2 traces (confidence, coherence)"
 
     @pytest.mark.parametrize("ended", [1.0, 0.5])
-    def test_where_only_the_ends_were_looked_at_it_is_hardly_checked(self, ended: float) -> None:
+    def test_session_is_unscored_if_only_passing_endings_were_checked(self, ended: float) -> None:
         found = RELIABILITY.evaluate(view({"response": scored(ended)}, {"response": scored(1.0)}), context())
         assert isinstance(found, Unscored)
         assert (found.why, found.metadata["partial_score"]) == ("insufficient_evidence", ended)
@@ -344,20 +348,20 @@ class TestReliability:
         assert (failed.label, failed.failed) == ("problem_found", True)
 
     @pytest.mark.parametrize("judged", [True, False])
-    def test_a_session_with_a_failing_result_is_no_success_whatever_its_score(self, judged: bool) -> None:
+    def test_session_with_a_failing_result_fails_whatever_its_score(self, judged: bool) -> None:
         loop = view({"coherence": scored(0.9), "confidence": scored(0.9), "tool_loop": failing(0.75)}, *[{}] * 9)
         found = RELIABILITY.evaluate(loop, context(judged=judged))
         assert isinstance(found, Score)
         assert found.value > 0.5
         assert (found.label, found.failed) == (None if judged else "problem_found", True)
 
-    def test_with_a_judge_a_made_up_value_alone_is_a_suspect(self) -> None:
+    def test_fabricated_value_alone_is_suspect_with_a_judge(self) -> None:
         traces = view({"confidence": scored(0.9), "grounding": failing(0.98)})
         found = RELIABILITY.evaluate(traces, context(judged=True))
         assert isinstance(found, Score)
         assert (found.label, found.failed) == ("suspect", False)
 
-    def test_no_label_rests_on_grounding_alone(self) -> None:
+    def test_grounding_failure_alone_gives_only_the_label_suspect(self) -> None:
         made_up = {"grounding": scored(0.0, said="'$90' appears in no result"), "response": scored(1.0)}
         alone = RELIABILITY.evaluate(view({**made_up, "coherence": scored(0.9)}), context())
         assert isinstance(alone, Score)
@@ -376,7 +380,7 @@ class TestReliability:
         assert beside.reason.startswith("2 findings by rules (")
 
     @pytest.mark.parametrize(("at", "worst"), [(1, (0.1, 0.4, 0.9)), (2, (0.4, 0.1, 0.9)), (3, (0.9, 0.4, 0.1))])
-    def test_the_worst_trace_is_named_wherever_it_is(self, at: int, worst: tuple[float, ...]) -> None:
+    def test_reason_names_the_worst_trace_at_any_position(self, at: int, worst: tuple[float, ...]) -> None:
         traces = view(*({"coherence": scored(each)} for each in worst))
         found = RELIABILITY.evaluate(traces, context())
         assert isinstance(found, Score)
@@ -386,13 +390,15 @@ class TestReliability:
         )
 
     @pytest.mark.parametrize(("weight", "cause"), [({}, "coherence"), ({"loop_detection": 3.0}, "loop_detection")])
-    def test_the_cause_is_the_greatest_weighted_risk(self, weight: dict[str, float], cause: str) -> None:
+    def test_reason_names_the_signal_with_the_greatest_weighted_risk(
+        self, weight: dict[str, float], cause: str
+    ) -> None:
         trace = {"coherence": scored(0.0), "loop_detection": scored(0.2)}
         found = RELIABILITY.evaluate(view(trace), context(weights=weight))
         assert isinstance(found, Score)
         assert f": {cause} in trace 1 of 1" in found.reason
 
-    def test_too_little_evidence_is_no_score(self) -> None:
+    def test_session_with_too_little_evidence_is_unscored(self) -> None:
         traces = view({"coherence": scored(0.3)}, *[{"coherence": missing("timeout")}] * 2)
         found = RELIABILITY.evaluate(traces, context(judged=True))
         assert isinstance(found, Unscored)
@@ -406,7 +412,7 @@ class TestReliability:
         assert isinstance(none, Unscored)
         assert none.metadata["partial_score"] is None
 
-    def test_a_failure_counts_even_if_another_metric_could_not_look(self) -> None:
+    def test_failure_counts_even_if_another_metric_is_unscored(self) -> None:
         traces = view({"response": failing(), "coherence": missing("insufficient_evidence")})
         found = RELIABILITY.evaluate(traces, context())
         assert isinstance(found, Score)
@@ -414,7 +420,7 @@ class TestReliability:
         suspect = view({"grounding": failing(), "coherence": missing("insufficient_evidence")})
         assert isinstance(RELIABILITY.evaluate(suspect, context()), Unscored)
 
-    def test_where_most_checks_could_not_look_no_problem_is_found_by_none(self) -> None:
+    def test_session_is_unscored_if_most_checks_could_not_run(self) -> None:
         trace = {"coherence": scored(1.0), "loop_detection": scored(1.0)}
         blind = {"response": missing("insufficient_evidence"), "grounding": missing("insufficient_evidence")}
         half = RELIABILITY.evaluate(view({**trace, **blind}), context())
@@ -431,7 +437,7 @@ class TestReliability:
         ("traces", "kind"),
         [([], Assumed), ([{"coherence": ASSUMED}], Assumed), ([{}], Unscored), ([{"x": ASSUMED}], Unscored)],
     )
-    def test_nothing_to_evaluate(self, traces: list[dict[str, Any]], kind: type) -> None:
+    def test_session_without_evidence_is_assumed_or_unscored(self, traces: list[dict[str, Any]], kind: type) -> None:
         found = RELIABILITY.evaluate(view(*traces), context())
         assert isinstance(found, kind)
         assert (
@@ -446,7 +452,7 @@ class TestReliability:
 
 
 class TestConsistency:
-    def test_all_that_a_score_tells(self) -> None:
+    def test_score_has_reason_coverage_and_metadata(self) -> None:
         traces = view(
             {"confidence": scored(0.9)},
             {"coherence": scored(0.5)},
@@ -466,7 +472,7 @@ class TestConsistency:
         assert found.reason.startswith("most uncertain: trace 3 of 3 (")
         assert found.reason.endswith(f"; instability of the session: {rms:.2f}")
 
-    def test_our_own_signals_are_in_the_profile_and_not_in_the_score(self) -> None:
+    def test_rule_signals_change_the_profile_but_not_the_score(self) -> None:
         sure = {"confidence": scored(1.0), "response": scored(0.0)}
         known = [CONSISTENCY.evaluate(view(sure), context(extras=extras, judged=True)) for extras in (EXTRAS, ())]
         assert [found.metadata["session_profile"] for found in known if isinstance(found, Score)] == [
@@ -475,13 +481,13 @@ class TestConsistency:
         ]
         assert [found.value for found in known if isinstance(found, Score)] == [1.0, 1.0]
 
-    def test_the_profile_takes_the_weights_that_were_set(self) -> None:
+    def test_profile_uses_the_configured_weights(self) -> None:
         traces = view({"confidence": scored(0.9), "coherence": scored(0.0)})
         known = [CONSISTENCY.evaluate(traces, context(weights={"coherence": w}, judged=True)) for w in (1.0, 0.1)]
         profiles = [found.metadata["session_profile"] for found in known if isinstance(found, Score)]
         assert len(set(profiles)) == 2, profiles
 
-    def test_the_score_takes_the_weights_that_were_set(self) -> None:
+    def test_score_uses_the_configured_weights(self) -> None:
         traces = view({"confidence": scored(0.5), "coherence": scored(0.5)})
         known = [CONSISTENCY.evaluate(traces, context(weights={"coherence": w}, judged=True)) for w in (0.0, 1.0)]
         assert [found.value for found in known if isinstance(found, Score)] == [0.5, 0.25]
@@ -503,7 +509,7 @@ class TestConsistency:
             ),
         ],
     )
-    def test_nothing_to_evaluate(
+    def test_session_without_confidence_scores_is_not_evaluated(
         self, traces: list[dict[str, Any]], enabled: frozenset[str], reason: str | None
     ) -> None:
         found = CONSISTENCY.evaluate(view(*traces), context(enabled, judged=True))
@@ -513,7 +519,7 @@ class TestConsistency:
         if found is not None and traces:
             assert (found.metadata["traces_evaluated"], found.metadata["total_traces_in_session"]) == (0, len(traces))
 
-    def test_a_part_of_the_evidence_is_told_and_is_no_score(self) -> None:
+    def test_partial_evidence_is_unscored_with_a_partial_score(self) -> None:
         traces = view({"confidence": scored(0.8)}, *[{"confidence": missing("timeout")}] * 2)
         found = CONSISTENCY.evaluate(traces, context(judged=True))
         assert isinstance(found, Unscored)

@@ -36,7 +36,7 @@ def _results(settings: EvaluatorSettings) -> list[Result]:
         return list(replay(run, Evaluator(WordEmbedder(), settings)))
 
 
-def test_asked_alone_it_says_what_it_says_among_all() -> None:
+def test_reliability_alone_equals_reliability_with_all_metrics_enabled() -> None:
     alone, everything = _results(ALONE), _results(EvaluatorSettings())
     assert {result.metric for result in alone} == {"agent_reliability"}
     among_all = [result for result in everything if result.metric == "agent_reliability"]
@@ -45,12 +45,12 @@ def test_asked_alone_it_says_what_it_says_among_all() -> None:
     assert [*map(facts, alone)] == [*map(facts, among_all)]
 
 
-def test_what_is_asked_beside_it_is_told() -> None:
+def test_only_enabled_metrics_have_results() -> None:
     names = {result.metric for result in _results(EvaluatorSettings({"session.agent_reliability", "trace.tool_loop"}))}
     assert names == {"agent_reliability", "tool_loop"}
 
 
-def test_a_running_collector_stores_sends_and_counts_nothing_of_them(tmp_path: Path) -> None:
+def test_collector_does_not_store_export_or_count_hidden_signals(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     line = Line(store.reads, Evaluator(WordEmbedder(), ALONE), Emitter(("logs", "traces")))
     composer, sessions = Composer(11), set()
@@ -68,7 +68,7 @@ def test_a_running_collector_stores_sends_and_counts_nothing_of_them(tmp_path: P
     store.close()
 
 
-def test_what_costs_money_runs_only_where_it_is_enabled() -> None:
+def test_judged_metrics_run_only_if_enabled() -> None:
     metrics = registry()
     alone, hushed = running_metrics(metrics, {"session.agent_reliability"})
     assert {"trace.response", "trace.coherence", "trace.tool_loop"} <= hushed
@@ -80,7 +80,7 @@ def test_what_costs_money_runs_only_where_it_is_enabled() -> None:
     assert Evaluator(WordEmbedder(), settings).judged.questions(trace())[1] == []
 
 
-def test_without_a_session_metric_nothing_runs_but_what_is_enabled() -> None:
+def test_only_enabled_metrics_run_without_a_session_metric() -> None:
     metrics = registry()
     assert running_metrics(metrics, {"trace.coherence"})[1] == frozenset()
     assert [metric.key for metric in running_metrics(metrics, {"trace.coherence"})[0]] == ["trace.coherence"]
@@ -88,12 +88,12 @@ def test_without_a_session_metric_nothing_runs_but_what_is_enabled() -> None:
     assert len(running_metrics(metrics, None)[0]) == len(metrics)
 
 
-def test_by_the_configuration_too() -> None:
+def test_session_metric_enabled_by_configuration_runs_its_hidden_signals() -> None:
     settings = scoring(load(None, {"PANDAEVAL_METRICS__ENABLED": "[session.agent_reliability]"}))
     assert Evaluator(WordEmbedder(), settings).plan.silent >= {"trace.response", "trace.loop_detection"}
 
 
-def test_every_signal_that_is_read_is_a_metric() -> None:
+def test_every_signal_of_a_session_metric_is_a_trace_metric() -> None:
     names = {metric.name for metric in registry().values() if metric.level == "trace"}
     sessions = [metric for metric in registry().values() if isinstance(metric, SessionMetric)]
     assert {name for metric in sessions for name in metric.signals} <= names

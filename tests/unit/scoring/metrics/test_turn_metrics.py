@@ -57,12 +57,12 @@ async def scored(name: str, subject: Trace = RUN, **parts: Any) -> Score:
     return found
 
 
-def test_there_are_seven() -> None:
+def test_there_are_seven_turn_metrics() -> None:
     assert set(METRICS) == {*RATED, "agent_behavior_failure", "tool_call_behavior_failure"}
     assert {metric.threshold for metric in METRICS.values() if metric.scale} == {3.0}
 
 
-async def test_one_call_answers_all_seven_each_by_its_own_part() -> None:
+async def test_one_judge_call_answers_all_seven_turn_metrics() -> None:
     asking = Asking(turn=of_turn(TURN))
     found = await asking.all()
     assert asking.caller.asked == ["turn"]
@@ -74,7 +74,7 @@ async def test_one_call_answers_all_seven_each_by_its_own_part() -> None:
     assert all(isinstance(each, Score) and each.metadata["labels"] == ["no failure"] for each in labels)
 
 
-def test_what_is_asked_by_itself_stands_word_for_word_in_the_shared_call() -> None:
+def test_shared_prompt_contains_the_prompt_of_each_metric_verbatim() -> None:
     shared = rubric_of(PARTS)
     for part in PARTS:
         assert part.text.strip() in shared.text
@@ -83,14 +83,14 @@ def test_what_is_asked_by_itself_stands_word_for_word_in_the_shared_call() -> No
     assert {*shared.verdict.model_fields} == {"instructed", "echo", *METRICS}
 
 
-async def test_separate_calls_say_the_same() -> None:
+async def test_separate_calls_give_the_same_results_as_the_shared_call() -> None:
     apart, together = Asking(together=False), Asking(turn=of_turn(TURN))
     assert await apart.all() == await together.all()
     assert sorted(apart.caller.asked) == sorted(METRICS)
 
 
 @pytest.mark.parametrize("name", METRICS)
-async def test_what_does_not_hold_of_one_costs_no_other(name: str) -> None:
+async def test_invalid_verdict_of_one_metric_does_not_affect_other_metrics(name: str) -> None:
     wrong = {**TURN, name: {"reason": "So.", "rating": 6, "labels": ["all of it"], "calls": []}}
     asking = Asking(**dict.fromkeys(("turn", name), of_turn(wrong)))
     found = await asking.all()
@@ -101,7 +101,7 @@ async def test_what_does_not_hold_of_one_costs_no_other(name: str) -> None:
     assert lost.why is Why.INVALID_VERDICT
 
 
-async def test_a_turn_that_instructs_its_judge_is_not_asked_about_again() -> None:
+async def test_turn_that_instructs_the_judge_is_unscored_after_one_call() -> None:
     asking = Asking(turn=lambda question: {**of_turn(TURN)(question), "instructed": True})
     found = await asking.all()
     assert asking.caller.asked == ["turn"]
@@ -110,25 +110,25 @@ async def test_a_turn_that_instructs_its_judge_is_not_asked_about_again() -> Non
 
 
 class TestRatings:
-    async def test_null_is_no_rating(self) -> None:
+    async def test_null_rating_is_insufficient_evidence(self) -> None:
         unknown = of_turn({"helpfulness": {"reason": "It was cut.", "rating": None}})
         found = await Asking(together=False, helpfulness=unknown).finding("helpfulness")
         assert isinstance(found, Unscored)
         assert found.why is Why.INSUFFICIENT_EVIDENCE
 
-    async def test_nothing_to_contradict(self) -> None:
+    async def test_faithfulness_is_unscored_if_there_is_nothing_to_contradict(self) -> None:
         bare = Asking(trace("What is a parcel, in short?", "A box that is sent."), together=False)
         found = await bare.finding("faithfulness")
         assert isinstance(found, Unscored)
         assert (found.why, bare.caller.asked) == (Why.INSUFFICIENT_EVIDENCE, [])
 
     @pytest.mark.parametrize(("user", "answer"), [("Where is my parcel?", ""), (None, "At the depot.")])
-    async def test_what_is_not_there_is_not_rated(self, user: str | None, answer: str) -> None:
+    async def test_turn_without_question_or_answer_is_no_content(self, user: str | None, answer: str) -> None:
         found = await Asking(trace(user, answer), together=False).finding("helpfulness")
         assert isinstance(found, Unscored)
         assert found.why is Why.NO_CONTENT
 
-    def test_a_run_that_failed_has_no_answer_to_rate(self) -> None:
+    def test_rating_does_not_apply_to_a_failed_run(self) -> None:
         failed = turn_view(trace(answer=None, error="boom", output=None), 0)
         applies = METRICS["helpfulness"].applies
         assert applies is not None
@@ -139,7 +139,7 @@ class TestLabels:
     @pytest.mark.parametrize(
         ("name", "order"), [("agent_behavior_failure", OF_AGENT), ("tool_call_behavior_failure", OF_TOOLS)]
     )
-    async def test_the_gravest_is_the_label(self, name: str, order: tuple[str, ...]) -> None:
+    async def test_most_severe_label_is_the_label_of_the_result(self, name: str, order: tuple[str, ...]) -> None:
         asked = [label for label in order if label != "repeated tool call"]
         for at, label in enumerate(asked):
             given = [*reversed(asked[at : at + 3])]
@@ -148,7 +148,7 @@ class TestLabels:
             assert found.metadata["labels"] == asked[at : at + 3]
             assert found.span_ids == (RUN.tool_calls[0].span_id,)
 
-    async def test_no_failure_stands_alone(self) -> None:
+    async def test_label_no_failure_with_another_label_is_invalid(self) -> None:
         both = {"reason": "So.", "labels": ["no failure", "repetition"], "calls": []}
         found = await Asking(together=False, agent_behavior_failure=of_turn({"agent_behavior_failure": both})).finding(
             "agent_behavior_failure"
@@ -156,14 +156,14 @@ class TestLabels:
         assert isinstance(found, Unscored)
         assert found.why is Why.INVALID_VERDICT
 
-    async def test_a_call_that_does_not_exist_does_not_hold(self) -> None:
+    async def test_verdict_about_a_call_that_does_not_exist_is_invalid(self) -> None:
         name = "tool_call_behavior_failure"
         there = {"reason": "So.", "labels": ["wrong tool"], "calls": [2]}
         found = await Asking(together=False, **{name: of_turn({name: there})}).finding(name)
         assert isinstance(found, Unscored)
         assert found.why is Why.INVALID_VERDICT
 
-    async def test_without_calls_only_a_missing_one_is_possible(self) -> None:
+    async def test_missing_tool_call_is_the_only_valid_label_without_calls(self) -> None:
         name, silent = "tool_call_behavior_failure", trace("What is the weather in Turin?", "It is sunny.")
         for label, holds in (("missing tool call", True), ("wrong tool", False)):
             said = of_turn({name: {"reason": "So.", "labels": [label], "calls": []}})
@@ -175,14 +175,14 @@ class TestLabels:
         [(RUN, True), (trace("Hi"), True), (trace("Hi", tools=()), False)],
         ids=["calls", "tools", "neither"],
     )
-    def test_tools_are_judged_where_there_are_any(self, subject: Trace, applies: bool) -> None:
+    def test_tool_metric_applies_only_if_there_are_calls_or_tools(self, subject: Trace, applies: bool) -> None:
         decides = METRICS["tool_call_behavior_failure"].applies
         assert decides is not None
         assert decides(turn_view(subject, 0)) is applies
 
 
 class TestRepeatedCalls:
-    async def test_stands_beside_what_the_judge_says(self) -> None:
+    async def test_label_is_added_to_the_labels_of_the_judge(self) -> None:
         name = "tool_call_behavior_failure"
         said = of_turn({name: {"reason": "Not needed.", "labels": ["unnecessary tool call"], "calls": [3]}})
         found = await scored(name, AGAIN, **{name: said})
@@ -192,12 +192,12 @@ class TestRepeatedCalls:
         graver = of_turn({name: {"reason": "It ignored it.", "labels": ["ignored tool result"], "calls": [1]}})
         assert (await scored(name, AGAIN, **{name: graver})).label == "ignored tool result"
 
-    async def test_overrules_a_clean_verdict(self) -> None:
+    async def test_label_replaces_the_label_no_failure_of_the_judge(self) -> None:
         found = await scored("tool_call_behavior_failure", AGAIN)
         assert found.metadata["labels"] == ["repeated tool call"]
         assert found.reason == "2 calls to search repeated an earlier call and brought no new result (found by code)"
 
-    def test_is_found_without_a_judge(self) -> None:
+    def test_are_found_without_a_judge(self) -> None:
         by_code = METRICS["tool_call_behavior_failure"].by_code
         assert by_code is not None
         found = by_code(turn_view(AGAIN, 0))
@@ -206,7 +206,7 @@ class TestRepeatedCalls:
         assert by_code(turn_view(RUN, 0)) is None
 
 
-def test_a_view_tells_what_is_given_with_every_question() -> None:
+def test_prompt_contains_goal_profile_and_knowledge_of_the_view() -> None:
     view = TurnView(RUN, goal="Get the parcel.", profile="in a hurry", knowledge=("It closes at six.",))
     caller = ScriptedCaller(dict.fromkeys(TURN, of_turn(TURN)))
     ask = METRICS["helpfulness"].ask

@@ -69,14 +69,14 @@ def _modules(metric: Metric) -> set[str]:
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
-def test_a_metric_declares_the_whys_that_its_code_names(metric: Metric) -> None:
+def test_metric_declares_the_reasons_that_its_code_uses(metric: Metric) -> None:
     own = _said_in(_own(metric))
     possible = {why for module in _modules(metric) for why in _said_in(module)}
     assert own <= {*metric.unscored} <= possible
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
-def test_what_is_said_around_a_metric_is_added(metric: Metric) -> None:
+def test_common_reasons_are_added_to_the_reasons_of_a_metric(metric: Metric) -> None:
     assert {*metric.unscored, Why.METRIC_ERROR} <= {*whys(metric)}
     waits = metric.level == "trial" or (metric.kind == "llm" and metric.level != "session")
     assert (Why.INCOMPLETE_TRACE in whys(metric)) == (waits or Why.INCOMPLETE_TRACE in metric.unscored)
@@ -118,7 +118,7 @@ DECLARED = {
         ({"kind": "llm", "ask": len, "reads": SessionReads(earlier=3)}, "level trace and kind llm: .* 'reads'"),
     ],
 )
-def test_what_could_not_be_run_is_refused(changed: dict[str, Any], said: str) -> None:
+def test_invalid_metric_declaration_is_rejected(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Metric(**DECLARED | changed)
 
@@ -143,5 +143,5 @@ def test_a_metric_is_of_the_class_for_its_level_and_kind(changed: dict[str, Any]
     assert (metric.key, metric.kind) == (f"{declared['level']}.brevity", declared["kind"])
 
 
-def test_fields_may_be_given_by_their_place() -> None:
+def test_metric_fields_can_be_positional_arguments() -> None:
     assert Metric(*DECLARED.values()) == Metric(**DECLARED)

@@ -62,19 +62,19 @@ BEARER = {"authorization": f"Bearer {TOKEN}"}
 
 
 @pytest.mark.parametrize("given", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", TOKEN])
-async def test_without_the_right_token_there_is_nothing(locked: ASGIApp, given: str) -> None:
+async def test_every_operation_requires_the_right_token(locked: ASGIApp, given: str) -> None:
     every = await operations(locked, BEARER)
     headers = {"authorization": given} if given else {}
     assert await statuses(locked, headers, every) == {401}
 
 
-async def test_with_the_token_everything_answers_under_any_name(locked: ASGIApp) -> None:
+async def test_the_token_gives_access_under_any_host_name(locked: ASGIApp) -> None:
     every = await operations(locked, BEARER)
     for host in ("127.0.0.1:4328", "evals.example"):
         assert await statuses(locked, BEARER | {"host": host}, every) <= HEARD
 
 
-async def test_without_a_token_the_name_has_to_be_ours(open_: ASGIApp) -> None:
+async def test_without_a_token_only_local_or_configured_host_names_are_served(open_: ASGIApp) -> None:
     every = await operations(open_, {})
     for host in OURS:
         assert await statuses(open_, {"host": host}, every) <= HEARD, host

@@ -55,7 +55,7 @@ def answering(*bodies: bytes) -> Callable[..., Any]:
 
 
 @given(st.binary(max_size=300), st.integers(0, 1000))
-def test_pieces_make_the_whole(head: bytes, times: int) -> None:
+def test_an_answer_is_sent_unchanged_in_pieces_of_at_most_64_kib(head: bytes, times: int) -> None:
     body = head * times
 
     async def asked() -> tuple[bytes, list[Message]]:
@@ -68,14 +68,14 @@ def test_pieces_make_the_whole(head: bytes, times: int) -> None:
     assert max(len(each["body"]) for each in messages[1:]) <= 64 << 10
 
 
-async def test_what_is_not_read_is_handed_over_a_piece_at_a_time() -> None:
+async def test_an_answer_waits_until_the_client_reads() -> None:
     reader = Reader(BoundedAnswers().bound(answering(LARGE)))
     assert await reader.status() == 200
-    assert len(reader.messages) == 1, "the head alone, until somebody reads"
+    assert len(reader.messages) == 1, "only the head, until the client reads"
     assert await reader.body() == LARGE
 
 
-async def test_who_asks_for_more_than_there_is_room_for_is_told_to_come_back() -> None:
+async def test_requests_beyond_the_memory_limit_get_503_with_retry_after() -> None:
     bounds = BoundedAnswers(most_bytes=5 << 19)
     app = bounds.bound(answering(*(bytes([each]) * (1 << 20) for each in range(4)), b"small"))
     first, second = Reader(app), Reader(app)
@@ -86,16 +86,16 @@ async def test_who_asks_for_more_than_there_is_room_for_is_told_to_come_back() -
     await third.asking
     assert len(await first.body()) == 1 << 20
     fourth = Reader(app, reads=True)
-    assert len(await fourth.body()) == 1 << 20, "what was read makes room"
+    assert len(await fourth.body()) == 1 << 20, "a completed answer frees its memory"
     assert await Reader(app, reads=True).body() == b"small"
     assert len(await second.body()) == 1 << 20
 
 
-async def test_an_answer_of_any_size_goes_alone() -> None:
+async def test_an_answer_over_the_limit_is_sent_if_it_is_alone() -> None:
     assert await Reader(BoundedAnswers(most_bytes=10).bound(answering(LARGE)), reads=True).body() == LARGE
 
 
-async def test_no_more_than_so_many_are_under_way() -> None:
+async def test_requests_beyond_the_number_limit_get_503() -> None:
     app = BoundedAnswers(at_once=3).bound(answering(*[b"x"] * 9))
     slow = [Reader(app) for _ in range(3)]
     assert [await each.status() for each in slow] == [200] * 3
@@ -107,10 +107,10 @@ async def test_no_more_than_so_many_are_under_way() -> None:
         await each.body()
 
 
-async def test_an_answer_that_takes_for_ever_is_broken_off_and_makes_room() -> None:
+async def test_an_answer_that_exceeds_the_time_limit_is_aborted_and_frees_its_memory() -> None:
     bounds = BoundedAnswers(most_bytes=3 << 19, longest_s=0.01)
     app = bounds.bound(answering(LARGE, bytes(bytearray(LARGE))))
     drip = Reader(app)
     await drip.asking
-    assert [each["type"] for each in drip.messages] == ["http.response.start"], "it has no end"
+    assert [each["type"] for each in drip.messages] == ["http.response.start"], "the body never ends"
     assert len(await Reader(app, reads=True).body()) == 1 << 20

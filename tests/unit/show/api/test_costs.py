@@ -57,20 +57,20 @@ def test_cached_tokens_have_their_own_price() -> None:
     assert usd_of(Usage(10, 10), "no-such-model") is None
 
 
-def test_what_a_span_states_wins() -> None:
+def test_a_cost_stated_by_a_span_replaces_the_computed_cost() -> None:
     calls = [call("a", "gpt-4.1"), call("b", "gpt-4.1")]
     assert cost(calls) == {"usd": pytest.approx(4.0)}
     assert cost(calls, raw("a", **{"gen_ai.usage.cost": 0.5})) == {"usd": pytest.approx(2.5)}
-    assert cost(calls, raw("agent", **{"operation.cost": 0.75})) == {"usd": pytest.approx(0.75)}, "it is of the whole"
+    assert cost(calls, raw("agent", **{"operation.cost": 0.75})) == {"usd": pytest.approx(0.75)}, "for the whole run"
 
 
-def test_a_call_of_an_unknown_price_is_named_and_never_free() -> None:
+def test_a_model_without_a_price_is_listed_as_unpriced() -> None:
     assert cost([call("a", "gpt-4.1"), call("b", "mine")]) == {"usd": pytest.approx(2.0), "unpriced": ["mine"]}
     assert cost([call("b", "mine")]) == {"unpriced": ["mine"]}
     assert cost([]) == {}
 
 
-def test_prices_are_read_without_an_import_of_litellm() -> None:
+def test_prices_are_read_without_importing_litellm() -> None:
     program = """
 import sys
 from pandaeval_collector.base.prices import usd_of
@@ -81,7 +81,7 @@ assert "litellm" not in sys.modules
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_runs_and_verdicts_are_added_up_by_session_agent_user_and_day() -> None:
+def test_costs_are_summed_by_session_agent_user_and_day() -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings("openai/m", detail="none")))
     with TraceFiles() as files, contextlib.ExitStack() as held:
         files.add_all(requests([str(SESSION)]))

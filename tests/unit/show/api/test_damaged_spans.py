@@ -63,6 +63,6 @@ def test_a_session_with_damaged_traces_is_shown(client: TestClient) -> None:
     assert [each["id"] for each in found.json()["traces"]] == [MALFORMED.hex(), CHANGED.hex()]
 
 
-def test_exports_leave_out_what_fails_its_checksum(client: TestClient) -> None:
+def test_exports_leave_out_spans_with_a_wrong_checksum(client: TestClient) -> None:
     assert client.get(f"/api/v1/spans/{CHANGED.hex()}").status_code == 404
     assert client.get("/api/v1/export", params={"format": "otlp"}).status_code == 200

@@ -21,11 +21,11 @@ _TRACE = "A" * 32
         ({"before": "1970-01-02"}, ("before", "86400000")),
     ],
 )
-def test_each_kind_selects_by_its_text(given: dict[str, Any], selector: tuple[str, str]) -> None:
+def test_each_kind_of_deletion_has_a_selector(given: dict[str, Any], selector: tuple[str, str]) -> None:
     assert Deletion(**given).selector == selector
 
 
 @pytest.mark.parametrize("given", [{}, {"trace": None}, {"user": None}, {"before": None}, {"user": "a", "trace": None}])
-def test_nothing_and_two_kinds_are_refused(given: dict[str, Any]) -> None:
+def test_a_deletion_without_exactly_one_value_is_rejected(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="give exactly one of user, session, trace and before"):
         Deletion(**given)

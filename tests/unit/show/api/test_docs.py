@@ -5,12 +5,12 @@ from __future__ import annotations
 from support.api_page import PAGE, document, reference_page
 
 
-def test_the_committed_page_is_up_to_date() -> None:
+def test_the_committed_api_page_is_up_to_date() -> None:
     """Fix: ``cd tests && python -m support.api_page``."""
     assert PAGE.read_text(encoding="utf-8") == reference_page()
 
 
-def test_every_operation_and_parameter_is_listed_with_its_meaning() -> None:
+def test_every_operation_and_parameter_is_listed_with_a_description() -> None:
     described, page = document(), reference_page()
     for path, methods in described["paths"].items():
         for method, operation in methods.items():

@@ -41,13 +41,15 @@ NOW = 100 * DAY
         ("all", 0, 0),
     ],
 )
-def test_a_window_only_narrows_what_is_asked_for(window: str, since: int | None, begins: int | None) -> None:
+def test_a_window_narrows_the_requested_times_and_keeps_other_filters(
+    window: str, since: int | None, begins: int | None
+) -> None:
     asked = Wanted(since, NOW, agent="helper", failed=True, attribute=("a=b",))
     found = within(asked, window, NOW)
     assert found == Wanted(begins, NOW, agent="helper", failed=True, attribute=("a=b",))
 
 
-def test_a_window_that_reaches_beyond_the_epoch_begins_before_it() -> None:
+def test_a_window_that_reaches_beyond_the_epoch_begins_at_the_epoch() -> None:
     assert within(Wanted(), "1h", 5).since_ms == 0
 
 
@@ -65,7 +67,7 @@ def test_a_window_that_reaches_beyond_the_epoch_begins_before_it() -> None:
         ({"agent": "helper", "failed": False}, Wanted(agent="helper", failed=False)),
     ],
 )
-def test_filters_are_what_is_wanted(given: dict[str, Any], wanted: Wanted) -> None:
+def test_request_filters_become_store_filters(given: dict[str, Any], wanted: Wanted) -> None:
     assert wanted_of(**given) == wanted
     assert RunFilters.model_validate(given | {"attribute": given.get("attribute") or []}).wanted() == wanted
 
@@ -80,21 +82,21 @@ def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("in_tokyo")
-def test_a_time_without_a_zone_is_utc_wherever_the_collector_runs() -> None:
+def test_a_time_without_a_zone_is_utc_in_any_local_zone() -> None:
     assert wanted_of(since=datetime(1970, 1, 2), until=datetime(1970, 1, 3)) == Wanted(DAY, 2 * DAY)
 
 
 @pytest.mark.parametrize(
     "position", [(0.25, 7), (10.5, 1), (0.0, -3), (1.0, (1 << 63) - 1), (1.0, 1 - (1 << 63)), (1.7e12, 12345)]
 )
-def test_a_cursor_is_the_position_that_it_was_made_of(position: tuple[float, int]) -> None:
+def test_a_cursor_decodes_to_its_position(position: tuple[float, int]) -> None:
     cursor = cursor_of(position)
     assert cursor is not None
     assert "=" not in cursor
     assert position_of(cursor) == position
 
 
-def test_after_the_last_page_there_is_no_cursor() -> None:
+def test_no_position_gives_no_cursor() -> None:
     assert cursor_of(None) is None
     assert position_of(None) is None
 
@@ -117,14 +119,14 @@ def _text(value: object) -> str:
         _text(["nan", 1]),
     ],
 )
-def test_what_is_no_cursor_is_refused(cursor: str) -> None:
+def test_an_invalid_cursor_is_rejected_with_400(cursor: str) -> None:
     with pytest.raises(ProblemError) as refused:
         position_of(cursor)
     assert refused.value.status == 400
 
 
 @pytest.mark.parametrize("each", FILTERS, ids=lambda each: each.name)
-def test_each_filter_is_a_parameter_and_a_field_that_excludes_nothing_unless_given(each: Filter) -> None:
+def test_each_filter_is_a_parameter_and_a_field_that_is_empty_by_default(each: Filter) -> None:
     parameter = inspect.signature(get_args(Filters)[1].dependency).parameters[each.name]
     assert (parameter.name, parameter.kind) == (each.name, inspect.Parameter.KEYWORD_ONLY)
     assert parameter.default == ([] if each.kind == "pairs" else None)
@@ -133,13 +135,13 @@ def test_each_filter_is_a_parameter_and_a_field_that_excludes_nothing_unless_giv
     assert parameter.annotation.__metadata__[-1].description == field.description == meaning(each.name)
 
 
-def test_a_run_that_is_asked_for_without_filters_takes_every_trace() -> None:
+def test_a_run_without_filters_selects_every_trace() -> None:
     assert RunFilters().wanted() == Wanted()
     assert RunFilters().model_dump() == {each.name: [] if each.kind == "pairs" else None for each in FILTERS}
 
 
 @pytest.mark.parametrize("path", ["/traces", "/rates", "/incidents"])
-def test_a_parameter_that_an_operation_does_not_have_is_named(tmp_path: Path, path: str) -> None:
+def test_an_unknown_parameter_is_an_error_that_lists_the_parameters(tmp_path: Path, path: str) -> None:
     with served(tmp_path) as app, TestClient(app, base_url="http://localhost") as client:
         answer = client.get(f"/api/v1{path}", params={"usr": "bob"})
         assert answer.status_code == 422

@@ -57,13 +57,13 @@ def _found(client: TestClient, **asked: Any) -> list[dict[str, Any]]:
     return list(answer["incidents"])
 
 
-def test_one_cause_is_one_incident_with_its_runs_questions_answers_and_shares(client: TestClient) -> None:
+def test_an_incident_has_its_runs_shares_and_examples(client: TestClient) -> None:
     [row] = _found(client)
     assert (row["metric"], row["also"], row["runs"]) == ("trace.loop", [["trace.call", "trace.call"]], 5)
     assert row["triage"] == {"state": "new", "note": "", "by": "", "at": None, "back_at": None}
     whole = client.get(f"/api/v1/incidents/{ALONE}").json()
-    assert {key: whole[key] for key in row} == row, "by any of its groups"
-    assert client.get(f"/api/v1/incidents/{ALONE[:4]}").json()["id"] == row["id"], "by a unique prefix"
+    assert {key: whole[key] for key in row} == row, "found by any of its groups"
+    assert client.get(f"/api/v1/incidents/{ALONE[:4]}").json()["id"] == row["id"], "found by a unique prefix"
     assert (sum(whole["all"]), sum(whole["failed"])) == (6, 5)
     shares = {(part["kind"], part["name"]): (part["failed"], part["runs"]) for part in whole["parts"]}
     by_agent = {("agent", "desk"): (4, 4), ("agent", "shop"): (1, 2)}
@@ -75,7 +75,7 @@ def test_one_cause_is_one_incident_with_its_runs_questions_answers_and_shares(cl
     assert client.get("/api/v1/incidents/none").status_code == 404
 
 
-def test_a_state_is_kept_and_what_is_settled_is_not_open(client: TestClient) -> None:
+def test_the_state_of_an_incident_is_stored_and_muted_incidents_are_not_open(client: TestClient) -> None:
     [row] = _found(client, state="open")
     tag = client.get("/api/v1/incidents").headers["etag"]
     said = {"ids": row["ids"], "state": "muted", "note": " known upstream ", "by": "kim"}
@@ -99,20 +99,20 @@ def test_a_state_is_kept_and_what_is_settled_is_not_open(client: TestClient) -> 
 @pytest.mark.parametrize(
     "wrong", [{"ids": []}, {"ids": ["../x"]}, {"state": "gone"}, {"more": 1}, {"note": "x" * 2001}]
 )
-def test_what_cannot_be_kept_is_refused(client: TestClient, wrong: dict[str, Any]) -> None:
+def test_an_invalid_incident_state_is_rejected(client: TestClient, wrong: dict[str, Any]) -> None:
     said = {"ids": [LOOP], "state": "known"} | wrong
     assert client.post("/api/v1/incidents/state", json=said).status_code == 422
     assert len(_found(client, state="new")) == 1
 
 
 @pytest.mark.parametrize("ids", [["0123456789ab"], [LOOP, "0123456789ab"]])
-def test_a_note_on_an_incident_that_does_not_exist_is_refused(client: TestClient, ids: list[str]) -> None:
+def test_a_note_on_an_unknown_incident_is_rejected(client: TestClient, ids: list[str]) -> None:
     answer = client.post("/api/v1/incidents/state", json={"ids": ids, "state": "known", "note": "x"})
     assert (answer.status_code, answer.json()["detail"]) == (404, "there is no incident 0123456789ab")
     assert len(_found(client, state="new")) == 1
 
 
-def test_a_dismissed_finding_is_counted_at_its_incident(client: TestClient, tmp_path: Path) -> None:
+def test_dismissed_findings_are_counted_and_removed_from_their_incident(client: TestClient, tmp_path: Path) -> None:
     [row] = _found(client)
     assert (row["dismissed"], row["among"]) == (0, 6)
     _dismiss(tmp_path, {4})

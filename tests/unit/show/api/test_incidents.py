@@ -41,14 +41,14 @@ def group(
     )
 
 
-def test_one_cause_of_several_agents_is_one_incident() -> None:
+def test_the_same_cause_at_several_agents_is_one_incident() -> None:
     rows = [failed(1, 100, "a", "one"), failed(2, 200, "b", "two"), failed(2, 200, "b", "two")]
     [found] = incidents(rows, {"one": group("one", text="item 17 broke"), "two": group("two", text="item 18 broke")})
     assert (len(found.at), [*found.agents], [*found.groups]) == (2, ["a", "b"], ["one", "two"])
     assert (found.first_ever, found.newest.at) == (0, 200)
 
 
-def test_what_has_no_group_stands_by_its_metric_and_reason() -> None:
+def test_failures_without_a_group_are_grouped_by_metric_and_reason() -> None:
     rows = [
         failed(1, 100, group="", reason="400: call 1"),
         failed(2, 100, group="", reason="400: call 2"),
@@ -57,7 +57,7 @@ def test_what_has_no_group_stands_by_its_metric_and_reason() -> None:
     assert sorted(len(each.at) for each in incidents(rows, {})) == [1, 2]
 
 
-def test_the_ids_of_every_window_are_known() -> None:
+def test_known_ids_contain_the_incident_ids_of_every_window() -> None:
     rows = [failed(no, no, group="", reason="timeout") for no in (1, 2)]
     rows += [failed(-3, 3, group="one", step=""), failed(4, 4, group="", reason="400", step="s")]
     groups = {"one": group("one")}
@@ -79,12 +79,12 @@ def test_the_ids_of_every_window_are_known() -> None:
         (15_000, [15_000, 18_000, 19_000, 20_000, 21_000, 22_000, 23_000], "rising"),
     ],
 )  # fmt: skip
-def test_begun_and_rising(first_ever: int, times: list[int], trend: str) -> None:
+def test_trend_is_begun_or_rising_by_first_and_recent_failures(first_ever: int, times: list[int], trend: str) -> None:
     found = Incident("i", "m", "l", "high", failed(1, times[-1]), first_ever, at=dict(enumerate(times)))
     assert found.trend(SPAN) == trend
 
 
-def test_what_is_settled_comes_last_then_the_gravest_first_then_lies_then_what_has_begun_then_the_most() -> None:
+def test_incidents_are_ranked_by_state_severity_false_success_newness_and_count() -> None:
     def one(label: str, severity: str, count: int, first: int = 0) -> Incident:
         return Incident("i", "m", label, severity, failed(1, 1), first, at=dict.fromkeys(range(count), 1))
 
@@ -99,7 +99,7 @@ def test_what_is_settled_comes_last_then_the_gravest_first_then_lies_then_what_h
     assert wanted[0].rank(SPAN, "muted") > wanted[-1].rank(SPAN, "known")
 
 
-def test_findings_about_the_same_steps_are_one_incident_that_is_called_by_the_gravest() -> None:
+def test_findings_about_the_same_step_are_one_incident_named_by_the_most_severe() -> None:
     def loop(no: int, **changed: Any) -> list[FailedResult]:
         call = failed(no, no, group="", severity="medium", label="repeated", metric="turn.calls", step="call 4")
         return [call, failed(no, no, group="", label="loop", metric="trace.loop", step="call 4", **changed)]
@@ -107,7 +107,7 @@ def test_findings_about_the_same_steps_are_one_incident_that_is_called_by_the_gr
     [found] = incidents([*loop(1), *loop(2)], {})
     assert (found.label, found.severity, [*found.also]) == ("loop", "high", [("turn.calls", "repeated")])
     [grown] = incidents([*loop(1), *loop(2)[:1]], {})
-    assert (grown.label, len(grown.at)) == ("loop", 2), "a repeated call that is no loop yet is of the same cause"
+    assert (grown.label, len(grown.at)) == ("loop", 2), "a repeated call before the loop has the same cause"
     elsewhere = failed(1, 1, group="", label="late", metric="trace.late", step="call 9")
     assert len(incidents([*loop(1), elsewhere], {})) == 2
     nowhere = [failed(1, 1, group="", label=label, metric=label) for label in ("late", "rude")]
@@ -118,16 +118,16 @@ def test_findings_about_the_same_steps_are_one_incident_that_is_called_by_the_gr
     ("count", "among", "severity"),
     [(60, 176, "high"), (10, 100, "high"), (10, 101, "medium"), (9, 9, "medium"), (2, 176, "medium")],
 )
-def test_a_cause_of_many_runs_is_graver(count: int, among: int, severity: str) -> None:
+def test_severity_rises_if_a_cause_affects_many_runs(count: int, among: int, severity: str) -> None:
     [crash] = incidents([failed(no, no, severity="medium", group="") for no in range(1, count + 1)], {})
     crash.weigh({"a": among, "shop": 9_000}, {})
     assert (crash.severity, crash.among) == (severity, among)
     [grave] = incidents([failed(no, no, severity="high") for no in range(1, count + 1)], {})
     grave.weigh({"a": among}, {"g": {1, 2, 3}})
-    assert (grave.severity, grave.dismissed) == ("high", 3), "critical is of what is dangerous"
+    assert (grave.severity, grave.dismissed) == ("high", 3), "only dangerous failures are critical"
 
 
-def test_a_verdict_on_a_session_takes_in_what_was_found_in_the_run_that_it_blames() -> None:
+def test_a_session_verdict_absorbs_the_findings_of_the_run_it_blames() -> None:
     verdict = {"metric": "session.correctness", "label": "false_statement", "trace_id": "t1", "step": "answer"}
     lie = {"metric": "trace.grounding", "label": "made_up_value", "group": "lie"}
     judged, found = failed(-1, 2, group="v", **verdict), failed(1, 1, **lie, trace_id="t1", step="model call")
@@ -137,10 +137,10 @@ def test_a_verdict_on_a_session_takes_in_what_was_found_in_the_run_that_it_blame
     assert row.trace_id == "t1", "the run that it blames"
     success = failed(1, 1, label="false_success", severity="critical", trace_id="t1", step="model call")
     [one] = incidents([success, judged], {})
-    assert (one.label, one.severity, one.rank(SPAN)[1]) == ("false_statement", "critical", False), "still the first"
+    assert (one.label, one.severity, one.rank(SPAN)[1]) == ("false_statement", "critical", False), "ranks first"
     others = [failed(2, 3, **lie, trace_id="t2", step="other"), failed(3, 3, **lie, trace_id="t3", step="other")]
-    assert len(incidents([judged, *others[:1]], {})) == 2, "it blames another run"
-    assert len(incidents([found, *others, judged], {})) == 2, "one verdict does not speak of three runs"
+    assert len(incidents([judged, *others[:1]], {})) == 2, "the verdict blames another run"
+    assert len(incidents([found, *others, judged], {})) == 2, "a verdict does not absorb findings in three runs"
 
 
 @pytest.mark.parametrize(
@@ -153,23 +153,21 @@ def test_a_verdict_on_a_session_takes_in_what_was_found_in_the_run_that_it_blame
         ({"one": Triage("muted", at=100)}, "muted", None),
     ],
 )
-def test_what_comes_back_after_it_was_resolved_is_new_again(
-    given: dict[str, Triage], state: str, back_at: int | None
-) -> None:
+def test_a_resolved_incident_that_returns_is_new(given: dict[str, Triage], state: str, back_at: int | None) -> None:
     rows = [failed(no, at, group="one") for no, at in ((1, 90), (2, 150), (3, 200))]
     [found] = incidents(rows, {"one": group("one")})
     triage = found.triage(given)
     assert (triage.state, triage.back_at) == (state, back_at)
 
 
-def test_of_several_groups_the_one_that_asks_for_most_counts() -> None:
+def test_the_most_urgent_triage_state_of_several_groups_counts() -> None:
     rows = [failed(1, 100, "a", "one"), failed(2, 200, "b", "two")]
     [found] = incidents(rows, {"one": group("one"), "two": group("two")})
-    assert found.triage({"one": Triage("muted")}).state == "new", "nobody spoke of agent b"
+    assert found.triage({"one": Triage("muted")}).state == "new", "the group of agent b has no state"
     assert found.triage({"one": Triage("muted"), "two": Triage("known", "later")}).note == "later"
 
 
-def test_bars_and_sparks_cover_the_window() -> None:
+def test_charts_and_agent_figures_cover_the_window() -> None:
     assert SPAN.step == 1000
     assert TimeSpan(0, 86_400_000).step == 1_200_000
     assert SPAN.spark([-5, 0, 999, 23_999, 24_000]) == [3, *[0] * (SPARKS - 2), 2]

@@ -51,7 +51,7 @@ async def put(client: httpx.AsyncClient, **said: Any) -> httpx.Response:
     return await client.post(PATH, json=said)
 
 
-async def test_a_verdict_is_kept_changed_and_known(client: httpx.AsyncClient) -> None:
+async def test_a_label_is_created_then_changed_and_can_be_read(client: httpx.AsyncClient) -> None:
     first = await put(client, **ABOUT, passed=False, annotator="ann", comment="went round\nin circles")
     assert first.status_code == 201, first.text
     changed = await put(client, **ABOUT, passed=True, annotator="ann")
@@ -80,7 +80,7 @@ async def test_a_verdict_is_kept_changed_and_known(client: httpx.AsyncClient) ->
         ({"session_id": "s/2", "metric": "agent_reliability"}, "no session with a scored trace has this ID"),
     ],
 )
-async def test_a_verdict_on_an_unknown_run_is_refused(
+async def test_a_label_on_an_unknown_run_is_rejected(
     client: httpx.AsyncClient, about: dict[str, str], told: str
 ) -> None:
     answer = await put(client, **about, passed=True)
@@ -89,7 +89,7 @@ async def test_a_verdict_on_an_unknown_run_is_refused(
     assert (await client.get(PATH, params=about)).json()["items"] == []
 
 
-async def test_a_verdict_is_taken_back_by_who_gave_it(client: httpx.AsyncClient) -> None:
+async def test_undo_removes_only_the_label_of_its_annotator(client: httpx.AsyncClient) -> None:
     about = {"trace_id": "cd" * 16, "metric": "trace.tool_loop"}
     for annotator in ("ann", "bob"):
         await put(client, **about, passed=True, annotator=annotator)
@@ -101,7 +101,7 @@ async def test_a_verdict_is_taken_back_by_who_gave_it(client: httpx.AsyncClient)
     assert (await client.post(f"{PATH}/undo", json={**about, "metric": "nothing"})).status_code == 422
 
 
-async def test_pages_hold_each_once_newest_first(client: httpx.AsyncClient) -> None:
+async def test_labels_are_listed_once_and_newest_first_over_pages(client: httpx.AsyncClient) -> None:
     for number in range(7):
         await put(client, trace_id=f"{number:032x}", metric="trace.plan_quality", passed=True, annotator="pager")
     found: list[str] = []
@@ -129,7 +129,9 @@ async def test_pages_hold_each_once_newest_first(client: httpx.AsyncClient) -> N
         ({**ABOUT, "passed": True, "annotator": "\ud800"}, "annotator"),
     ],
 )
-async def test_what_is_no_verdict_is_told_why(client: httpx.AsyncClient, said: dict[str, Any], told: str) -> None:
+async def test_an_invalid_label_is_rejected_with_the_reason(
+    client: httpx.AsyncClient, said: dict[str, Any], told: str
+) -> None:
     answer = await client.post(PATH, content=json.dumps(said), headers={"content-type": "application/json"})
     assert answer.status_code == 422
     assert answer.headers["content-type"] == "application/problem+json"
@@ -157,7 +159,9 @@ JSON = {"content-type": "application/json"}
         (JSON | {"host": "evil.example"}, 421),
     ],
 )
-async def test_pages_of_others_change_nothing(client: httpx.AsyncClient, headers: dict[str, str], status: int) -> None:
+async def test_cross_origin_writes_are_rejected(
+    client: httpx.AsyncClient, headers: dict[str, str], status: int
+) -> None:
     body = b'{"trace_id": "%s", "metric": "trace.confidence", "passed": true}' % TRACE.encode()
     await client.post(PATH, content=body, headers=JSON)
     answer = await client.post(PATH, content=body, headers=headers)
@@ -165,7 +169,7 @@ async def test_pages_of_others_change_nothing(client: httpx.AsyncClient, headers
     assert (await client.get(PATH, headers={"origin": "https://evil.example"})).status_code == 200
 
 
-async def test_a_large_body_is_refused_before_all_of_it_came(client: httpx.AsyncClient) -> None:
+async def test_a_too_large_body_is_rejected_before_it_is_read_completely(client: httpx.AsyncClient) -> None:
     sent = 0
 
     async def endless() -> AsyncIterator[bytes]:
@@ -182,7 +186,7 @@ async def test_a_large_body_is_refused_before_all_of_it_came(client: httpx.Async
     assert deep.status_code in (400, 422)
 
 
-async def test_a_verdict_that_cannot_be_kept_is_not_acknowledged(tmp_path: Path) -> None:
+async def test_a_label_that_cannot_be_stored_gives_503(tmp_path: Path) -> None:
     decide(tmp_path, TRACE)
     with served(tmp_path) as app:
         with sqlite3.connect(tmp_path / "pandaeval.db") as database:
@@ -196,7 +200,7 @@ async def test_a_verdict_that_cannot_be_kept_is_not_acknowledged(tmp_path: Path)
     assert "try again" in answer.json()["detail"]
 
 
-async def test_a_draw_is_the_same_until_a_label_is_added_and_stores_its_chances(tmp_path: Path) -> None:
+async def test_a_draw_is_repeatable_until_a_label_is_added_and_stores_its_probabilities(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     rows = [JudgedRow(f"s{at}", KEY, "", "desk", at / 100, at > 50, 0.5, "m", "1", 1.0) for at in range(100)]
     store.commit(WriteSet(judged=rows)).result()

@@ -104,7 +104,7 @@ def numbers(rows: Sequence[dict[str, Any]]) -> list[int]:
     ],
 )
 @pytest.mark.parametrize("limit", [1, 2, 5, 50])
-def test_traces_come_in_order_and_each_once_over_all_pages(
+def test_traces_are_listed_in_order_and_once_over_all_pages(
     asked: Asked, parameters: dict[str, str], order: list[int], limit: int
 ) -> None:
     found = asked.pages("/traces", limit=limit, **parameters)
@@ -114,7 +114,7 @@ def test_traces_come_in_order_and_each_once_over_all_pages(
 
 
 @pytest.mark.parametrize("limit", [1, 2, 50])
-def test_sessions_stand_by_their_worst_trace_and_traces_without_one_between_them(asked: Asked, limit: int) -> None:
+def test_sessions_and_single_traces_are_ordered_by_their_worst_trace(asked: Asked, limit: int) -> None:
     rows = [row for page in asked.pages("/sessions", limit=limit) for row in page]
     assert [(row["session_id"], row["traces"], row["failed_traces"]) for row in rows] == [
         ("s/1", 3, 1),
@@ -125,7 +125,7 @@ def test_sessions_stand_by_their_worst_trace_and_traces_without_one_between_them
 
 
 @pytest.mark.parametrize("limit", [1, 2, 100])
-def test_results_come_newest_first(asked: Asked, limit: int) -> None:
+def test_results_are_listed_newest_first(asked: Asked, limit: int) -> None:
     rows = [row for page in asked.pages("/results", limit=limit) for row in page]
     assert [row["id"] for row in rows] == ["r5", "r4", "r3", "r2", "r1"]
 
@@ -133,13 +133,13 @@ def test_results_come_newest_first(asked: Asked, limit: int) -> None:
 @pytest.mark.parametrize(
     ("path", "most"), [("/traces", 50), ("/sessions", 50), ("/results", 100), ("/page/index", 50), ("/incidents", 50)]
 )
-def test_pages_are_of_50_or_100_unless_another_number_is_asked_for(asked: Asked, path: str, most: int) -> None:
+def test_the_default_page_size_is_50_or_100(asked: Asked, path: str, most: int) -> None:
     document = asked.get("/openapi.json")
     [limit] = [each for each in document["paths"][path]["get"]["parameters"] if each["name"] == "limit"]
     assert limit["schema"]["default"] == most
 
 
-def test_a_session_is_open_until_it_is_scored_for_good(asked: Asked) -> None:
+def test_a_session_is_open_until_it_is_closed(asked: Asked) -> None:
     found = asked.get("/sessions/s/1")
     assert (found["open"], found["session_id"], numbers(found["members"])) == (True, "s/1", [1, 2, 3])
     asked._store.commit(WriteSet(closed={"s/1"})).result()
@@ -152,11 +152,11 @@ def test_without_a_running_collector_no_session_is_open(asked: Asked) -> None:
     assert (found["open"], found["failed"]) == (False, True)
 
 
-def test_a_session_that_is_not_there_is_answered_by_404(asked: Asked) -> None:
+def test_an_unknown_session_gives_404(asked: Asked) -> None:
     assert asked.client.get("/api/v1/sessions/nobody's").status_code == 404
 
 
-def test_a_trace_is_told_with_its_results_where_its_spans_are_not_kept(asked: Asked) -> None:
+def test_a_trace_without_stored_spans_is_shown_with_its_results(asked: Asked) -> None:
     found = asked.get(f"/traces/{_id(4).hex()}")
     assert (numbers([found]), found["failed"], found["worst"]) == ([4], True, 0.3)
     assert [each["id"] for each in found["results"]] == ["r4"]
@@ -164,7 +164,7 @@ def test_a_trace_is_told_with_its_results_where_its_spans_are_not_kept(asked: As
 
 
 @pytest.mark.parametrize("window", ["1h", "24h", "7d", "all"])
-def test_a_since_within_the_window_of_the_page_is_kept(asked: Asked, window: str) -> None:
+def test_the_page_applies_since_inside_its_window(asked: Asked, window: str) -> None:
     for since, traces, failed in ((None, 5, 2), (THIRD, 3, 1)):
         given = {} if since is None else {"since": since}
         found = asked.get("/page/index", window=window, of="traces", **given)

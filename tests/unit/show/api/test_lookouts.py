@@ -34,7 +34,7 @@ def shown(tmp_path: Path) -> Iterator[Open]:
     store.close()
 
 
-def test_the_page_is_there_and_only_read(shown: Open) -> None:
+def test_the_page_is_served_read_only_with_its_overview(shown: Open) -> None:
     client = shown(PageWork({"Jaeger": "http://localhost:16686/trace/{trace_id}"}))
     page = client.get("/")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
@@ -78,14 +78,14 @@ def test_an_empty_store_has_an_empty_index(shown: Open) -> None:
     )
 
 
-def test_without_a_page_there_are_no_operations_for_one(shown: Open) -> None:
+def test_without_a_page_there_are_no_page_operations(shown: Open) -> None:
     client = shown(None)
     assert client.get("/").status_code == 404
     assert client.get("/api/v1/page/index").status_code == 404
     assert client.get("/api/v1/overview").json()["page"] is False
 
 
-def test_a_store_that_is_gone_is_an_answer_and_no_accident(shown: Open, tmp_path: Path) -> None:
+def test_a_deleted_store_gives_503(shown: Open, tmp_path: Path) -> None:
     client = shown(None)
     for file in tmp_path.iterdir():
         file.unlink()

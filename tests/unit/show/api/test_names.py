@@ -86,7 +86,7 @@ def ids(answer: httpx.Response) -> list[str]:
         ("attribute", "teir=gold", "attribute: there is no teir; did you mean tier?"),
     ],
 )
-def test_what_is_unknown_is_refused_with_what_was_meant(
+def test_an_unknown_name_is_an_error_with_a_suggestion(
     client: TestClient, path: str, name: str, value: str, told: str
 ) -> None:
     answer = asked(client, path, **{name: value})
@@ -94,23 +94,23 @@ def test_what_is_unknown_is_refused_with_what_was_meant(
     assert answer.json()["detail"].startswith(told)
 
 
-def test_bare_names_are_enough(client: TestClient) -> None:
+def test_metrics_can_be_given_without_their_level(client: TestClient) -> None:
     assert len(ids(asked(client, "/traces", metric="tool_loop", agent="order_desk", attribute="tier=gold"))) == 3
     assert len(asked(client, "/results", metric="tool_loop").json()["items"]) == 3
-    assert ids(asked(client, "/traces", metric="confidence")) == [], "known, and without a result"
-    assert ids(asked(client, "/traces", attribute="tier=silver")) == [], "a value is not a name"
+    assert ids(asked(client, "/traces", metric="confidence")) == [], "a known metric without results"
+    assert ids(asked(client, "/traces", attribute="tier=silver")) == [], "values are not checked"
 
 
-def test_traces_are_found_by_how_the_run_ended(client: TestClient) -> None:
+def test_traces_are_filtered_by_status(client: TestClient) -> None:
     assert ids(asked(client, "/traces", status="error")) == [FIRST]
     assert sorted(ids(asked(client, "/traces", status="ok"))) == [SECOND, THIRD]
     assert asked(client, "/traces", status="bad").status_code == 422
 
 
 @pytest.mark.parametrize("path", ["/traces/", "/page/traces/"])
-def test_the_beginning_of_a_trace_id_is_enough_where_it_is_of_one(client: TestClient, path: str) -> None:
+def test_a_unique_prefix_of_a_trace_id_is_accepted(client: TestClient, path: str) -> None:
     assert asked(client, path + "bbbb").status_code == 200
-    assert asked(client, path + "AAAA1").status_code == 200, "an odd number of digits, in capitals"
+    assert asked(client, path + "AAAA1").status_code == 200, "odd number of digits, upper case"
     assert asked(client, path + FIRST).status_code == 200
     several = asked(client, path + "aaaa")
     assert (several.status_code, FIRST in several.text, SECOND in several.text) == (409, True, True)
@@ -119,14 +119,12 @@ def test_the_beginning_of_a_trace_id_is_enough_where_it_is_of_one(client: TestCl
 
 
 @pytest.mark.parametrize(("written", "id_"), [("chat-1", "chat-1"), ("chat-10", "chat-10"), ("talk", "talk/7")])
-def test_the_beginning_of_a_sessions_id_is_enough_and_a_whole_id_wins(
-    client: TestClient, written: str, id_: str
-) -> None:
+def test_a_session_is_found_by_a_unique_prefix_and_an_exact_id_wins(client: TestClient, written: str, id_: str) -> None:
     assert asked(client, f"/sessions/{written}").json()["session_id"] == id_
     assert {each["session_id"] for each in asked(client, "/traces", session=written).json()["items"]} == {id_}
 
 
-def test_a_beginning_of_several_sessions_names_them(client: TestClient) -> None:
+def test_an_ambiguous_session_prefix_is_an_error_that_lists_the_ids(client: TestClient) -> None:
     answer = asked(client, "/sessions/chat")
     assert (answer.status_code, answer.json()["detail"]) == (
         409,
@@ -135,7 +133,7 @@ def test_a_beginning_of_several_sessions_names_them(client: TestClient) -> None:
     assert asked(client, "/sessions/nobody").status_code == 404
 
 
-def test_incidents_are_asked_for_by_names_that_there_are(client: TestClient) -> None:
+def test_incidents_are_filtered_by_time_and_reject_unknown_agents_and_ids(client: TestClient) -> None:
     whole = asked(client, "/incidents", since="1970-01-01T00:00:00Z", until="1970-01-01T03:00:00Z").json()
     assert (sum(whole["runs"]), sum(whole["failed"]), whole["since"]) == (3, 3, 0)
     assert asked(client, "/incidents", agent="order-desk").status_code == 422

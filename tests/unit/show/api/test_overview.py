@@ -80,7 +80,7 @@ def house(tmp_path: Path) -> Iterator[House]:
     made.store.close()
 
 
-def test_metrics_with_results_are_named(house: House) -> None:
+def test_metrics_with_results_are_listed(house: House) -> None:
     house.add(2, GOOD)
     house.add(1, BAD, agent="booker", service="library")
     house.add(1, Unscored(Why.TIMEOUT), "coherence", level="turn")
@@ -88,14 +88,14 @@ def test_metrics_with_results_are_named(house: House) -> None:
     assert house.overview()["metrics"] == ["session.agent_reliability", "trace.coherence", "turn.coherence"]
 
 
-def test_most_failures_come_first_then_names_in_order() -> None:
+def test_rates_are_ordered_by_failures_then_by_name() -> None:
     given = (("b", "y", 1), ("a", "z", 1), ("a", "x", 1), ("z", "z", 5), ("c", "a", 0), ("d", "a", 2))
     counted = [(f"trace.{metric}", agent, "failed", failed) for metric, agent, failed in given]
     order = [(rate.metric, rate.agent, rate.failed) for rate in window_rates(counted) if rate.agent is not None]
     assert order == [("z", "z", 5), ("d", "a", 2), ("a", "x", 1), ("a", "z", 1), ("b", "y", 1), ("c", "a", 0)]
 
 
-def test_what_gave_no_score_is_told_by_reason_most_first_with_its_cure() -> None:
+def test_missing_scores_are_grouped_by_reason_with_advice_most_frequent_first() -> None:
     found = missing(
         [
             ("trace.confidence", {"timeout": 3, "shutdown": 1}),
@@ -116,7 +116,7 @@ def test_what_gave_no_score_is_told_by_reason_most_first_with_its_cure() -> None
     ]
 
 
-def test_it_tells_what_is_under_way_and_which_names_there_are(house: House) -> None:
+def test_the_overview_has_names_jobs_spending_links_and_operations(house: House) -> None:
     changes = WriteSet()
     for number, agent in ((1, "helper"), (2, "booker"), (3, "")):
         id_ = bytes([number]) * 16
@@ -143,7 +143,7 @@ def test_the_data_directory_is_absolute(tmp_path: Path, monkeypatch: pytest.Monk
     made.store.close()
 
 
-def test_every_metric_is_told_with_its_threshold(house: House) -> None:
+def test_every_metric_is_listed_with_its_threshold(house: House) -> None:
     found = {each["key"]: each for each in house.client.get("/api/v1/metrics").json()}
     assert found.keys() == registry(()).keys()
     for key, metric in registry(()).items():
@@ -158,7 +158,7 @@ def test_every_metric_is_told_with_its_threshold(house: House) -> None:
         }
 
 
-def test_components_that_raised_are_named_most_often_first(house: House) -> None:
+def test_component_errors_are_listed_most_frequent_first(house: House) -> None:
     house.raised |= {("metric", "trace.brevity"): 1, ("dialect", "skylark"): 3, ("dialect", "plover"): 1}
     assert [tuple(each.values()) for each in house.overview()["component_errors"]] == [
         ("dialect", "skylark", 3),
@@ -167,13 +167,13 @@ def test_components_that_raised_are_named_most_often_first(house: House) -> None
     ]
 
 
-def test_a_full_store_is_named(house: House) -> None:
+def test_a_full_store_is_reported(house: House) -> None:
     assert house.overview()["store_full"] is None
     house.store.reads.used_bytes = lambda: 2 << 30  # type: ignore[method-assign]
     assert house.overview()["store_full"].startswith("the store holds 2048.0 MiB, and store.max_bytes is 1024.0 MiB:")
 
 
-def test_a_judge_or_a_sink_that_is_down_is_named(house: House) -> None:
+def test_a_failing_judge_and_an_unreachable_sink_are_reported(house: House) -> None:
     found = house.overview()
     assert (found["judge_error"], found["sinks_down"]) == (None, [])
     chain = "InternalServerError: litellm.InternalServerError: InternalServerError: OpenAIException - "

@@ -36,7 +36,7 @@ def asking(path: str, query: str = "", host: str = "localhost") -> Request:
     return Request({"type": "http", "method": "GET", "path": path, "query_string": query.encode(), "headers": headers})
 
 
-async def test_equal_questions_share_an_answer_while_it_is_made(reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_equal_concurrent_requests_share_one_answer(reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
     read, arrived = 0, list[str]()
     change = reads.finder.change
 
@@ -48,7 +48,7 @@ async def test_equal_questions_share_an_answer_while_it_is_made(reads: Reads, mo
     def said() -> Said:
         nonlocal read
         read += 1
-        while read == 1 and len(arrived) < 30:  # the first answer is made until all 30 have asked
+        while read == 1 and len(arrived) < 30:  # the first answer takes until all 30 requests arrived
             time.sleep(0.001)
         time.sleep(0.01)
         return Said(text=f"{read}")
@@ -60,10 +60,10 @@ async def test_equal_questions_share_an_answer_while_it_is_made(reads: Reads, mo
     assert (await reads.answer(asking("/a", "limit=1"), said)).body == b'{"text":"2"}'
     assert (await reads.answer(asking("/b"), said)).body == b'{"text":"3"}'
     del together
-    assert (await reads.answer(asking("/a"), said)).body == b'{"text":"4"}', "nobody keeps what is sent"
+    assert (await reads.answer(asking("/a"), said)).body == b'{"text":"4"}', "sent answers are not cached"
 
 
-async def test_large_answers_are_made_one_at_a_time_and_leave_a_thread_to_others(reads: Reads) -> None:
+async def test_large_answers_run_one_at_a_time_and_do_not_block_small_requests(reads: Reads) -> None:
     made, first = threading.Event(), threading.Event()
     begun: list[int] = []
 
@@ -87,7 +87,7 @@ async def test_large_answers_are_made_one_at_a_time_and_leave_a_thread_to_others
     assert 99 not in begun
 
 
-async def test_what_goes_wrong_is_told_to_all_who_asked(reads: Reads) -> None:
+async def test_an_error_reaches_all_requests_that_share_the_answer(reads: Reads) -> None:
     def wrong() -> Said:
         raise TooSlowError("this took long")
 

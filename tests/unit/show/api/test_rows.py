@@ -27,7 +27,7 @@ def _result(metric: str, score: float | None, success: bool | None) -> dict[str,
     return {**given, "metric": metric, "score": score, "success": success}
 
 
-def test_failed_results_come_first_then_the_lowest_then_what_has_no_score() -> None:
+def test_results_are_ordered_failed_first_then_lowest_then_unscored() -> None:
     order = [
         _result("failed low", 0.1, False),
         _result("failed high", 0.9, False),
@@ -43,7 +43,7 @@ def test_failed_results_come_first_then_the_lowest_then_what_has_no_score() -> N
         assert by_urgency(given) == order
 
 
-def test_a_result_without_a_verdict_has_not_failed() -> None:
+def test_a_result_without_a_verdict_ranks_after_a_failed_result() -> None:
     assert [each["metric"] for each in by_urgency([_result("a", None, None), _result("b", 1.0, False)])] == ["b", "a"]
 
 
@@ -59,7 +59,7 @@ def test_a_result_without_a_verdict_has_not_failed() -> None:
         (12.0, False, None),
     ],
 )
-def test_badness_tells_whether_it_failed_and_its_worst_signal(badness: float, failed: bool, worst: float) -> None:
+def test_badness_gives_failed_and_the_worst_signal(badness: float, failed: bool, worst: float) -> None:
     row = TraceRow.of(Listed(1, None, badness, 0, FACTS))
     assert (row.failed, row.worst) == (failed, worst)
 
@@ -82,7 +82,7 @@ def test_badness_tells_whether_it_failed_and_its_worst_signal(badness: float, fa
         ),
     ],
 )
-def test_a_trace_tells_its_facts(facts: dict[str, Any], said: dict[str, Any]) -> None:
+def test_a_trace_row_contains_all_facts_of_the_trace(facts: dict[str, Any], said: dict[str, Any]) -> None:
     row = TraceRow.of(Listed(1, "s1", 0.25, 3, facts, environment="prod")).model_dump(exclude={"results"})
     assert row == {
         "environment": "prod",
@@ -102,14 +102,14 @@ def test_a_trace_tells_its_facts(facts: dict[str, Any], said: dict[str, Any]) ->
     }
 
 
-def test_a_row_has_its_results_the_most_urgent_first() -> None:
+def test_results_of_a_row_are_ordered_by_urgency() -> None:
     results = {"trace.a": _result("a", 0.5, True), "trace.b": _result("b", 0.9, False)}
     row = TraceRow.of(Listed(1, "s1", 0.25, 3, FACTS, results))
     assert [each["metric"] for each in row.model_dump()["results"]] == ["b", "a"]
 
 
 @pytest.mark.parametrize("worst", [None, Listed(1, "s1", 0.25, 3, FACTS)])
-def test_a_session_tells_its_traces(worst: Listed | None) -> None:
+def test_a_session_row_has_trace_counts_and_its_worst_trace(worst: Listed | None) -> None:
     row = SessionRow.of(
         ListedSession("s1", 7, (0.25, 1), 4, 2, 10, 20, True, worst, {"session.a": _result("a", 1, True)})
     )
@@ -119,5 +119,5 @@ def test_a_session_tells_its_traces(worst: Listed | None) -> None:
     assert row.model_dump()["results"] == [_result("a", 1, True)]
 
 
-def test_an_environment_that_nobody_names_is_null() -> None:
+def test_an_unknown_environment_is_null() -> None:
     assert TraceRow.of(Listed(1, None, 0.25, 0, FACTS)).environment is None

@@ -25,14 +25,14 @@ def verdict(
 OPEN = [verdict(1, OFFER), verdict(2, NULL), verdict(-3, NULL_TOO, agent="desk"), verdict(4, NULL)]
 
 
-def test_questions_with_the_same_meaning_are_one_with_all_its_runs() -> None:
+def test_questions_with_the_same_meaning_are_grouped_with_all_their_runs() -> None:
     null, offer = (group.shown() for group in grouped(OPEN))
     assert (null.question, null.wordings, null.runs, null.agents) == (NULL, [NULL_TOO], 3, ["desk", "shop"])
     assert (offer.question, offer.wordings, offer.runs) == (OFFER, [], 1)
     assert grouped([verdict(5, passed=True)]) == []
 
 
-def test_a_ruling_is_tried_on_runs_of_its_question_and_on_some_labelled_and_decided_ones() -> None:
+def test_a_ruling_is_tried_on_runs_of_its_question_and_some_labelled_and_decided_runs() -> None:
     decided = [verdict(no, passed=True) for no in range(100, 140)]
     labelled = [verdict(no, passed=False, labelled=True) for no in range(200, 260)]
     null = grouped(OPEN)[0].shown()
@@ -43,7 +43,7 @@ def test_a_ruling_is_tried_on_runs_of_its_question_and_on_some_labelled_and_deci
     assert [spec.ruling[name] for name in ("text", "author", "question", "agent")] == ["It is right.", "Jo", NULL, ""]
 
 
-def test_a_ruling_for_one_agent_is_tried_on_runs_of_this_agent() -> None:
+def test_a_ruling_for_one_agent_is_tried_only_on_runs_of_that_agent() -> None:
     spec = _trial(RulingTrial(text="It is right.", agent="desk"), OPEN)
     assert spec.about == (-3,)
     for trial in (RulingTrial(text="x", agent="nobody"), RulingTrial(text="x", question="none")):

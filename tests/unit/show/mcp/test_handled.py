@@ -16,26 +16,26 @@ def rate(
     return {"level": level, "metric": metric, "agent": agent, **counted}
 
 
-def test_verdicts_on_sessions_come_before_those_on_runs() -> None:
+def test_session_verdicts_are_preferred_to_run_verdicts() -> None:
     runs = rate("correctness", 0, 9, "trace")
     assert handled_line([runs]) == "0 of 9 runs were handled correctly: 0% (0% to 30%)"
     both = [runs, rate("correctness", 6, 2), rate("correctness", 6, 2, agent="clerk")]
     assert handled_line(both) == "6 of 8 sessions were handled correctly: 75% (41% to 93%)"
 
 
-def test_unclear_verdicts_are_counted_apart() -> None:
+def test_unclear_verdicts_are_counted_separately() -> None:
     rates = [rate("correctness", 56, 14, unclear=20)]
     assert handled_line(rates) == "56 sessions were handled correctly: 80 % of 70 decided, 20 unclear (69% to 88%)"
     rates.append(rate("correctness", 56, 14, agent="desk", unclear=20))
     assert rate_lines(rates) == ['session.correctness of agent "desk": 80 % of 70 decided, 20 unclear (14 failed)']
 
 
-def test_without_a_verdict_nothing_is_praised() -> None:
+def test_without_correctness_verdicts_the_line_states_that_none_exist() -> None:
     fine = rate("agent_reliability", 9, 0)
     assert handled_line([fine]) == "no run was judged for correctness"
 
 
-def test_an_incident_that_came_back_shows_since_when_and_the_note_of_before() -> None:
+def test_a_returned_incident_shows_its_date_and_earlier_note() -> None:
     triage = {"state": "new", "by": "mia", "note": "provider outage", "at": 1, "back_at": 86_400_000}
     row = {"label": "error", "also": [], "agents": ["desk"], "triage": triage, "runs": 2, "id": "a" * 12}
     row |= {"first_at": 0, "last_at": 86_400_000, "severity": "high", "reason": "timeout", "trace_id": None}

@@ -17,7 +17,7 @@ from pandaeval_collector.show.mcp.server import server
 _PAGE = (Path(__file__).parents[4] / "docs/guides/coding-agents.md").read_text(encoding="utf-8")
 
 
-async def test_every_tool_is_told_and_none_that_is_not_there() -> None:
+async def test_the_page_lists_exactly_the_existing_tools_and_all_are_read_only() -> None:
     async with httpx.AsyncClient(timeout=60) as client:
         tools = await server(Asker(client, "")).list_tools()
     assert set(re.findall(r"^\| `(\w+)` \|", _PAGE, re.MULTILINE)) == {tool.name for tool in tools}
@@ -42,14 +42,14 @@ async def test_every_tool_is_told_and_none_that_is_not_there() -> None:
         ("find_traces", {"attribute": ["x"]}, r"attribute\.0: write key=value, such as service\.version=1\.4"),
     ],
 )
-async def test_a_wrong_argument_is_refused_in_plain_words(tool: str, arguments: dict[str, Any], said: str) -> None:
+async def test_an_invalid_tool_argument_is_a_clear_error(tool: str, arguments: dict[str, Any], said: str) -> None:
     async with httpx.AsyncClient(timeout=60) as client:
         with pytest.raises(ToolError) as refused:
             await server(Asker(client, "")).call_tool(tool, arguments)
     assert re.fullmatch(said, str(refused.value))
 
 
-def test_the_snippets_are_json() -> None:
+def test_the_snippets_are_valid_json() -> None:
     found = [json.loads(text) for text in re.findall(r"```json\n(.*?)```", _PAGE, re.DOTALL)]
     assert len(found) == 4
     assert all("pandaeval" in next(iter(each.values())) for each in found)

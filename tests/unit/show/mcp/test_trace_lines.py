@@ -29,7 +29,7 @@ def trace(id_: str, *results: dict[str, Any], calls: tuple[str, ...] = (), asked
     return {**about, "results": [*results], "detail": {"spans": spans, "texts": ["{}", "[]"]}}
 
 
-def test_a_verdict_is_that_of_a_judge_else_what_rules_found_and_what_people_say() -> None:
+def test_verdict_lines_show_the_judge_or_rule_findings_and_human_labels() -> None:
     [alone] = verdict_lines(trace("a" * 32, result("loop", 0.0)), [], [])
     assert alone.startswith("not judged; by rules 1 finding: trace.loop 0.00 (fail)")
     things = [{"thing": "Book a table.", "became": "missing", "shown_by": None}]
@@ -44,7 +44,7 @@ def test_a_verdict_is_that_of_a_judge_else_what_rules_found_and_what_people_say(
     ]
 
 
-def test_a_finding_gives_its_reason_once_and_its_name_at_further_steps() -> None:
+def test_a_finding_shows_its_reason_at_the_first_step_and_only_its_name_later() -> None:
     loop = result("tool_loop", 0.2, label="loop", span_id="root", span_ids=["a2", "a3"])
     step = {"span_id": "a2", "kind": "tool", "tool": "seek", "agent": None, "reasons": ["found by tool_loop"]}
     blamed = {"threshold": None, "step": step, "candidates": [step]}
@@ -63,7 +63,7 @@ def test_a_finding_gives_its_reason_once_and_its_name_at_further_steps() -> None
     assert not any(line.startswith("- trace.blame") for line in told)
 
 
-def test_the_row_of_a_session_names_the_cause_and_not_only_that_there_is_one() -> None:
+def test_the_headline_of_a_session_names_the_cause() -> None:
     worst = {**trace("c" * 32, result("response", 0.0)), "failed": True}
     reliability = result("agent_reliability", 0.0, level="session", metadata={"basis": "inline"})
     row = {"session_id": "s", "results": [reliability], "worst": worst, "failed": True}
@@ -79,7 +79,7 @@ def test_the_row_of_a_session_names_the_cause_and_not_only_that_there_is_one() -
     assert [*session_lines(row)] == ["- session.agent_reliability 0.00 (fail): agent_reliability it is"]
 
 
-def test_a_row_without_a_score_gives_the_reason() -> None:
+def test_the_headline_of_an_unscored_trace_gives_the_reason() -> None:
     unscored = {**result("response", 0.0, outcome="unscored", success=None, why="no_content"), "score": None}
     assert headline(trace("d" * 32, unscored, unscored), 80) == "not scored: no_content"
     assert headline(trace("d" * 32), 80) == "not scored"

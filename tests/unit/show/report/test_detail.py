@@ -32,7 +32,7 @@ def test_parents_come_before_children_and_times_are_relative() -> None:
     assert rows[3]["model"] == "small-1"
 
 
-def test_not_captured_is_not_empty() -> None:
+def test_missing_content_differs_from_a_null_value() -> None:
     spans = Spans()
     root = spans.agent()
     spans.tool(root, result=None)
@@ -42,7 +42,7 @@ def test_not_captured_is_not_empty() -> None:
     assert found["texts"][row["result"]] == "null"
 
 
-def test_messages_say_who_speaks_and_what_is_asked_for() -> None:
+def test_messages_show_their_role_and_requested_tools() -> None:
     spans = Spans()
     root = spans.agent()
     hidden = says(OtherPart("not_captured"))
@@ -55,7 +55,7 @@ def test_messages_say_who_speaks_and_what_is_asked_for() -> None:
     assert [(who, found["texts"][at]) for who, at in row["out"]] == [("assistant", "There.")]
 
 
-def test_of_a_long_history_the_end_is_kept_and_the_rest_counted() -> None:
+def test_a_long_history_keeps_its_last_messages_and_counts_the_rest() -> None:
     spans = Spans()
     spans.llm(None, [user(f"message {number}") for number in range(30)], "ok")
     found = detail(_trace(spans), 10_000)
@@ -65,7 +65,7 @@ def test_of_a_long_history_the_end_is_kept_and_the_rest_counted() -> None:
     assert found["texts"][row["in"][-1][1]] == "message 29"
 
 
-def test_of_many_spans_agents_tools_and_errors_are_kept_with_all_above_them() -> None:
+def test_a_large_trace_keeps_agents_tools_and_errors_with_their_ancestors() -> None:
     spans = Spans()
     root = spans.agent()
     steps = [spans.add(Kind.STEP, root) for _ in range(2 * MAX_SPANS)]
@@ -79,7 +79,7 @@ def test_of_many_spans_agents_tools_and_errors_are_kept_with_all_above_them() ->
     assert all(row["up"] < at for at, row in enumerate(found["spans"]))
 
 
-def test_spans_that_are_each_others_parents_are_shown() -> None:
+def test_spans_with_cyclic_parents_are_shown_as_roots() -> None:
     spans = Spans()
     root, one, two = spans.agent(), spans.llm(), spans.llm()
     looped = (root, replace(one, parent_id=two.span_id), replace(two, parent_id=one.span_id))
@@ -87,7 +87,7 @@ def test_spans_that_are_each_others_parents_are_shown() -> None:
     assert [row["up"] for row in rows] == [-1, -1, -1]
 
 
-def test_what_no_json_can_hold_is_shown_as_text() -> None:
+def test_values_that_json_cannot_hold_are_shown_as_text() -> None:
     spans = Spans()
     spans.add(Kind.TOOL, tool_name="t\u202e", arguments=Captured({"big": 1 << 80}), result=Captured("\ud800"))
     found = detail(_trace(spans), 1000)
@@ -97,7 +97,7 @@ def test_what_no_json_can_hold_is_shown_as_text() -> None:
     assert row["tool"] == r"t\u202e"
 
 
-def test_an_outline_has_turns_and_steps_without_the_texts_of_steps() -> None:
+def test_an_outline_has_turns_and_steps_without_step_content() -> None:
     spans = Spans()
     root = spans.agent()
     spans.tool(root, arguments={"q": "secret"}, result="long")

@@ -41,14 +41,14 @@ def _results(made: Trace) -> list[Result]:
     ]
 
 
-def test_what_was_stored_is_shown_as_what_was_just_concluded() -> None:
+def test_stored_and_new_results_are_shown_alike() -> None:
     for each in _results(_made(1)):
         assert shown(orjson.loads(each.to_json())) == shown(each.to_dict())
     whole = result("s", "agent_reliability", Score(0.1, "bad", {"per_trace_signals": {"0" * 32: {"step_risk": 0.9}}}))
     assert shown(orjson.loads(whole.to_json())) == shown(whole.to_dict())
 
 
-def test_a_traces_index_is_that_of_its_report() -> None:
+def test_the_live_index_of_a_trace_equals_that_of_its_report() -> None:
     made = _made(1)
     live, index = LiveIndex({"s": [made.trace_id, "f" * 32]}), report([made], _results(made)).index
     live.trace(_stored(made, _results(made)))
@@ -61,7 +61,7 @@ def test_a_traces_index_is_that_of_its_report() -> None:
     assert found["sessions"][0]["members"] == [made.trace_id, "f" * 32]
 
 
-def test_a_session_in_a_list_brings_its_worst_trace_and_tells_of_the_others() -> None:
+def test_a_session_in_a_list_has_its_worst_trace_counts_and_states() -> None:
     made, alone = _made(1, "a/b\u202e%"), _made(2, None)
     score = Score(1.0, "fine", {"basis": "inline"}, label="no_problem_found")
     whole = orjson.loads(result("a/b\u202e%", "agent_reliability", score, level="session").to_json())
@@ -82,7 +82,7 @@ def test_a_session_in_a_list_brings_its_worst_trace_and_tells_of_the_others() ->
     assert "members" not in first
 
 
-def test_the_policy_names_exactly_what_stands_in_the_page() -> None:
+def test_the_security_policy_allows_exactly_the_scripts_and_styles_of_the_page() -> None:
     page, policy = live_shell()
     bodies = re.findall(r"<script>(.*?)</script>|<style>(.*?)</style>", page, re.DOTALL)
     digests = {base64.b64encode(hashlib.sha256("".join(each).encode()).digest()).decode() for each in bodies}
@@ -93,7 +93,7 @@ def test_the_policy_names_exactly_what_stands_in_the_page() -> None:
     assert "connect-src" not in report([], []).page
 
 
-def test_the_page_refers_to_nothing_outside_itself_and_reads_no_text_as_markup() -> None:
+def test_the_page_loads_nothing_external_and_never_parses_text_as_markup() -> None:
     page, _ = live_shell()
     assert re.findall(r"<(?:link|img|iframe|object|embed|source|video|audio)\b[^>]*>", page) == [
         '<link rel="icon" href="data:,">'

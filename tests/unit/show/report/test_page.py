@@ -30,7 +30,7 @@ def _trace(number: int, session: str | None = "s", **fields: object) -> Trace:
     return replace(made, trace_id=f"{number:032x}", session_id=session, spans=spans, service="shop")
 
 
-def test_what_failed_comes_first_then_the_worst_signal() -> None:
+def test_failed_runs_come_first_then_the_lowest_signals() -> None:
     traces = [_trace(1, "good"), _trace(2, "bad"), _trace(3, "none"), _trace(4, None), _trace(5, "passes low")]
     found = report(
         traces,
@@ -46,7 +46,7 @@ def test_what_failed_comes_first_then_the_worst_signal() -> None:
     assert names == ["4", "bad", "passes low", "good", "none"]
 
 
-def test_a_run_that_failed_counts_as_failed() -> None:
+def test_a_crashed_run_ranks_as_failed() -> None:
     crashed = replace(_trace(1, "crashed"), error="boom")
     fine = _trace(2, "fine")
     found = report([crashed, fine], [result(crashed, finding=0.9), result(fine, finding=0.6)]).index
@@ -54,13 +54,13 @@ def test_a_run_that_failed_counts_as_failed() -> None:
     assert found["traces"][0]["error"] == "boom"
 
 
-def test_traces_of_a_session_are_in_order_of_their_start() -> None:
+def test_traces_of_a_session_are_ordered_by_start() -> None:
     traces = [_trace(number) for number in (3, 1, 2)]
     found = report(traces, [])
     assert [found.index["traces"][at]["id"][-1] for at in found.index["sessions"][0]["traces"]] == ["1", "2", "3"]
 
 
-def test_the_newest_revision_stands() -> None:
+def test_only_the_newest_revision_of_a_result_is_shown() -> None:
     made = _trace(1)
     found = report([made], [result(made, finding=0.3), result(made, finding=0.8, revision=2)])
     [short], [full] = found.index["traces"][0]["results"], found.details[0]["results"]
@@ -77,14 +77,14 @@ def test_each_turn_of_a_trace_has_its_own_result() -> None:
     assert found.index["metrics"]["turn.helpfulness"]["asked"] is True
 
 
-def test_results_about_neither_trace_nor_session_are_shown_too() -> None:
+def test_task_results_are_listed_separately() -> None:
     made = result(_trace(1), "pass_at_k", 0.25, level="task")
     made = replace(made, unit=replace(made.unit, id="case 7", trace_id="", session_id=None))
     [other] = report([], [made]).index["others"]
     assert (other["unit"], other["score"]) == ("case 7", 0.25)
 
 
-def test_outcomes_are_told_apart() -> None:
+def test_scored_assumed_and_unscored_results_have_different_fields() -> None:
     made = _trace(1)
     found = report(
         [made],
@@ -102,7 +102,7 @@ def test_outcomes_are_told_apart() -> None:
     assert unscored["why"] == "metric_error"
 
 
-def test_unscored_results_are_counted_with_their_cure() -> None:
+def test_unscored_results_are_counted_by_reason_with_advice() -> None:
     dark, cut_off = _trace(1), _trace(2)
     nothing, late = Unscored(Why.NO_CONTENT, "no text"), Unscored(Why.TIMEOUT, "too slow")
     results = [result(dark, finding=nothing), result(dark, "loop_detection", nothing), result(cut_off, finding=late)]
@@ -113,20 +113,20 @@ def test_unscored_results_are_counted_with_their_cure() -> None:
 
 
 @pytest.mark.parametrize("why", list(Why))
-def test_every_why_has_a_cure(why: Why) -> None:
+def test_every_reason_for_no_score_has_advice(why: Why) -> None:
     made = _trace(1)
     [entry] = report([made], [result(made, finding=Unscored(why, "so"))]).index["unscored"]
     assert entry["cure"]
 
 
-def test_what_was_not_asked_is_listed() -> None:
+def test_metrics_that_did_not_run_are_listed() -> None:
     made = _trace(1)
     metrics = report([made], [result(made)]).index["metrics"]
     assert metrics["trace.coherence"]["asked"] is True
     assert metrics["trace.task_completion"]["asked"] is False
 
 
-def test_session_results_bring_the_risk_of_each_trace() -> None:
+def test_session_results_include_the_risk_of_each_trace() -> None:
     made = _trace(1)
     score = Score(0.1, "bad", {"per_trace_signals": {made.trace_id: {"step_risk": 0.9}}, "band": "high_risk"})
     [session] = report([made], [result("s", "agent_reliability", score, level="session")]).index["sessions"]
@@ -134,7 +134,7 @@ def test_session_results_bring_the_risk_of_each_trace() -> None:
     assert session["results"][0]["metadata"]["band"] == "high_risk"
 
 
-def test_of_very_many_traces_the_worst_keep_their_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_worst_traces_keep_their_spans_in_a_large_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MAX_DETAILED", 2)
     traces = [_trace(number, None) for number in range(4)]
     found = report(traces, [result(each, finding=at / 4) for at, each in enumerate(traces)])
@@ -142,7 +142,7 @@ def test_of_very_many_traces_the_worst_keep_their_spans(monkeypatch: pytest.Monk
     assert [("block" in each) for each in found.index["traces"]] == [True, True, False, False]
 
 
-def test_nothing_of_a_trace_stands_in_the_page_as_it_was_written() -> None:
+def test_trace_content_changes_nothing_outside_the_encoded_data_of_the_page() -> None:
     made = replace(_trace(1, HOSTILE, user=HOSTILE, answer=HOSTILE), agent=HOSTILE, service=HOSTILE, error=HOSTILE)
     page = report([made], [result(made, finding=Score(0.1, HOSTILE, {HOSTILE: [HOSTILE]}, label=HOSTILE))]).page
     assert "onerror" not in page.partition("<script>")[0]
@@ -152,7 +152,7 @@ def test_nothing_of_a_trace_stands_in_the_page_as_it_was_written() -> None:
     assert skeleton.sub("", page) == skeleton.sub("", clean)
 
 
-def test_the_policy_names_exactly_what_stands_in_the_page() -> None:
+def test_the_security_policy_allows_exactly_the_scripts_and_styles_of_the_page() -> None:
     page = report([], []).page
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
     assert policy is not None
@@ -164,14 +164,14 @@ def test_the_policy_names_exactly_what_stands_in_the_page() -> None:
     assert len(digests) == 3
 
 
-def test_the_page_refers_to_nothing_outside_itself() -> None:
+def test_the_page_loads_nothing_external() -> None:
     page = report([_trace(1)], []).page
     assert not re.findall(r"<(?:link|img|iframe|object|embed|source|video|audio)\b", page)
     assert not re.findall(r"<\w+[^>]*\s(?:src|href)\s*=\s*[\"']?(?!#)[a-z/]", page)
     assert not re.findall(r"@import|url\(|sourceMappingURL", page)
 
 
-def test_the_scripts_never_read_text_as_markup() -> None:
+def test_the_scripts_never_parse_text_as_markup() -> None:
     script = report([], []).page.rpartition("<script>")[2]
     assert not re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function", script)
 
@@ -180,7 +180,7 @@ def _span() -> Span:
     return trace().spans[0]
 
 
-def test_the_library_and_its_licence_are_named() -> None:
+def test_the_chart_library_and_its_licence_are_named() -> None:
     from pathlib import Path
 
     page = report([], []).page
@@ -191,8 +191,8 @@ def test_the_library_and_its_licence_are_named() -> None:
 
 
 @pytest.mark.parametrize("kind", ["live", "file"])
-def test_no_name_of_a_script_is_taken_twice(kind: str) -> None:
-    """All scripts of a page share one scope, where a second function replaces the first."""
+def test_scripts_define_no_top_level_name_twice(kind: str) -> None:
+    """All scripts of a page share one scope: a second function of the same name replaces the first."""
     texts = [(ASSETS / name).read_text("utf-8") for name in _names("js", kind)]
     found = Counter(re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", "\n".join(texts), re.MULTILINE))
     assert len(found) > 50
@@ -200,7 +200,7 @@ def test_no_name_of_a_script_is_taken_twice(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "live"])
-def test_no_script_replaces_a_function_of_another_script(kind: str) -> None:
+def test_scripts_define_no_function_twice(kind: str) -> None:
     script = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in _names("js", kind))
     defined = Counter(re.findall(r"^(?:async )?function (\w+)", script, re.MULTILINE))
     assert len(defined) > 100

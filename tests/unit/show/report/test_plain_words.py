@@ -1,4 +1,4 @@
-"""Tables and page agree."""
+"""Terminal tables and page show the same texts and order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _traces(count: int) -> list[Trace]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_tables_and_page_have_one_order(seed: int) -> None:
+def test_tables_and_page_have_the_same_order(seed: int) -> None:
     chance, traces = random.Random(seed), _traces(40)
     findings: list[Any] = [0.0, 0.3, 0.5, 0.8, 1.0, Unscored(Why.NO_CONTENT, "nothing")]
     results = [
@@ -73,7 +73,7 @@ def _inline(score: float, label: str, coverage: float = 1.0) -> tuple[str, dict[
     return tables([run], results), report([run], results).index["sessions"][0]["results"][0]
 
 
-def test_no_problem_found_is_no_praise() -> None:
+def test_no_problem_found_has_no_number_and_states_that_success_was_not_judged() -> None:
     printed, shown = _inline(1.0, "no_problem_found", 0.6)
     assert (shown["says"], shown["basis"]) == ("no problem found", "inline")
     spelled = "no problem found by rule checks; task success: not judged"
@@ -81,10 +81,10 @@ def test_no_problem_found_is_no_praise() -> None:
     row = printed.splitlines()[3]
     assert spelled in row
     cells = row.split(spelled)[0].split()
-    assert cells[-3:] == ["no", "problem", "found"], "no number that says 1.00 is reliable"
+    assert cells[-3:] == ["no", "problem", "found"], "no number, because 1.00 would look reliable"
 
 
-def test_a_problem_that_was_found_is_told_with_its_cause() -> None:
+def test_a_found_problem_is_shown_with_its_cause() -> None:
     [run] = [replace(each, session_id="s1") for each in _traces(2)[1:]]
     results = [result(run, "tool_loop", 0.2), _session(0.2, "problem_found")]
     row = tables([run], results).splitlines()[3]
@@ -92,7 +92,7 @@ def test_a_problem_that_was_found_is_told_with_its_cause() -> None:
     assert row.rstrip().endswith("trace.tool_loop 0.20 (fail): as composed")
 
 
-def test_what_was_found_in_a_trace_says_more_than_the_sum_over_its_session() -> None:
+def test_a_failed_trace_result_is_shown_instead_of_the_session_score() -> None:
     [run] = [replace(each, session_id="s1") for each in _traces(2)[1:]]
     whole = result("s1", "agent_reliability", 0.1, level="session")
     for results in ([whole, result(run, "response", 0.4)], [result(run, "response", 0.4), whole]):
@@ -101,7 +101,7 @@ def test_what_was_found_in_a_trace_says_more_than_the_sum_over_its_session() -> 
     assert only.rstrip().endswith("session.agent_reliability 0.10 (fail): as composed")
 
 
-def test_a_judged_score_stays_a_number() -> None:
+def test_a_judged_score_is_shown_as_a_number() -> None:
     [run] = [replace(each, session_id="s1") for each in _traces(2)[1:]]
     results = [result(run, "coherence", 0.8), result("s1", "agent_reliability", 0.97, level="session")]
     shown = report([run], results).index["sessions"][0]["results"][0]
@@ -111,7 +111,7 @@ def test_a_judged_score_stays_a_number() -> None:
     assert row.rstrip().endswith("trace.coherence 0.80 (pass): as composed")
 
 
-def test_the_checks_are_counted_as_the_reason_counts_them() -> None:
+def test_the_summary_of_rule_checks_is_taken_from_the_reason() -> None:
     checks = "2 findings by rules (response in 2 traces); task success: not judged"
     assert spelled_out("problem_found", f"{checks}; highest risk 1.00, from response in trace 1 of 3") == checks
     assert (
@@ -127,23 +127,25 @@ def test_the_checks_are_counted_as_the_reason_counts_them() -> None:
         ({"trace.response": OutcomeCounts(3)}, "m", "task_completion did not run"),
     ],
 )
-def test_what_was_not_judged_is_said(tallies: dict[str, OutcomeCounts], judge: str | None, said: str) -> None:
+def test_the_note_names_why_task_success_was_not_judged(
+    tallies: dict[str, OutcomeCounts], judge: str | None, said: str
+) -> None:
     assert unasked(tallies, 3, judge).startswith(f"Task success was not judged: {said}")
 
 
-def test_what_rules_find_is_not_called_success() -> None:
+def test_the_note_states_that_rules_cannot_show_success() -> None:
     assert unasked({"trace.response": OutcomeCounts(3)}, 3, None).endswith(
         "Rules cannot show whether a task was done or an answer is right."
     )
 
 
-def test_where_all_was_judged_nothing_is_said() -> None:
+def test_there_is_no_note_if_all_runs_were_judged() -> None:
     assert unasked({TASK: OutcomeCounts(3)}, 3, "m") == ""
     assert unasked({TASK: OutcomeCounts(2)}, 3, "m") == "Task success was judged in 2 of 3 runs."
     assert unasked({}, 0, None) == ""
 
 
-def test_page_and_tables_say_so() -> None:
+def test_page_and_tables_show_the_note_on_unjudged_success() -> None:
     runs = _traces(3)
     results = [result(each, "response", 1.0) for each in runs]
     said = "Task success was not judged: no model is configured"
@@ -154,10 +156,10 @@ def test_page_and_tables_say_so() -> None:
     judged = [*results, *(result(each, "task_completion", 0.9, kind="llm") for each in runs)]
     assert "Task success was not judged" not in tables(runs, judged, "judge-1")
     page = report(runs, judged, ReportOrigin(judge="judge-1")).index
-    assert (page["unasked"], page["judged"]) == ("", ""), "whether they were handled correctly was not asked"
+    assert (page["unasked"], page["judged"]) == ("", ""), "correctness was not evaluated"
 
 
-def test_verdicts_stand_first_with_their_interval() -> None:
+def test_the_share_of_correct_sessions_comes_first_with_its_interval() -> None:
     runs = [replace(each, session_id=f"s{at}") for at, each in enumerate(_traces(5)[1:])]
     wrong = Score(0.1, "It was refused.", {"first_wrong_step": "turn 2"}, label="needless_refusal")
     found = [wrong, 0.9, 0.8, Unscored(Why.JUDGE_FAILED, "nobody there")]
@@ -172,5 +174,5 @@ def test_verdicts_stand_first_with_their_interval() -> None:
     assert report(runs, results).index["judged"] == headline
 
 
-def test_one_run_without_a_session_is_a_run() -> None:
+def test_the_headline_uses_the_singular_for_one_run() -> None:
     assert OutcomeCounts(scored=1, passed=1).handled("run") == "1 of 1 run was handled correctly: 100% (21% to 100%)"

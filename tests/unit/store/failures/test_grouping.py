@@ -53,7 +53,7 @@ Unique errors:
     Examples: turn 3, turn 6"""
 
 
-def test_the_example_of_the_source_holds() -> None:
+def test_the_source_example_groups_five_failures_into_two_causes() -> None:
     """Five failures, two causes."""
     clarifying = "lack of specific information"
     failures = [failure(1), failure(2, clarifying), failure(4), failure(5, clarifying), failure(6)]
@@ -76,7 +76,7 @@ def test_the_example_of_the_source_holds() -> None:
 # -- exactly once ----------------------------------------------------------------------------------------------------
 
 
-def test_what_the_judge_leaves_out_makes_a_group_of_its_own() -> None:
+def test_a_failure_that_the_judge_omits_gets_its_own_group() -> None:
     groups = told([failure(n) for n in range(4)], [group("cause", 1, 3, severity="critical")])
     assert members(groups) == [
         ("cause", ["r0", "r2"]),
@@ -96,7 +96,7 @@ def test_what_the_judge_leaves_out_makes_a_group_of_its_own() -> None:
         ([group("Cause", 1), group("cause", 2, 3)], [("Cause", ["r1", "r2", "r3"])]),
     ],
 )
-def test_of_a_partly_wrong_answer_the_right_part_is_kept(wrong: Any, kept: list[tuple[str, list[str]]]) -> None:
+def test_correct_part_of_a_partly_wrong_answer_is_kept(wrong: Any, kept: list[tuple[str, list[str]]]) -> None:
     assert members(told([failure(1), failure(2), failure(3)], wrong)) == kept
 
 
@@ -123,12 +123,12 @@ BY_CODE = [
 ]
 
 
-def test_code_groups_by_tool_error_and_label_and_tells_of_false_success_first() -> None:
+def test_code_groups_by_tool_error_and_label_with_false_success_first() -> None:
     assert members(by_code(MIX)) == BY_CODE
 
 
-def test_a_judge_that_gives_no_answer_is_no_worse_than_none() -> None:
-    assert members(told(MIX, [])) != BY_CODE, "it left all of them out"
+def test_code_groups_the_failures_if_the_judge_call_fails() -> None:
+    assert members(told(MIX, [])) != BY_CODE, "the judge left all failures out"
 
     async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
         raise ConnectionError("nobody there")
@@ -136,7 +136,7 @@ def test_a_judge_that_gives_no_answer_is_no_worse_than_none() -> None:
     assert members(asyncio.run(grouped(MIX, ask))) == BY_CODE
 
 
-def test_a_judge_is_asked_once_about_failures_with_one_cause() -> None:
+def test_the_judge_sees_only_one_failure_per_known_cause() -> None:
     asked: list[Sequence[Failure]] = []
 
     async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
@@ -150,7 +150,7 @@ def test_a_judge_is_asked_once_about_failures_with_one_cause() -> None:
 
 
 @pytest.mark.parametrize("together", [(1, 2), (1, 4), (1, 2, 3, 4, 5)])
-def test_two_tools_or_a_lie_and_an_honest_failure_share_no_group_whatever_the_judge_says(
+def test_the_judge_cannot_merge_two_tools_or_false_success_with_admitted_failures(
     together: tuple[int, ...],
 ) -> None:
     groups = told(MIX, [group("The booking tool is down", *together)])
@@ -171,11 +171,11 @@ def test_two_tools_or_a_lie_and_an_honest_failure_share_no_group_whatever_the_ju
         ("can't reach it", "can't find it", False),
     ],
 )
-def test_an_error_is_compared_without_what_differs_from_case_to_case(one: str, other: str, same: bool) -> None:
+def test_errors_are_compared_without_ids_urls_and_quoted_values(one: str, other: str, same: bool) -> None:
     assert (normalised(one) == normalised(other)) is same
 
 
-def test_without_an_answer_the_severity_is_high_unless_the_metric_says_otherwise() -> None:
+def test_severity_without_a_judge_answer_is_high_unless_the_metric_declares_it() -> None:
     async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
         raise ConnectionError("nobody there")
 
@@ -184,7 +184,7 @@ def test_without_an_answer_the_severity_is_high_unless_the_metric_says_otherwise
     assert [(each.count, each.severity) for each in groups] == [(1, "critical"), (1, "high"), (1, "high")]
 
 
-def test_more_failures_than_a_question_holds_are_assigned_all_the_same() -> None:
+def test_failures_beyond_the_question_limit_are_still_grouped() -> None:
     texts = [failure(n) for n in range(MOST + 5)]
     again = [Failure(f"again{n}", "m", "false information", "reason 0") for n in range(3)]
     failures = [*texts, *again]
@@ -209,14 +209,14 @@ def test_the_record_keeps_content_within_its_fence() -> None:
     assert record([failure(1)]).digest == record([failure(1)]).digest
 
 
-def test_without_a_judge_a_label_is_as_near_as_code_comes() -> None:
+def test_without_a_judge_failures_are_grouped_by_label() -> None:
     groups = by_code([failure(1), failure(2, "unsafe action"), failure(3), failure(4, "repetition")])
     assert [(each.severity, each.count, each.title.partition(": ")[2]) for each in groups] == [
         ("critical", 1, "unsafe action"),
         ("high", 2, "false information"),
         ("low", 1, "repetition"),
     ]
-    assert by_code([failure(1)])[0].id == by_code([failure(1), failure(3)])[0].id, "that of its first failure"
+    assert by_code([failure(1)])[0].id == by_code([failure(1), failure(3)])[0].id, "the id depends on the first failure"
 
 
 # -- which results are failures --------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def result(finding: Finding, level: str = "turn", threshold: float | None = 0.5)
     return Result("id", "agent_behavior_failure", unit, finding, by, threshold, 1, True, 0.0, now())
 
 
-def test_a_failing_result_whose_label_says_why_is_a_failure() -> None:
+def test_a_failed_result_with_a_reason_label_is_a_failure() -> None:
     found = failure_of(result(Score(0.0, "It made it up.", {"turn": 4}, label="false information", failed=True)))
     assert found is not None
     assert (found.label, found.reason, found.place, found.weight) == (
@@ -250,14 +250,14 @@ def test_a_failing_result_whose_label_says_why_is_a_failure() -> None:
         (Score(0.1, label="problem_found"), "session"),
     ],
 )
-def test_others_are_none(finding: Finding, level: str) -> None:
+def test_other_results_are_no_failures(finding: Finding, level: str) -> None:
     assert failure_of(result(finding, level)) is None
 
 
 @pytest.mark.parametrize(
     ("label", "weight"), [("forbidden_action", "critical"), ("wrong_thing", "high"), ("needless_refusal", "medium")]
 )
-def test_a_verdict_on_a_session_is_one_at_the_step_that_it_blames(label: str, weight: str) -> None:
+def test_a_failed_session_verdict_is_a_failure_at_the_blamed_step(label: str, weight: str) -> None:
     step = {"step": "call 1", "trace_id": "b" * 32, "span_id": "c" * 16, "tool": "refund"}
     judged = result(Score(0.1, "It was paid back.", {"blame": step}, label=label), "session")
     found = failure_of(replace(judged, metric="correctness"))
@@ -267,13 +267,13 @@ def test_a_verdict_on_a_session_is_one_at_the_step_that_it_blames(label: str, we
 
 
 @pytest.mark.parametrize(("wasted", "weight"), [(9, "medium"), (10, "high")])
-def test_a_loop_is_as_grave_as_the_calls_that_it_lost(wasted: int, weight: str) -> None:
+def test_the_severity_of_a_loop_depends_on_its_wasted_calls(wasted: int, weight: str) -> None:
     found = failure_of(result(Score(0.1, "so", {"wasted_calls": wasted}, label="loop", failed=True), "trace"))
     assert found is not None
     assert found.weight == weight
 
 
-def test_a_declared_severity_makes_one_at_every_level() -> None:
+def test_a_session_result_with_a_declared_severity_is_a_failure() -> None:
     found = failure_of(result(Score(0.0, "pushed", {"severity": "low"}, label="pushy", failed=True), "session"))
     assert found is not None
     assert (found.weight, found.severity) == ("low", "low")

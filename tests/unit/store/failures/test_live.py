@@ -49,17 +49,17 @@ def embedder() -> Any:
 # -- which group -----------------------------------------------------------------------------------------------------
 
 
-def test_a_new_failure_joins_the_group_that_it_is_like(embedder: Any) -> None:
+def test_a_new_failure_joins_a_similar_group(embedder: Any) -> None:
     groups = LiveGroups(embedder)
     first = groups.place(failure(1, TIMEOUT))
-    assert groups.place(failure(2, TIMEOUT.replace("30", "60"))).id == first.id, "numbers are no cause"
+    assert groups.place(failure(2, TIMEOUT.replace("30", "60"))).id == first.id, "numbers do not separate causes"
     assert (
         groups.place(failure(3, "TimeoutError: the model did not answer, the run ended with an error")).id == first.id
     )
     assert groups.place(failure(4, WEATHER)).id != first.id
 
 
-def test_labels_and_agents_are_kept_apart(embedder: Any) -> None:
+def test_failures_with_different_labels_or_agents_are_in_different_groups(embedder: Any) -> None:
     groups = LiveGroups(embedder)
     ids = {
         groups.place(failure(1, TIMEOUT)).id,
@@ -73,7 +73,7 @@ def lost(number: int, tool: str, error: str, label: str = "unrecovered_tool_erro
     return replace(failure(number, f"{tool} failed: {error}", label), tool=tool, error=error)
 
 
-def test_two_tools_share_no_group_nor_do_two_errors_of_one(embedder: Any, tmp_path: Path) -> None:
+def test_failures_of_two_tools_or_two_errors_are_in_different_groups(embedder: Any, tmp_path: Path) -> None:
     made = [
         lost(1, "book", "order 4711: the backend timed out"),
         lost(2, "book", "order 4712: the backend timed out"),
@@ -92,15 +92,15 @@ def test_two_tools_share_no_group_nor_do_two_errors_of_one(embedder: Any, tmp_pa
     assert [known.place(replace(each, result=f"again {each.result}")).id for each in made] == [row.id for row in rows]
 
 
-def test_the_same_failure_made_again_is_of_the_same_group(embedder: Any) -> None:
+def test_the_same_failure_gets_the_same_group_again(embedder: Any) -> None:
     groups = LiveGroups(embedder)
     first = groups.place(failure(1, TIMEOUT))
     groups.place(failure(2, WEATHER))
     assert groups.place(failure(1, TIMEOUT)).id == first.id
-    assert LiveGroups(embedder).place(failure(1, TIMEOUT)).id == first.id, "it follows from the first failure"
+    assert LiveGroups(embedder).place(failure(1, TIMEOUT)).id == first.id, "the id depends on the first failure"
 
 
-def test_an_embedder_that_fails_leaves_the_same_text() -> None:
+def test_failures_are_grouped_by_equal_text_if_the_embedder_fails() -> None:
     before = ERRORS.counts()
     groups = LiveGroups(WordEmbedder(fail_on="answer"))
     first = groups.place(failure(1, TIMEOUT))
@@ -109,7 +109,7 @@ def test_an_embedder_that_fails_leaves_the_same_text() -> None:
     assert (ERRORS.counts() - before)["embedder", "words-1"] == 3
 
 
-# -- the judge, only where the text leaves it open -------------------------------------------------------------------
+# -- the judge, only if the similarity is unclear --------------------------------------------------------------------
 
 
 def asked(groups: LiveGroups, of: Failure, *answers: Mapping[str, Any]) -> tuple[str | None, list[str]]:
@@ -122,7 +122,7 @@ def asked(groups: LiveGroups, of: Failure, *answers: Mapping[str, Any]) -> tuple
     return asyncio.run(judged_group(groups, of, ask)), caller.asked
 
 
-def test_a_judge_is_asked_only_where_the_text_leaves_it_open(embedder: Any) -> None:
+def test_the_judge_is_called_only_if_the_text_similarity_is_unclear(embedder: Any) -> None:
     groups = LiveGroups(embedder)
     first = groups.place(failure(1, BOOKED))
     assert asked(groups, failure(2, BOOKED.replace("123", "456"))) == (first.id, [])
@@ -134,7 +134,7 @@ def test_a_judge_is_asked_only_where_the_text_leaves_it_open(embedder: Any) -> N
     assert asked(groups, unclear, {"group": 7}) == (None, ["same_cause"] * 2)
 
 
-def test_what_the_judge_said_counts(embedder: Any) -> None:
+def test_the_group_that_the_judge_chose_is_used(embedder: Any) -> None:
     groups = LiveGroups(embedder)
     first = groups.place(failure(1, BOOKED))
     assert groups.place(failure(2, UNKEYED), first.id).id == first.id
@@ -152,7 +152,7 @@ def broken(composer: Composer, said: str) -> MadeTrace:
     return replace(trace, spans=(*trace.spans[:-1], root))
 
 
-async def test_groups_and_counts_stand_over_a_restart_and_no_failure_is_counted_twice(tmp_path: Path) -> None:
+async def test_groups_survive_a_restart_and_no_failure_is_counted_twice(tmp_path: Path) -> None:
     composer = Composer(1)
     traces = [broken(composer, "database refused the connection") for _ in range(4)]
     other = broken(composer, "quite another thing: no such customer")
@@ -194,7 +194,7 @@ def row(number: int, severity: str = "high") -> FailureGroupRow:
     )
 
 
-def test_no_more_groups_than_the_cap_have_a_gauge_of_their_own(tmp_path: Path) -> None:
+def test_groups_over_the_cap_share_one_gauge(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     try:
         rows = [replace(row(number), text=f"cause {chr(0x4E00 + number)}") for number in range(MOST_GAUGES + 3)]
@@ -208,7 +208,7 @@ def test_no_more_groups_than_the_cap_have_a_gauge_of_their_own(tmp_path: Path) -
     assert values["pandaeval.failure_groups", others] == 3
 
 
-def test_groups_with_the_same_words_have_one_gauge_with_their_label(tmp_path: Path) -> None:
+def test_groups_with_the_same_text_share_one_gauge(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     try:
         store.commit(WriteSet(failures=[replace(row(no), text=f"booking {no} was lost") for no in (1, 2)])).result()

@@ -61,7 +61,7 @@ def counts(found: list[Increment]) -> dict[str, int]:
         (made(tokens=5), (), (), {EVALUATIONS: 1, SCORE: 1}),
     ],
 )
-def test_which_series_a_result_is_counted_in(
+def test_each_kind_of_result_increments_its_series(
     one: Result, counted: tuple[str, ...], first: tuple[str, ...], added: dict[str, int]
 ) -> None:
     assert counts(increments([one], counted, SeriesLabels(), first)) == added
@@ -80,7 +80,7 @@ def test_which_series_a_result_is_counted_in(
         (Unscored(Why.TIMEOUT), 0.5, {"outcome": "unscored", "why": "timeout"}),
     ],
 )
-def test_the_verdict_is_a_part_of_the_count_and_not_of_the_score(
+def test_verdict_attributes_are_only_on_the_evaluation_count(
     finding: Finding, threshold: float | None, verdict: dict[str, str]
 ) -> None:
     for each in increments([made(finding, threshold=threshold)], (), SeriesLabels()):
@@ -89,7 +89,7 @@ def test_the_verdict_is_a_part_of_the_count_and_not_of_the_score(
         assert found == (verdict if each.instrument.name == EVALUATIONS else {})
 
 
-def test_results_alike_are_one_increment_and_others_another() -> None:
+def test_results_with_equal_attributes_share_one_increment() -> None:
     few = [made(Score(value), id=f"r{at}") for at, value in enumerate((0.75, 0.95, 0.25))]
     few.append(made(Score(0.75), id="r4", agent="booker"))
     found = increments(few, (), SeriesLabels())
@@ -102,7 +102,7 @@ def test_results_alike_are_one_increment_and_others_another() -> None:
     ]
 
 
-def test_what_falls_into_one_bucket_is_counted_there() -> None:
+def test_scores_of_one_bucket_are_counted_together() -> None:
     few = [made(Score(value), id=f"r{at}") for at, value in enumerate((0.71, 0.75, 0.2, 0.79))]
     [scores] = [each for each in increments(few, (), SeriesLabels()) if each.instrument.name == SCORE]
     assert scores.buckets == {8: 3, 2: 1}
@@ -116,14 +116,14 @@ def test_what_falls_into_one_bucket_is_counted_there() -> None:
         (FAILURES, made(BROKEN)),
     ],
 )
-def test_a_counter_grows_by_one_and_shows_the_trace(name: str, one: Result) -> None:
+def test_a_counter_grows_by_one_with_the_trace_as_exemplar(name: str, one: Result) -> None:
     found = increments([one], (), SeriesLabels())
     [each] = [each for each in found if each.instrument.name == name]
     assert (each.count, each.total, each.buckets) == (1, 1.0, {0: 1})
     assert each.exemplars[0].trace_id == TRACE_ID
 
 
-def test_what_is_folded_is_counted_for_each_result() -> None:
+def test_each_result_folded_into_other_is_counted() -> None:
     labels = SeriesLabels(most=0)
     found = increments([made(id="r1"), made(id="r2"), made(Unscored(Why.TIMEOUT), id="r3")], (), labels)
     assert labels.folded == 3
@@ -158,7 +158,7 @@ def _judged(**changes: Any) -> Result:
     )
 
 
-def test_what_a_judge_took_is_counted_by_metric_model_and_outcome() -> None:
+def test_judge_time_tokens_and_cost_are_counted_by_metric_model_and_outcome() -> None:
     found = {each.instrument.name: each for each in increments([_judged()], (), SeriesLabels())}
     about = (
         ("gen_ai.evaluation.name", "response"),
@@ -183,7 +183,7 @@ def test_what_a_judge_took_is_counted_by_metric_model_and_outcome() -> None:
 @pytest.mark.parametrize(
     ("model", "provider"), [("openai/gpt", "openai"), ("bedrock/gpt", "aws.bedrock"), ("gpt", None)]
 )
-def test_model_calls_of_a_judge_are_counted_as_those_of_any_client(
+def test_judge_calls_are_counted_in_the_gen_ai_client_metrics(
     calls: int, seconds: float, tokens: float, model: str, provider: str | None
 ) -> None:
     about = {"pack": "p", "calls": calls, "tokens": {"input": 90, "output": 10, "cached": 0}}
@@ -206,13 +206,13 @@ def test_model_calls_of_a_judge_are_counted_as_those_of_any_client(
     assert usage["input"].buckets == {bisect_left(usage["input"].instrument.bounds, tokens): calls}
 
 
-def test_a_remembered_verdict_is_no_call() -> None:
+def test_a_cached_verdict_counts_no_model_call() -> None:
     about = {"pack": "p", "calls": 0, "tokens": {"input": 0, "output": 0, "cached": 0}}
     found = increments([_judged(finding=Score(0.5, metadata={"judge": about}))], (), SeriesLabels())
     assert not [each for each in found if each.instrument.name.startswith("gen_ai.client.")]
 
 
-def test_a_judge_without_a_model_has_no_such_label() -> None:
+def test_a_judge_without_a_model_has_no_model_label() -> None:
     nameless = _judged(evaluator=EvaluatorInfo("llm", "1"))
     for each in increments([nameless], (), SeriesLabels()):
         assert "gen_ai.request.model" not in dict(each.attributes)
@@ -222,25 +222,25 @@ def test_a_judge_without_a_model_has_no_such_label() -> None:
     ("changes", "shown"),
     [({}, True), ({"sampled": False}, False), ({"trace_id": ""}, False)],
 )
-def test_an_example_is_a_trace_that_can_be_opened(changes: dict[str, Any], shown: bool) -> None:
+def test_only_sampled_traces_with_an_id_are_exemplars(changes: dict[str, Any], shown: bool) -> None:
     one = made(**changes)
     for each in increments([one], (), SeriesLabels()):
         expected = Exemplar(0.75, TRACE_ID, SPAN_ID, one.time_ns)
         assert [*each.exemplars.values()] == ([expected] if shown else [])
 
 
-def test_what_has_no_score_is_an_example_of_one() -> None:
+def test_an_exemplar_without_a_score_has_the_value_one() -> None:
     [each] = increments([made(Unscored(Why.TIMEOUT))], (), SeriesLabels())
     assert each.exemplars[0].value == 1.0
 
 
-def test_the_last_example_of_a_bucket_stands() -> None:
+def test_a_bucket_keeps_its_last_exemplar() -> None:
     few = [made(Score(value), id=f"{at}", span_id=f"{at}") for at, value in enumerate((0.71, 0.75, 0.2))]
     [scores] = [each for each in increments(few, (), SeriesLabels()) if each.instrument.name == SCORE]
     assert {bucket: each.span_id for bucket, each in scores.exemplars.items()} == {8: "1", 2: "2"}
 
 
-def test_a_point_before_its_first_value_is_the_same_series_at_nothing() -> None:
+def test_as_zero_keeps_the_series_and_clears_its_values() -> None:
     point = Point(INSTRUMENTS[SCORE], (("a", "b"),), 5, 3, 1.5, (1, 2, 0), ((0, Exemplar(0.5, "t", "s", 1)),), "k", 7.0)
     zero = point.as_zero()
     assert (zero.count, zero.total, zero.buckets, zero.exemplars) == (0, 0.0, (0, 0, 0), ())

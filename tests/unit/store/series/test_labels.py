@@ -18,7 +18,7 @@ FULL = (
 
 
 @pytest.mark.parametrize("kind", CAPS)
-def test_each_kind_has_its_own_cap_and_what_was_admitted_stays(kind: str) -> None:
+def test_each_label_has_its_own_cap_and_admitted_values_stay(kind: str) -> None:
     labels = SeriesLabels()
     admitted = [labels.admit(kind, f"{number}") for number in range(CAPS[kind] + 1)]
     assert admitted == [*map(str, range(CAPS[kind])), OTHER]
@@ -28,7 +28,7 @@ def test_each_kind_has_its_own_cap_and_what_was_admitted_stays(kind: str) -> Non
     assert set(others.values()) == {"new"}
 
 
-def test_what_is_new_is_told_once_and_what_was_known_never() -> None:
+def test_new_values_are_returned_once_and_known_values_never() -> None:
     labels = SeriesLabels([("agent", "old"), ("service", LONG)])
     for kind, value in (("agent", "old"), ("agent", "a"), ("agent", "a"), ("service", LONG), ("model", "a")):
         assert labels.admit(kind, value) == bounded(value)
@@ -36,7 +36,7 @@ def test_what_is_new_is_told_once_and_what_was_known_never() -> None:
     assert labels.take_new() == []
 
 
-def test_what_was_known_counts_against_the_cap() -> None:
+def test_known_values_count_towards_the_cap() -> None:
     labels = SeriesLabels([("environment", f"{number}") for number in range(CAPS["environment"])])
     assert labels.admit("environment", "new") == OTHER
     assert labels.admit("environment", "") == ""
@@ -66,7 +66,7 @@ def test_what_was_known_counts_against_the_cap() -> None:
         ),
     ],
 )
-def test_a_series_is_named_by_what_there_is(
+def test_a_series_has_attributes_only_for_given_values(
     about: tuple[str, str, str, str, str | None], verdict: tuple[str | None, ...], attributes: object
 ) -> None:
     labels = SeriesLabels()
@@ -86,7 +86,7 @@ def test_the_same_names_with_another_verdict_are_another_series() -> None:
     assert len({labels.named(*about, *verdict) for verdict in verdicts}) == 4
 
 
-def test_no_more_series_than_there_may_be_and_those_that_exist_go_on() -> None:
+def test_new_series_over_the_cap_are_folded_and_existing_series_continue() -> None:
     first, second = (("gen_ai.agent.name", "a"),), (("gen_ai.agent.name", "b"),)
     labels = SeriesLabels(series=[("n", first)], most=2)
     assert labels.series == 1
@@ -96,10 +96,10 @@ def test_no_more_series_than_there_may_be_and_those_that_exist_go_on() -> None:
     assert labels.within("n", second) == (("gen_ai.agent.name", OTHER),)
     assert labels.within("n", second) == (("gen_ai.agent.name", OTHER),)
     assert labels.within("n", first) == first
-    assert labels.series == 3, "what is folded is one series more"
+    assert labels.series == 3, "the folded series is counted too"
 
 
-def test_folded_is_all_that_senders_choose() -> None:
+def test_folding_replaces_all_values_that_senders_choose() -> None:
     given = (*FULL, ("gen_ai.request.model", "gpt"), ("pandaeval.outcome", "scored"))
     assert folded(given) == (
         ("gen_ai.evaluation.name", "m"),
@@ -112,5 +112,5 @@ def test_folded_is_all_that_senders_choose() -> None:
     )
 
 
-def test_what_is_absent_is_left_out() -> None:
+def test_absent_values_are_left_out() -> None:
     assert filled(("a", "1"), ("b", ""), ("c", None), ("d", "2")) == (("a", "1"), ("d", "2"))

@@ -45,7 +45,7 @@ def stands(table: sqlite3.Connection) -> dict[str, tuple[Any, ...]]:
     return {each[0]: (*each[1:4], orjson.loads(each[4]), orjson.loads(each[5]), *each[6:]) for each in found}
 
 
-def test_the_key_is_of_the_name_and_the_attributes() -> None:
+def test_the_key_is_a_hash_of_the_name_and_the_attributes() -> None:
     given = f"{N}\0" + text(PAIRS["a"])
     assert key() == hashlib.blake2b(given.encode(), digest_size=16).hexdigest()
     assert len({key(), key("b"), key(name="m")}) == 3
@@ -88,12 +88,12 @@ def note_zeros(table: sqlite3.Connection, reader: str, keys: Sequence[str], at: 
     series_table.SeriesTable(lambda: table, AtOnce(table)).show_zeros(reader, keys, at)
 
 
-def test_nothing_added_changes_nothing(table: sqlite3.Connection) -> None:
+def test_an_empty_batch_changes_nothing(table: sqlite3.Connection) -> None:
     series_table.add(table, [], 1.0)
     assert stands(table) == {}
 
 
-def test_pages_are_of_one_name_in_order_of_the_keys(table: sqlite3.Connection) -> None:
+def test_pages_have_one_name_and_are_ordered_by_key(table: sqlite3.Connection) -> None:
     series_table.add(table, [row(), row("b"), row(name="m")], 2.0)
     note_zeros(table, "otlp", [key()], 3.0)
     ours = sorted([key(), key("b")])
@@ -109,7 +109,7 @@ def test_pages_are_of_one_name_in_order_of_the_keys(table: sqlite3.Connection) -
     assert dict(first.exemplars) == {1: (0.5, "t", "s", 9)}
 
 
-def test_each_reader_is_shown_a_zero_once(table: sqlite3.Connection) -> None:
+def test_the_first_time_of_a_shown_zero_is_kept_per_reader(table: sqlite3.Connection) -> None:
     series_table.add(table, [row(), row("b")], 2.0)
     note_zeros(table, "otlp", [key()], 3.0)
     note_zeros(table, "otlp", [key()], 4.0)

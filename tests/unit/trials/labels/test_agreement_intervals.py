@@ -78,36 +78,38 @@ class TestJackknife:
     @pytest.mark.parametrize(
         ("seed", "n", "sessions", "like"), [(1, 40, 40, 0.7), (2, 60, 9, 0.5), (3, 90, 30, 0.0), (4, 70, 50, 0.95)]
     )
-    def test_each_measure_is_taken_without_each_session(self, seed: int, n: int, sessions: int, like: float) -> None:
+    def test_kappa_and_its_interval_equal_a_plain_jackknife_over_sessions(
+        self, seed: int, n: int, sessions: int, like: float
+    ) -> None:
         runs, own = _drawn(seed, n, sessions, like)
         found = _agreement(runs, own)
         _near(found.kappa, _by_leaving_out(runs, own, _kappa))
 
     @pytest.mark.parametrize("judge", [1.0, 0.0])
-    def test_one_exception_is_taken_for_no_more_than_one_of_as_many_runs(self, judge: float) -> None:
+    def test_extreme_kappa_values_are_clipped_by_the_number_of_runs(self, judge: float) -> None:
         runs = [(float(at % 2), float(at % 2 == judge), 1.0) for at in range(20)]
         runs[0] = (0.0, 1.0 - runs[0][1], 1.0)
         _near(_agreement(runs, range(20)).kappa, _by_leaving_out(runs, range(20), _kappa))
 
-    def test_three_sessions_have_an_interval_and_two_have_none(self) -> None:
+    def test_an_interval_needs_at_least_three_sessions(self) -> None:
         runs = [(1.0, 1.0, 1.0), (0.0, 0.0, 1.0), (1.0, 0.0, 1.0)] * 3
         own = [at // 3 for at in range(9)]
         _near(_agreement(runs, own).kappa, (0.4, *_without_spread(0.4, 3)))
         _near(_agreement(runs, [at % 2 for at in range(9)]).kappa, (0.4, None, None))
 
     @pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
-    def test_where_all_are_passed_no_size_of_weights_makes_up_a_measure(self, size: float) -> None:
+    def test_kappa_is_undefined_at_any_weight_if_people_and_judge_pass_all_runs(self, size: float) -> None:
         draw = np.random.default_rng(6)
         for _ in range(20):
             found = _agreement([(1.0, 1.0, size * each) for each in draw.uniform(0.1, 1.0, 30).tolist()], range(30))
             assert found.kappa == AgreementEstimate(None)
 
     @pytest.mark.parametrize("value", [1.0, 0.25, -1.0])
-    def test_where_no_session_changes_it_the_interval_is_that_of_a_share(self, value: float) -> None:
+    def test_without_variation_the_interval_is_that_of_a_share(self, value: float) -> None:
         found = jackknifed(np.ones((1, 12)), np.arange(12), lambda sums: np.full(sums.shape[1:], value))
         assert found == pytest.approx((value, *_without_spread(value, 12)))
 
-    def test_what_is_not_defined_has_no_value_and_what_may_not_be_no_interval(self) -> None:
+    def test_an_undefined_measure_has_no_value_and_a_sometimes_undefined_one_no_interval(self) -> None:
         nothing = jackknifed(np.ones((1, 5)), np.arange(5), lambda sums: np.full(sums.shape[1:], math.nan))
         assert nothing == (None, None, None)
         seldom = jackknifed(np.ones((1, 5)), np.arange(5), lambda sums: np.where(sums[0] >= 5.0, 0.5, math.nan))
@@ -150,49 +152,47 @@ class TestAuroc:
     @pytest.mark.parametrize(
         ("seed", "n", "sessions", "like"), [(1, 40, 40, 0.7), (2, 60, 20, 0.5), (3, 90, 30, 0.0), (4, 30, 25, 0.97)]
     )
-    def test_its_variance_is_that_of_the_placements_of_sessions(
+    def test_auroc_variance_comes_from_the_placements_of_sessions(
         self, seed: int, n: int, sessions: int, like: float
     ) -> None:
         runs, own = _drawn(seed, n, sessions, like)
         _near(_agreement(runs, own).auroc, _auroc(runs, own))
 
     @pytest.mark.parametrize("value", [0.0, 1.0])
-    def test_where_all_are_in_order_the_rarer_kind_tells_how_sure_it_is(self, value: float) -> None:
+    def test_interval_of_a_perfect_order_depends_on_the_number_of_the_rarer_kind(self, value: float) -> None:
         runs = [(float(at < 14), abs(float(at < 14) - 1 + value), 1.0) for at in range(20)]
         low, high = wilson(value, 6, t_quantile(5))
         _near(_agreement(runs, range(20)).auroc, (value, min(low, value), max(high, value)))
 
     @pytest.mark.parametrize(("sessions", "known"), [([0, 1, *range(2, 20)], True), ([0, 0, *range(1, 19)], False)])
-    def test_two_sessions_of_the_rarer_kind_are_the_least_for_an_interval(
-        self, sessions: list[int], known: bool
-    ) -> None:
+    def test_an_interval_needs_two_sessions_of_the_rarer_kind(self, sessions: list[int], known: bool) -> None:
         runs = [(float(at > 1), at / 20 if at else 0.5, 1.0) for at in range(20)]
         found = _agreement(runs, sessions).auroc
         _near(found, _auroc(runs, sessions) if known else (found.value, None, None))
 
 
 class TestSuggested:
-    def test_of_two_that_are_equally_near_the_lower_one_is_suggested(self) -> None:
+    def test_of_two_equally_near_thresholds_the_lower_is_suggested(self) -> None:
         judge = np.arange(-31, 64, 2) / 32
         people = np.r_[np.zeros(21), np.ones(3), np.zeros(3), np.ones(21)]
         assert agreement(Labelled.of(people, judge), people, 0.5).suggested.value == 0.3125  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("people", [np.ones(12), np.zeros(12)])
-    def test_of_one_kind_alone_nothing_is_suggested(self, people: Values) -> None:
+    def test_no_threshold_is_suggested_if_all_runs_pass_or_all_fail(self, people: Values) -> None:
         found = agreement(Labelled.of(people, np.linspace(0, 1, 12)), people, 0.5)
         assert found.suggested == found.auroc == AgreementEstimate(None)
 
 
 class TestThresholds:
     @pytest.mark.parametrize(("scores", "cuts"), [(3, 3), (200, 200), (201, 200), (2000, 200)])
-    def test_of_more_than_two_hundred_scores_so_many_quantiles_part_them(self, scores: int, cuts: int) -> None:
+    def test_more_than_200_scores_are_cut_at_200_quantiles(self, scores: int, cuts: int) -> None:
         judge = np.arange(scores) / scores
         found = judge_agreement._cuts(judge, 2.0)
         assert len(found) == cuts
         parts = judge if scores <= 200 else np.quantile(judge, np.linspace(0, 1, 200))
         assert found.tolist() == [*np.round((parts[1:] + parts[:-1]) / 2, 4), 2.0]
 
-    def test_rates_at_a_threshold_are_by_the_labels_of_the_kind_that_is_asked(self) -> None:
+    def test_true_and_false_positive_rates_use_passed_and_failed_labels(self) -> None:
         runs, own = _drawn(5, 50, 30, 0.6)
         people, judge, weights = zip(*runs, strict=True)
         found = _agreement(runs, own)
@@ -204,7 +204,7 @@ class TestThresholds:
             )
             _near(found_rate, (rate.value, rate.low, rate.high))
 
-    def test_of_one_run_of_a_kind_there_is_a_rate_without_an_interval(self) -> None:
+    def test_a_rate_from_one_run_has_no_interval(self) -> None:
         people = np.array([0.0, 1.0, 1.0])
         found = agreement(Labelled.of(people, [0.6, 0.9, 0.2]), people, 0.5)
         assert (found.fpr.value, found.fpr.low, found.fpr.high) == (1.0, None, None)

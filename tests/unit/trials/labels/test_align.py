@@ -13,7 +13,7 @@ MENDS, SPOILS, IDLE = "mends", "spoils", "idle"
 
 
 class Judges:
-    """Passes everything; ``mends``: agrees with labels; ``spoils``: contradicts them."""
+    """Passes every run. ``mends`` agrees with the labels, ``spoils`` contradicts them."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, set[str]]] = []
@@ -24,7 +24,7 @@ class Judges:
         return {run.unit: JudgedUnit(said.get(text, lambda run: True)(run), "said") for run in runs}
 
 
-def test_what_mends_a_flaw_is_found_among_the_candidates_and_proven_on_the_other_half() -> None:
+def test_the_best_ruling_is_chosen_on_one_half_and_proven_on_the_other() -> None:
     judges = Judges()
     found = align(RUNS, judges, [IDLE, SPOILS], lambda errors: [MENDS])
     assert found.proven is not None
@@ -37,12 +37,12 @@ def test_what_mends_a_flaw_is_found_among_the_candidates_and_proven_on_the_other
         (SPOILS, True),
         (MENDS, True),
     ]
-    assert judges.asked[4] == (MENDS, {run.unit for run in RUNS if run.held_out}), "nothing chosen by it"
-    assert len(judges.asked) == 5, "the others never see the half that proves"
+    assert judges.asked[4] == (MENDS, {run.unit for run in RUNS if run.held_out}), "tested once, on the held-out half"
+    assert len(judges.asked) == 5, "other rulings are not tried on the held-out half"
     assert [each.why for each in found.tried] == ["another ruling was better"] * 2 + [""]
 
 
-def test_what_gains_nothing_is_refused_without_the_other_half() -> None:
+def test_a_ruling_without_gain_is_rejected_without_using_the_other_half() -> None:
     judges = Judges()
     found = align(RUNS, judges, [IDLE])
     assert (found.proven, found.tried[0].why, found.tried[0].held_out) == (None, "no gain where it was tried", None)
@@ -61,7 +61,7 @@ def test_a_gain_by_chance_is_not_proven() -> None:
     assert found.tried[0].why == "no gain is proven on the labels that it was not chosen by"
 
 
-def test_errors_of_the_first_half_alone_are_shown_to_whom_proposes() -> None:
+def test_only_errors_of_the_first_half_are_used_to_propose_rulings() -> None:
     shown: list[LabelledRun] = []
 
     def proposing(errors: Sequence[tuple[LabelledRun, JudgedUnit]]) -> Sequence[str]:
@@ -74,12 +74,12 @@ def test_errors_of_the_first_half_alone_are_shown_to_whom_proposes() -> None:
     assert found.tried == []
 
 
-def test_no_verdict_is_no_right_one() -> None:
+def test_a_missing_verdict_counts_as_wrong() -> None:
     found = align(RUNS, lambda text, runs: {} if text else Judges()(text, runs), ["silent"])
     assert found.tried[0].seen.after == 0
 
 
-def test_few_labels_are_refused() -> None:
+def test_fewer_than_40_labels_are_an_error() -> None:
     with pytest.raises(
         ValueError, match=rf"needs at least {LEAST} labelled runs with a verdict, but there are only 39"
     ):

@@ -53,7 +53,7 @@ def results_file(folder: Path, runs: int, version: str = "4") -> Path:
     return path
 
 
-def test_labels_go_in_once_and_out_again(data: Path, tmp_path: Path) -> None:
+def test_labels_are_imported_once_and_exported_unchanged(data: Path, tmp_path: Path) -> None:
     path = labels_file(tmp_path, 60)
     first, second = run(data, "labels", "import", str(path)), run(data, "labels", "import", str(path))
     assert (first.exit_code, second.exit_code) == (0, 0)
@@ -66,14 +66,14 @@ def test_labels_go_in_once_and_out_again(data: Path, tmp_path: Path) -> None:
     assert run(data, "labels", "export").output == out.read_text()
 
 
-def test_few_labels_say_that_the_rate_is_unknown(data: Path, tmp_path: Path) -> None:
+def test_the_rate_is_unknown_with_few_labels(data: Path, tmp_path: Path) -> None:
     assert "no judged run has a label yet" in run(data, "labels", "rates").output
     said = run(data, "labels", "import", str(labels_file(tmp_path, 12))).output
     assert "unknown" in said
     assert "takes 50 drawn labels; 12 that nobody drew serve calibrate alone" in said
 
 
-def test_mistakes_leave_everything_as_it_was(data: Path, tmp_path: Path) -> None:
+def test_a_file_with_an_error_imports_no_label(data: Path, tmp_path: Path) -> None:
     path = labels_file(tmp_path, 5)
     path.write_text(path.read_text() + "abc,task_completion,pass\n")
     found = run(data, "labels", "import", str(path))
@@ -82,7 +82,7 @@ def test_mistakes_leave_everything_as_it_was(data: Path, tmp_path: Path) -> None
     assert run(data, "labels", "export").output.count("\n") == 1
 
 
-def test_verdicts_on_runs_that_nobody_knows_are_refused(data: Path, tmp_path: Path) -> None:
+def test_labels_on_unknown_runs_are_rejected(data: Path, tmp_path: Path) -> None:
     path = labels_file(tmp_path, 5)
     path.write_text(path.read_text() + f"{'e' * 32},task_completion,pass\n")
     found = run(data, "labels", "import", str(path))
@@ -99,7 +99,7 @@ def test_verdicts_on_runs_that_nobody_knows_are_refused(data: Path, tmp_path: Pa
         ("jobs retry", "a collector runs: add --store PLACE/data"),
     ],
 )
-def test_the_store_of_a_collector_with_a_relative_folder_is_found(
+def test_commands_find_the_store_of_a_collector_with_a_relative_data_folder(
     tmp_path: Path, command: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -118,7 +118,7 @@ def test_the_store_of_a_collector_with_a_relative_folder_is_found(
 
 
 @pytest.mark.parametrize("command", [["import", "labels.csv"], ["next"], ["export"], ["rates"]])
-def test_without_a_store_it_says_so(tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_store_is_an_error(tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     labels_file(tmp_path, 1)
     found = run(tmp_path / "nowhere", "labels", *command)
@@ -126,7 +126,7 @@ def test_without_a_store_it_says_so(tmp_path: Path, command: list[str], monkeypa
     assert "no store in" in found.output
 
 
-def test_a_list_is_drawn_filled_in_and_taken(data: Path, tmp_path: Path) -> None:
+def test_a_drawn_list_is_exported_and_imported_after_labelling(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "todo.csv"
     drawn = run(data, "labels", "next", "--n", "30", "--out", str(out))
     assert drawn.exit_code == 0
@@ -164,7 +164,7 @@ def test_the_documented_commands_run_with_several_judged_metrics(
     assert "correctness" in (tmp_path / "todo.csv").read_text()
 
 
-def test_labels_of_unclear_runs_are_marked_and_the_mark_is_exported(data: Path, tmp_path: Path) -> None:
+def test_labels_of_unclear_runs_have_probability_0_and_enter_no_rate(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "unclear.jsonl"
     assert run(data, "labels", "next", "--unclear", "--n", "60", "--out", str(out)).exit_code == 0
     rows = [json.loads(line) | {"label": "pass"} for line in out.read_text().splitlines()]
@@ -189,14 +189,14 @@ def test_labels_of_unclear_runs_are_marked_and_the_mark_is_exported(data: Path, 
         (["--out", "/no/such/folder/x.csv"], "/no/such/folder/x.csv cannot be written: No such file or directory"),
     ],
 )
-def test_what_cannot_be_drawn_is_told(data: Path, arguments: list[str], said: str) -> None:
+def test_an_invalid_draw_is_an_error(data: Path, arguments: list[str], said: str) -> None:
     found = run(data, "labels", "next", *arguments)
     assert found.exit_code == 2
     assert said in found.output
 
 
 class TestCalibrate:
-    def test_from_results_and_from_a_store_it_says_the_same(self, data: Path, tmp_path: Path) -> None:
+    def test_calibrate_gives_the_same_output_from_results_and_from_a_store(self, data: Path, tmp_path: Path) -> None:
         labels = str(labels_file(tmp_path, 150))
         by_file = run(data, "calibrate", labels, "--results", str(results_file(tmp_path, 400)), "--format", "json")
         by_store = run(data, "calibrate", labels, "--store", str(data), "--format", "json")
@@ -209,7 +209,7 @@ class TestCalibrate:
         assert figures["kappa"]["value"] < 0.5
         assert 0.6 < figures["suggested threshold"]["value"] < 0.85
 
-    def test_the_table_tells_people_what_is_missing(self, data: Path, tmp_path: Path) -> None:
+    def test_the_table_warns_of_few_labels_and_missing_scores(self, data: Path, tmp_path: Path) -> None:
         said = run(data, "calibrate", str(labels_file(tmp_path, 30)), "--results", str(results_file(tmp_path, 20)))
         assert said.exit_code == 0
         assert "20 labels are few" in said.output
@@ -226,7 +226,9 @@ class TestCalibrate:
             (["--results", "empty.jsonl"], "none of the 3 labels has a score"),
         ],
     )
-    def test_mistakes(self, tmp_path: Path, arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_missing_or_invalid_inputs_are_errors(
+        self, tmp_path: Path, arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.chdir(tmp_path)
         labels_file(tmp_path, 3)
         (tmp_path / "empty.jsonl").touch()

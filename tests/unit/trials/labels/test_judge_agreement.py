@@ -16,7 +16,7 @@ def _table(both: int, judge_only: int, people_only: int, neither: int) -> JudgeA
     return agreement(Labelled.of(people, judge), people, 0.5)
 
 
-def test_kappa_is_cohens() -> None:
+def test_kappa_and_rates_equal_a_textbook_example() -> None:
     """Textbook example: 0.4."""
     found = _table(20, 5, 10, 15)
     assert found.kappa.value == pytest.approx(0.4)
@@ -28,7 +28,7 @@ def test_kappa_is_cohens() -> None:
     assert (found.tpr.value, found.fpr.value) == (pytest.approx(20 / 30), pytest.approx(5 / 20))
 
 
-def test_auroc_counts_pairs_and_half_of_the_ties() -> None:
+def test_auroc_equals_that_of_hanley_and_mcneil() -> None:
     """Hanley and McNeil 1982, table I: 0.893."""
     normal, abnormal = [33, 6, 6, 11, 2], [3, 2, 2, 11, 33]
     judge = np.repeat(np.r_[0:5, 0:5] / 4, [*normal, *abnormal])
@@ -37,10 +37,10 @@ def test_auroc_counts_pairs_and_half_of_the_ties() -> None:
     assert found.auroc.value == pytest.approx(0.893, abs=5e-4)
     assert found.auroc.high is not None
     assert found.auroc.low is not None
-    assert (found.auroc.high - found.auroc.low) / 2 / 1.96 == pytest.approx(0.032, abs=0.006)  # theirs: 0.032
+    assert (found.auroc.high - found.auroc.low) / 2 / 1.96 == pytest.approx(0.032, abs=0.006)  # published: 0.032
 
 
-def test_the_suggested_threshold_parts_what_people_pass_from_what_they_fail() -> None:
+def test_the_suggested_threshold_separates_passed_from_failed_runs() -> None:
     judge = np.r_[np.full(30, 0.62), np.full(10, 0.8), np.full(60, 0.95)]
     people = np.r_[np.zeros(38), np.ones(62)]
     found = agreement(Labelled.of(people, judge), people, 0.5)
@@ -48,14 +48,14 @@ def test_the_suggested_threshold_parts_what_people_pass_from_what_they_fail() ->
     assert found.suggested.value == pytest.approx(0.875)
 
 
-def test_where_all_are_passed_nothing_is_made_up() -> None:
+def test_auroc_and_threshold_are_undefined_if_people_pass_all_runs() -> None:
     people, judge = np.ones(20), np.linspace(0.2, 1.0, 20)
     found = agreement(Labelled.of(people, judge), people, 0.5)
     assert (found.auroc.value, found.suggested.value, found.kappa.value) == (None, None, pytest.approx(0.0))
     assert found.fpr.value is None
 
 
-def test_what_was_chosen_more_often_weighs_less() -> None:
+def test_a_weight_counts_like_repeated_runs() -> None:
     people, judge = np.r_[1.0, 0, 1, 0, 1, 0], np.r_[0.9, 0.8, 0.4, 0.3, 0.7, 0.1]
     times = np.r_[4, 1, 1, 1, 2, 3]
     weighted = agreement(Labelled.of(people, judge, times), people, 0.5)
@@ -67,9 +67,7 @@ def test_what_was_chosen_more_often_weighs_less() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=40), st.floats(0, 1))
-def test_whatever_comes_values_lie_in_their_ranges_and_intervals(
-    runs: list[tuple[bool, float]], threshold: float
-) -> None:
+def test_all_values_lie_in_their_ranges_and_intervals(runs: list[tuple[bool, float]], threshold: float) -> None:
     people = np.asarray([float(passed) for passed, _ in runs])
     found = agreement(Labelled.of(people, [score for _, score in runs]), people, threshold)
     for each, least in ((found.kappa, -1.0), (found.auroc, 0.0), (found.tpr, 0.0)):
@@ -79,7 +77,7 @@ def test_whatever_comes_values_lie_in_their_ranges_and_intervals(
 
 
 @pytest.mark.parametrize("present", [0.123, 0.21, 0.3, 0.777])
-def test_rates_are_those_of_the_present_threshold(present: float) -> None:
+def test_rates_use_the_current_threshold(present: float) -> None:
     judge = np.linspace(0.0, 1.0, 500)
     people = (judge > 0.6).astype(float)
     found = agreement(Labelled.of(people, judge), people, present)
@@ -95,7 +93,7 @@ def test_a_score_at_the_threshold_passes() -> None:
     assert found.tpr.value == pytest.approx(2 / 3)
 
 
-def test_of_equal_thresholds_the_nearest_to_the_present_one_is_suggested() -> None:
+def test_of_equally_good_thresholds_the_nearest_to_the_current_is_suggested() -> None:
     people, judge = np.array([0.0, 1.0, 0.0, 1.0]), np.array([0.2, 0.4, 0.6, 0.8])
     assert agreement(Labelled.of(people, judge), people, 0.9).suggested.value == 0.7
     assert agreement(Labelled.of(people, judge), people, 0.1).suggested.value == 0.3
@@ -107,12 +105,12 @@ def test_the_same_labels_have_the_same_intervals() -> None:
     assert first == second
 
 
-def test_nothing_is_compared_with_nothing() -> None:
+def test_agreement_without_labels_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"^nothing to compare$"):
         agreement(Labelled.of([], []), np.array([]), 0.5)
 
 
-def test_a_judge_that_never_errs_has_open_intervals() -> None:
+def test_a_judge_without_errors_still_has_wide_intervals() -> None:
     people = np.r_[np.zeros(10), np.ones(30)]
     found = agreement(Labelled.of(people, people), people, 0.5)
     for each, value in ((found.kappa, 1.0), (found.auroc, 1.0), (found.tpr, 1.0), (found.fpr, 0.0)):
@@ -123,7 +121,7 @@ def test_a_judge_that_never_errs_has_open_intervals() -> None:
     assert found.fpr.high == pytest.approx(0.34, abs=0.02)
 
 
-def test_runs_of_one_session_are_not_taken_for_independent() -> None:
+def test_repeated_runs_of_a_session_do_not_narrow_the_intervals() -> None:
     draw = np.random.default_rng(4)
     people = (draw.random(40) < 0.6).astype(float)
     judge = np.where(draw.random(40) < 0.8, people, 1 - people)
@@ -136,7 +134,7 @@ def test_runs_of_one_session_are_not_taken_for_independent() -> None:
         assert repeated.high - repeated.low == pytest.approx(alone.high - alone.low, rel=0.1), name
 
 
-def test_one_bad_run_says_nothing_of_the_order() -> None:
+def test_auroc_has_no_interval_with_one_failed_run() -> None:
     people = np.r_[0.0, np.ones(20)]
     found = agreement(Labelled.of(people, np.linspace(0, 1, 21)), people, 0.5)
     assert (found.auroc.value, found.auroc.low, found.auroc.high) == (1.0, None, None)

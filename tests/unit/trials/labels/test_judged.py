@@ -27,7 +27,7 @@ def results(store: Store) -> list[dict[str, Any]]:
     return [json.loads(row.body) for row in store.reads.results_after(0, 10_000)]
 
 
-async def test_scores_of_judges_are_kept_beside_their_results(tmp_path: Path) -> None:
+async def test_judge_scores_are_stored_with_the_values_of_their_results(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     judge = JudgeSettings("openai/small", delay=0.0, selection=Selection(share=0.6))
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence", "trace.response"}, judge=judge))
@@ -39,7 +39,7 @@ async def test_scores_of_judges_are_kept_beside_their_results(tmp_path: Path) ->
     composer = Composer(4)
     for _ in range(30):
         store.commit(line.decide([stored(store, composer.trace())]).changes).result()
-    assert people.judged(store.reads.connection()) == [], "what no model was asked about is no judge's score"
+    assert people.judged(store.reads.connection()) == [], "no judge was called yet"
     desk = JudgeClient(ScriptedConfidence(), StoredMemory(store, Telemetry()))
     await Runner(
         store,

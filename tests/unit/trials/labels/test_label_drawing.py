@@ -10,7 +10,7 @@ from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, 
 from pandaeval_collector.labels.queue import drawn, numbers_of, wanted
 
 
-def test_half_is_drawn_near_the_threshold_and_every_run_can_be() -> None:
+def test_half_of_the_weight_is_near_the_threshold_and_every_run_has_some() -> None:
     scores = np.r_[np.full(900, 0.95), np.full(100, 0.5)]
     wants = wanted(scores, np.full(1000, 0.5))
     assert np.isclose(wants.sum(), 1.0)
@@ -18,7 +18,7 @@ def test_half_is_drawn_near_the_threshold_and_every_run_can_be() -> None:
     assert 0.35 < wants[900:].sum() < 0.55
 
 
-def test_a_later_draw_holds_the_earlier_one_and_the_rest_comes_at_last() -> None:
+def test_a_larger_draw_contains_the_smaller_and_the_last_runs_are_certain() -> None:
     ids = [f"run {number}" for number in range(300)]
     numbers, wants = numbers_of(ids), wanted(np.linspace(0, 1, 300), np.full(300, 0.5))
     every = np.ones(300, bool)
@@ -35,7 +35,7 @@ def test_a_later_draw_holds_the_earlier_one_and_the_rest_comes_at_last() -> None
     assert (sure == 1.0).all()
 
 
-def test_runs_are_drawn_as_often_as_their_chances_say() -> None:
+def test_runs_are_drawn_as_often_as_their_probabilities() -> None:
     draw, times, chances = np.random.default_rng(4), np.zeros(60), np.zeros(60)
     wants = wanted(np.linspace(0, 1, 60), np.full(60, 0.5))
     for _ in range(3000):
@@ -46,7 +46,7 @@ def test_runs_are_drawn_as_often_as_their_chances_say() -> None:
     assert np.isclose(times.sum() / 3000, 15)
 
 
-def test_rates_from_drawn_runs_are_not_skewed() -> None:
+def test_rates_from_drawn_runs_are_unbiased() -> None:
     draw = np.random.default_rng(8)
     judge = np.clip(draw.normal(0.8, 0.15, 4000), 0, 1)
     people = (draw.random(4000) < np.clip(1.6 * judge - 0.5, 0, 1)).astype(float)
@@ -60,7 +60,7 @@ def test_rates_from_drawn_runs_are_not_skewed() -> None:
     assert np.mean(plain) < people.mean() - 0.05
 
 
-def test_a_number_follows_from_the_id_alone_and_is_the_same_everywhere() -> None:
+def test_the_number_of_a_run_is_a_fixed_hash_of_its_id() -> None:
     """Personalised BLAKE2b, eight bytes."""
     for id_ in ("", "run 1", "ein Lauf mit ü"):
         digest = hashlib.blake2b(id_.encode(), digest_size=8, person=b"label drawing").hexdigest()
@@ -72,18 +72,18 @@ def test_a_number_follows_from_the_id_alone_and_is_the_same_everywhere() -> None
     assert abs(numbers.mean() - 0.5) < 0.03
 
 
-def test_how_much_a_run_is_wanted_falls_with_its_distance_from_its_threshold() -> None:
+def test_the_weight_of_a_run_falls_with_its_distance_from_the_threshold() -> None:
     scores, thresholds = np.array([0.5, 0.35, 0.95, 0.9]), np.array([0.5, 0.5, 0.5, 0.9])
     near = np.exp(-np.array([0.0, 0.15, 0.45, 0.0]) / 0.15)
     assert np.allclose(wanted(scores, thresholds), 0.5 / 4 + 0.5 * near / near.sum())
 
 
-def test_the_chance_of_a_run_is_what_the_first_that_was_left_tells() -> None:
+def test_the_rank_of_the_first_undrawn_run_gives_the_probabilities() -> None:
     numbers, wants = np.array([0.3, 0.1, 0.2, 0.4]), np.array([0.1, 0.1, 0.1, 0.7])
     at, chances = drawn(numbers, wants, np.ones(4, bool), 2)
     assert [*at] == [3, 1], "ranks are 3, 1, 2 and 0.57"
-    assert np.allclose(chances, [0.2, 0.2, 0.2, 1.0]), "twice what is wanted, and no more than certain"
+    assert np.allclose(chances, [0.2, 0.2, 0.2, 1.0]), "twice the weight, at most 1"
     every, sure = drawn(numbers, wants, np.ones(4, bool), 4)
     assert ([*every], [*sure]) == ([3, 1, 2, 0], [1.0] * 4)
     alike, _ = drawn(np.tile([0.75, 0.25, 0.5], 100), np.full(300, 0.5), np.ones(300, bool), 300)
-    assert [*alike] == [*range(1, 300, 3), *range(2, 300, 3), *range(0, 300, 3)], "of equal ranks the first comes first"
+    assert [*alike] == [*range(1, 300, 3), *range(2, 300, 3), *range(0, 300, 3)], "equal ranks keep their order"

@@ -26,12 +26,12 @@ def read(folder: Path, text: str | bytes, name: str = "labels.csv") -> LabelTabl
 @pytest.mark.parametrize(
     ("word", "passed"), [("pass", True), ("Yes", True), ("TRUE", True), ("1", True), ("fail", False), ("no", False)]
 )
-def test_words_for_pass_and_fail(tmp_path: Path, word: str, passed: bool) -> None:
+def test_common_words_for_pass_and_fail_are_accepted(tmp_path: Path, word: str, passed: bool) -> None:
     found = read(tmp_path, f"trace_id,metric,label\n{TRACE},task_completion,{word}\n")
     assert found.labels == [HumanLabel(TRACE, KEY, None, passed)]
 
 
-def test_as_a_spreadsheet_saves_it(tmp_path: Path) -> None:
+def test_a_file_saved_by_a_spreadsheet_is_read(tmp_path: Path) -> None:
     text = (
         "\ufeffTrace_ID;Metric;Score;Annotator;Time;Comment;Team\r\n"
         f'{TRACE.upper()};trace.task_completion;0.25;ada;2026-01-31T08:00:00+01:00;"wrong\r\nday";red\r\n\r\n'
@@ -41,7 +41,7 @@ def test_as_a_spreadsheet_saves_it(tmp_path: Path) -> None:
     assert (found.empty, found.ignored) == (0, ("team",))
 
 
-def test_json_lines(tmp_path: Path) -> None:
+def test_labels_are_read_from_json_lines(tmp_path: Path) -> None:
     text = (
         f'{{"trace_id": "{TRACE}", "metric": "task_completion", "label": true, "time": 1700000000, "score": 1}}\n\n'
         '{"session_id": "chat 7", "metric": "agent_reliability", "label": "fail", "probability": 0.25}\n'
@@ -52,7 +52,7 @@ def test_json_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_rows_that_nobody_filled_in_are_passed_over(tmp_path: Path) -> None:
+def test_rows_without_a_label_are_skipped_and_counted(tmp_path: Path) -> None:
     rows = f"{TRACE},task_completion,,\n{TRACE},task_completion,pass,\n"
     found = read(tmp_path, f"trace_id,metric,label,score\n{rows}")
     assert (len(found.labels), found.empty) == (1, 1)
@@ -74,7 +74,7 @@ def test_rows_that_nobody_filled_in_are_passed_over(tmp_path: Path) -> None:
         (f"{TRACE},task_completion,pass,,,2", "line 3: the probability '2' is not a number from 0 to 1; keep"),
     ],
 )
-def test_mistakes_are_told_with_their_line_and_nothing_is_taken(tmp_path: Path, row: str, said: str) -> None:
+def test_an_error_names_its_line_and_no_label_is_imported(tmp_path: Path, row: str, said: str) -> None:
     good = f"{TRACE},task_completion,pass"
     with pytest.raises(UserError) as told:
         read(tmp_path, f"trace_id,metric,label,score,time,probability\n{good}\n{row}\n{good}\n")
@@ -95,19 +95,19 @@ def test_mistakes_are_told_with_their_line_and_nothing_is_taken(tmp_path: Path, 
         ("{" * 5000, "line 1: not a JSON object"),
     ],
 )
-def test_files_that_hold_no_labels(tmp_path: Path, text: str | bytes, said: str) -> None:
+def test_a_file_without_labels_is_an_error(tmp_path: Path, text: str | bytes, said: str) -> None:
     with pytest.raises(UserError) as told:
         read(tmp_path, text)
     assert said in str(told.value)
 
 
-def test_of_many_mistakes_twenty_are_told(tmp_path: Path) -> None:
+def test_at_most_20_errors_are_listed(tmp_path: Path) -> None:
     with pytest.raises(UserError) as told:
         read(tmp_path, "trace_id,metric,label\n" + "x,task_completion,pass\n" * 30)
     assert "… and 10 more" in str(told.value)
 
 
-def test_what_a_spreadsheet_would_run_is_written_as_text(tmp_path: Path) -> None:
+def test_csv_escapes_formulas_and_reads_them_back(tmp_path: Path) -> None:
     label = HumanLabel("=HYPERLINK(1)", "session.agent_reliability", None, True, comment="-1 for the tone")
     text = as_csv([row_of(label)])
     assert "'=HYPERLINK(1)" in text
@@ -131,7 +131,9 @@ some = st.builds(
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(some, min_size=1, max_size=5))
-def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, labels: list[HumanLabel]) -> None:
+def test_written_labels_are_read_back_unchanged(
+    tmp_path_factory: pytest.TempPathFactory, labels: list[HumanLabel]
+) -> None:
     folder = tmp_path_factory.mktemp("labels")
     rows = [row_of(each) for each in labels]
     for text, name in ((as_csv(rows), "labels.csv"), (as_json(rows), "labels.jsonl")):
@@ -139,12 +141,12 @@ def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory,
 
 
 @pytest.mark.parametrize(("label", "score"), [("pass", 0.2), ("fail", 0.9)])
-def test_a_verdict_that_contradicts_its_score_is_refused(tmp_path: Path, label: str, score: float) -> None:
+def test_a_verdict_that_contradicts_its_score_is_an_error(tmp_path: Path, label: str, score: float) -> None:
     with pytest.raises(UserError, match=rf"line 2: '{label}' and the score {score} contradict each other"):
         read(tmp_path, f"trace_id,metric,label,score\n{TRACE},task_completion,{label},{score}\n")
 
 
 @pytest.mark.parametrize(("label", "score"), [("pass", 0.5), ("fail", 0.5), ("pass", 0.8), ("fail", 0.0)])
-def test_a_verdict_beside_a_score_that_fits_it(tmp_path: Path, label: str, score: float) -> None:
+def test_a_verdict_with_a_matching_score_is_accepted(tmp_path: Path, label: str, score: float) -> None:
     found = read(tmp_path, f"trace_id,metric,label,score\n{TRACE},task_completion,{label},{score}\n")
     assert [(each.passed, each.score) for each in found.labels] == [(label == "pass", score)]

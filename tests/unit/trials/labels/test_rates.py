@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def test_the_rate_is_that_of_the_formula(store: Store) -> None:
+def test_the_stored_rate_equals_the_corrected_rate_formula(store: Store) -> None:
     (found,) = pass_rates(store.reads.connection())
     passed, scores = flattered(400)
     expected = corrected_rate(Labelled.of(passed[:120].astype(float), scores[:120]), Scores(float(scores.mean()), 400))
@@ -45,7 +45,7 @@ def test_the_rate_is_that_of_the_formula(store: Store) -> None:
     assert found.rate.low < passed.mean() < found.rate.high < found.judge
 
 
-def test_the_rate_does_not_move_when_another_version_of_the_question_takes_over(tmp_path: Path) -> None:
+def test_the_rate_is_stable_when_the_judge_version_changes(tmp_path: Path) -> None:
     before, after = filled(tmp_path / "before"), filled(tmp_path / "after")
     scores = flattered(400)[1]
     newer = [judged_row(at, max(0.0, float(scores[at]) - 0.4)) for at in range(200, 400)]
@@ -53,13 +53,13 @@ def test_the_rate_does_not_move_when_another_version_of_the_question_takes_over(
     (old,), (new,) = (pass_rates(each.reads.connection()) for each in (before, after))
     assert old.rate is not None
     assert new.rate is not None
-    assert new.judge < old.judge - 0.1, "the judge's own rate jumps"
+    assert new.judge < old.judge - 0.1, "the judge's own rate drops"
     assert abs(new.rate.value - old.rate.value) < 0.02
     before.close()
     after.close()
 
 
-def test_below_fifty_labels_it_is_unknown(tmp_path: Path) -> None:
+def test_the_rate_is_unknown_below_50_labels(tmp_path: Path) -> None:
     opened = filled(tmp_path / "few", labelled=49)
     assert [(each.n, each.rate) for each in pass_rates(opened.reads.connection())] == [(49, None)]
     opened.people.put([HumanLabel(unit(60), METRIC, None, True, probability=0.1)], 1.0).result()
@@ -69,7 +69,7 @@ def test_below_fifty_labels_it_is_unknown(tmp_path: Path) -> None:
 
 
 class TestPickedByHand:
-    def test_labels_that_nobody_drew_make_no_rate_and_it_is_said(self, tmp_path: Path) -> None:
+    def test_labels_of_hand_picked_runs_give_no_rate_but_an_explanation(self, tmp_path: Path) -> None:
         opened = filled(tmp_path / "worst", labelled=0)
         passed, scores = flattered(400)
         worst = [int(at) for at in np.argsort(scores)[:120]]
@@ -79,13 +79,13 @@ class TestPickedByHand:
         assert found.why == "takes 50 drawn labels; 120 that nobody drew serve calibrate alone"
         opened.close()
 
-    def test_they_do_not_move_the_rate_of_drawn_ones(self, store: Store) -> None:
+    def test_labels_of_hand_picked_runs_do_not_change_the_rate_of_drawn_runs(self, store: Store) -> None:
         (before,) = pass_rates(store.reads.connection())
         store.people.put([HumanLabel(unit(at), METRIC, None, False) for at in range(300, 380)], 1.0).result()
         (after,) = pass_rates(store.reads.connection())
         assert (after.rate, after.n, after.by_hand) == (before.rate, 120, 80)
 
-    def test_where_every_run_has_a_label_all_count(self, tmp_path: Path) -> None:
+    def test_hand_picked_labels_count_if_every_run_is_labelled(self, tmp_path: Path) -> None:
         opened = filled(tmp_path / "whole", runs=60, labelled=0)
         opened.people.put([HumanLabel(unit(at), METRIC, None, at < 45) for at in range(60)], 1.0).result()
         (found,) = pass_rates(opened.reads.connection())
@@ -95,7 +95,7 @@ class TestPickedByHand:
         opened.close()
 
 
-def test_labels_of_runs_that_nobody_judged_change_nothing(store: Store) -> None:
+def test_labels_of_runs_without_a_judge_score_do_not_change_the_rates(store: Store) -> None:
     before = pass_rates(store.reads.connection())
     strangers = [HumanLabel(unit(5000 + number), METRIC, None, False) for number in range(200)]
     others = [HumanLabel(unit(number), "trace.coherence", None, False) for number in range(200)]
@@ -103,7 +103,7 @@ def test_labels_of_runs_that_nobody_judged_change_nothing(store: Store) -> None:
     assert pass_rates(store.reads.connection()) == before
 
 
-def test_several_verdicts_on_a_run_count_as_their_mean_and_a_score_by_the_threshold(tmp_path: Path) -> None:
+def test_several_labels_of_a_run_are_averaged_and_scores_compared_with_the_threshold(tmp_path: Path) -> None:
     opened = filled(tmp_path / "two", runs=60, labelled=0)
     labels = [HumanLabel(unit(at), METRIC, None, True, "ada") for at in range(60)]
     labels += [HumanLabel(unit(at), METRIC, 0.49, None, "bob") for at in range(30)]
@@ -116,7 +116,9 @@ def test_several_verdicts_on_a_run_count_as_their_mean_and_a_score_by_the_thresh
     opened.close()
 
 
-def test_agents_have_their_own_rates_and_too_many_count_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_agent_has_a_rate_and_agents_over_the_limit_share_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rates_module, "MOST_AGENTS", 2)
     opened = Store(tmp_path / "agents", "off")
     rows = [judged_row(at, 0.9, f"agent {at % 4 if at % 4 < 3 else 3}") for at in range(80)]
@@ -127,7 +129,7 @@ def test_agents_have_their_own_rates_and_too_many_count_as_one(tmp_path: Path, m
     opened.close()
 
 
-def test_runs_that_were_judged_less_often_weigh_more(tmp_path: Path) -> None:
+def test_runs_judged_with_a_lower_probability_weigh_more(tmp_path: Path) -> None:
     opened = Store(tmp_path / "sampled", "off")
     rows = [judged_row(at, 0.3 if at % 2 else 0.9, probability=1.0 if at % 2 else 0.2) for at in range(200)]
     opened.commit(WriteSet(judged=rows)).result()
@@ -139,7 +141,7 @@ def test_runs_that_were_judged_less_often_weigh_more(tmp_path: Path) -> None:
     opened.close()
 
 
-def test_parts_that_were_drawn_differently_count_as_much_as_they_know() -> None:
+def test_differently_drawn_labels_are_weighted_by_their_effective_number() -> None:
     found = weights([1.0] * 6, [0.5, 0.5, 0.1, 0.1, None, None])
     assert found[0] / found[2] == pytest.approx(0.2)
     assert found[4] == found[5] == pytest.approx(1.0)
@@ -148,7 +150,7 @@ def test_parts_that_were_drawn_differently_count_as_much_as_they_know() -> None:
 
 
 class TestQueue:
-    def test_it_draws_what_nobody_labelled_and_notes_the_chances(self, store: Store, tmp_path: Path) -> None:
+    def test_a_draw_takes_unlabelled_runs_and_stores_their_probabilities(self, store: Store, tmp_path: Path) -> None:
         connection = connect(tmp_path / FILE_NAME, "off")
         queue = draw(connection, METRIC, "", 20, 5.0)
         again = draw(connection, METRIC, "", 20, 6.0)
@@ -165,7 +167,7 @@ class TestQueue:
         assert all(larger[key] >= chance for key, chance in chances.items())
         connection.close()
 
-    def test_of_one_agent_and_to_the_end(self, store: Store, tmp_path: Path) -> None:
+    def test_a_draw_for_one_agent_takes_all_its_runs_with_certainty(self, store: Store, tmp_path: Path) -> None:
         store.commit(WriteSet(judged=[judged_row(900 + at, 0.5, "clerk") for at in range(3)])).result()
         connection = connect(tmp_path / FILE_NAME, "off")
         queue = draw(connection, METRIC, "clerk", 20, 5.0)
@@ -176,7 +178,7 @@ class TestQueue:
 
 
 class TestUnclear:
-    """Unclear verdicts leave both rates."""
+    """Unclear verdicts count in neither rate."""
 
     @pytest.fixture
     def unsure(self, store: Store) -> Store:
@@ -185,7 +187,7 @@ class TestUnclear:
         store.commit(WriteSet(judged=rows)).result()
         return store
 
-    def test_the_judges_rate_counts_decided_runs(self, unsure: Store) -> None:
+    def test_the_judges_rate_counts_only_decided_runs(self, unsure: Store) -> None:
         (found,) = pass_rates(unsure.reads.connection())
         scores = flattered(400)[1][:300]
         assert found.judge == pytest.approx(float((scores >= 0.5).mean()))
@@ -198,7 +200,7 @@ class TestUnclear:
         assert (found.judge, found.undecided, found.n) == (None, 1.0, 60)
         opened.close()
 
-    def test_they_are_picked_first_and_their_labels_enter_no_rate(self, unsure: Store) -> None:
+    def test_unclear_runs_are_picked_first_and_their_labels_enter_no_rate(self, unsure: Store) -> None:
         before = pass_rates(unsure.reads.connection())
         queue = unclear_first(unsure.reads.connection(), METRIC, "", 105)
         assert [each.run.unit for each in queue.drawn[:2]] == [unit(399), unit(398)]
@@ -210,7 +212,7 @@ class TestUnclear:
         again = unclear_first(unsure.reads.connection(), METRIC, "", 105)
         assert not {each.run.unit for each in again.drawn} & {each.run.unit for each in queue.drawn}
 
-    def test_a_later_draw_can_still_choose_them_and_then_they_count(self, unsure: Store) -> None:
+    def test_a_picked_run_can_be_drawn_later_and_counts_with_a_drawn_label(self, unsure: Store) -> None:
         picked = HumanLabel(unit(399), METRIC, None, True, probability=people.PICKED)
         unsure.people.put([picked], 1.0).result()
         connection = connect(unsure.path / FILE_NAME, "off")
@@ -223,7 +225,7 @@ class TestUnclear:
         assert pass_rates(unsure.reads.connection())[0].n == before + 1
 
 
-async def test_gauges_follow_the_labels(tmp_path: Path) -> None:
+async def test_gauges_show_the_number_of_labels_and_the_rate(tmp_path: Path) -> None:
     opened = filled(tmp_path / "gauges", labelled=49)
     telemetry = Telemetry()
     shown = Every(0.02, PassRates(opened, telemetry).update, "rates")
@@ -243,7 +245,7 @@ async def test_gauges_follow_the_labels(tmp_path: Path) -> None:
     opened.close()
 
 
-def test_what_is_replaced_keeps_the_verdict_apart_from_scores(store: Store) -> None:
+def test_a_human_label_changes_no_results_and_no_judge_scores(store: Store) -> None:
     before = store.reads.newest_seq(), [replace(row) for row, _ in people.judged(store.reads.connection())]
     store.people.put([HumanLabel(unit(300), METRIC, 0.0, False)], 1.0).result()
     assert (store.reads.newest_seq(), [row for row, _ in people.judged(store.reads.connection())]) == before

@@ -20,11 +20,11 @@ def change(better: int, worse: int, alike: int = 50) -> VerdictChange:
     ("better", "worse", "proven"),
     [(0, 0, False), (1, 0, False), (6, 0, False), (7, 0, True), (12, 3, True), (8, 3, False), (0, 20, False)],
 )
-def test_a_handful_of_runs_proves_nothing(better: int, worse: int, proven: bool) -> None:
+def test_an_improvement_is_proven_only_by_enough_changed_verdicts(better: int, worse: int, proven: bool) -> None:
     assert change(better, worse).proven is proven
 
 
-def test_the_gain_is_in_shares_of_all_runs() -> None:
+def test_the_gain_is_a_share_of_all_runs() -> None:
     found = change(20, 5, 75)
     assert (found.n, found.before, found.after) == (100, 80, 95)
     assert found.gain == pytest.approx(0.15)
@@ -33,7 +33,7 @@ def test_the_gain_is_in_shares_of_all_runs() -> None:
     assert 0 < found.low < 0.15 < found.high < 0.25
 
 
-def test_runs_of_one_session_count_as_about_one() -> None:
+def test_runs_of_one_session_are_weaker_proof_than_separate_runs() -> None:
     before, after = [False] * 12, [True] * 12
     alone = verdict_change(before, after, range(12))
     together = verdict_change(before, after, [at // 6 for at in range(12)])
@@ -43,7 +43,7 @@ def test_runs_of_one_session_count_as_about_one() -> None:
 
 
 @pytest.mark.parametrize(("better", "worse"), [(1, 1), (2, 0), (9, 4)])
-def test_the_interval_is_that_of_the_rate_among_runs_that_differ(better: int, worse: int) -> None:
+def test_the_interval_comes_from_the_rate_among_changed_verdicts(better: int, worse: int) -> None:
     found, told = change(better, worse, 20), [1.0] * better + [0.0] * worse
     rate = label_rate(Labelled.of(told, told))
     of = len(told) / (20 + len(told))
@@ -51,13 +51,13 @@ def test_the_interval_is_that_of_the_rate_among_runs_that_differ(better: int, wo
     assert found.n == 20 + len(told)
 
 
-def test_of_one_run_that_differs_there_is_no_interval() -> None:
+def test_one_changed_verdict_gives_no_interval() -> None:
     assert change(1, 0, 3) == VerdictChange(4, 3, 4, None, None)
     assert change(0, 0, 2) == VerdictChange(2, 2, 2, None, None)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 9)), min_size=1, max_size=60))
-def test_whatever_comes_the_gain_lies_in_its_interval(runs: list[tuple[bool, bool, int]]) -> None:
+def test_the_gain_always_lies_in_its_interval(runs: list[tuple[bool, bool, int]]) -> None:
     before, after, clusters = zip(*runs, strict=True)
     found = verdict_change(before, after, clusters)
     if found.low is not None and found.high is not None:

@@ -28,21 +28,23 @@ def by_hand(pairs: list[tuple[tuple[int, int], tuple[int, int]]]) -> float:
         [((1, 1), (1, 0)), ((1, 1), (1, 1)), ((1, 0), (1, 1)), ((4, 3), (2, 0))],
     ],
 )
-def test_is_the_share_of_all_ways_to_deal_the_trials_out(pairs: list[tuple[tuple[int, int], tuple[int, int]]]) -> None:
+def test_p_equals_the_enumeration_of_all_splits_of_the_trials(
+    pairs: list[tuple[tuple[int, int], tuple[int, int]]],
+) -> None:
     assert p_value(pairs) == pytest.approx(by_hand(pairs))
 
 
-def test_with_one_trial_each_it_is_the_sign_test_of_the_cases_that_changed() -> None:
+def test_p_of_single_trials_is_that_of_the_sign_test() -> None:
     pairs = [((1, 1), (1, 0))] * 5 + [((1, 1), (1, 1))] * 40
     assert p_value(pairs) == pytest.approx(0.5**5 / 2)
 
 
-def test_where_nothing_changed_nothing_is_credible() -> None:
+def test_p_is_one_half_if_nothing_changed() -> None:
     assert p_value([((3, 2), (3, 2))] * 20) == pytest.approx(0.5)
     assert p_value([((3, 3), (3, 3))] * 20) == pytest.approx(0.5)
 
 
-def test_where_all_got_better_it_is_nearly_one_and_no_rounding_leads_beyond() -> None:
+def test_p_is_nearly_1_and_never_more_if_all_cases_improved() -> None:
     for cases in range(1, 60):
         for trials in (1, 3, 7):
             p = p_value([((trials, 0), (trials, trials))] * cases)
@@ -50,7 +52,7 @@ def test_where_all_got_better_it_is_nearly_one_and_no_rounding_leads_beyond() ->
             assert p == pytest.approx(1 - 0.5 / float(math.comb(2 * trials, trials)) ** cases)
 
 
-def test_effect_and_interval_are_over_cases() -> None:
+def test_difference_and_interval_are_computed_over_cases() -> None:
     found = drop([(4, 4), (4, 4), (2, 1), (4, 4)], [(4, 2), (4, 4), (4, 2), (4, 3)])
     assert found is not None
     assert found.difference.mean == pytest.approx((-0.5 + 0 + 0 - 0.25) / 4)
@@ -63,17 +65,19 @@ def test_effect_and_interval_are_over_cases() -> None:
     ("before", "now", "informs"),
     [((2, 0), (2, 0), 0), ((2, 0), (2, 1), 1), ((2, 1), (2, 2), 1), ((2, 2), (2, 2), 0), ((1, 1), (1, 0), 1)],
 )
-def test_a_case_informs_that_had_both(before: tuple[int, int], now: tuple[int, int], informs: int) -> None:
+def test_only_cases_with_successes_and_failures_are_informative(
+    before: tuple[int, int], now: tuple[int, int], informs: int
+) -> None:
     found = drop([before], [now])
     assert found is not None
     assert (found.informative, found.p) == (informs, p_value([(before, now)]))
 
 
-def test_of_no_case_nothing_is_known() -> None:
+def test_no_cases_give_no_drop() -> None:
     assert drop([], []) is None
 
 
-def test_false_alarms_are_at_the_level() -> None:
+def test_the_false_alarm_rate_is_near_the_significance_level() -> None:
     random = np.random.default_rng(11)
     rates = random.beta(2, 1, size=(1500, 40))
     before, now = random.binomial(4, rates), random.binomial(4, rates)

@@ -30,13 +30,13 @@ def tau() -> ModuleType:
 
 
 @pytest.mark.skipif(not (tau().DATA / "tau-bench").exists(), reason="the labelled sets are not here")
-def test_of_real_agents_they_are_the_published_ones() -> None:
+def test_pass_k_of_tau_bench_equals_the_published_figures() -> None:
     found = tau().of_tau()
     assert [f"{each.pow.value:.3f}" for each in found.suite] == ["0.420", "0.273", "0.220", "0.200"]
     assert [f"{each.at.value:.3f}" for each in found.suite] == ["0.420", "0.567", "0.660", "0.720"]
 
 
-def test_what_is_left_open_is_told() -> None:
+def test_undetermined_trials_and_too_few_trials_give_notices_and_bounds() -> None:
     found = figures(trials(trials_of(MADE)), (1, 4))
     assert any("1 trials are undetermined" in notice for notice in found.notices)
     assert any("k = 4: 2 of 3 cases" in notice for notice in found.notices)
@@ -44,7 +44,7 @@ def test_what_is_left_open_is_told() -> None:
     assert cancel.pow_bounds == pytest.approx((2 / 4, 3 / 4))
 
 
-def test_results_of_a_case_have_all_estimators_and_a_score_where_there_are_enough_trials() -> None:
+def test_results_of_a_case_have_all_estimators_and_a_score_if_trials_suffice() -> None:
     found = {
         (each.metric, each.unit.id, each.finding.metadata["k"]): each
         for each in task_results(figures(trials(trials_of(MADE)), (2, 4)))
@@ -55,7 +55,7 @@ def test_results_of_a_case_have_all_estimators_and_a_score_where_there_are_enoug
     assert (about["n"], about["c"], about["undetermined"]) == (3, 2, 1)
     assert about["plug_in"] == pytest.approx(4 / 9)
     assert about["bayesian"]["ci_low"] < about["bayesian"]["median"] < about["bayesian"]["ci_high"]
-    assert found["pass_at_k", "refund", 4].label is None, "its interval reaches out of the band"
+    assert found["pass_at_k", "refund", 4].label is None, "its interval exceeds the band"
     assert found["pass_pow_k", "change", 4].why == "insufficient_evidence"
 
 
@@ -72,20 +72,20 @@ def test_results_of_a_case_have_all_estimators_and_a_score_where_there_are_enoug
         (60, 30, 8, "inconsistent"),
     ],
 )
-def test_a_band_is_told_only_where_its_whole_interval_lies_in_it(n: int, c: int, k: int, label: str | None) -> None:
+def test_a_band_is_given_only_if_the_whole_interval_lies_in_it(n: int, c: int, k: int, label: str | None) -> None:
     case = CaseOutcomes("a", {(str(at), ""): at < c for at in range(n)})
     [found] = figures(CaseTrials("trial.trial_correct", "case", (case,)), (k,)).cases
     assert found.label == label
 
 
-def test_the_value_under_the_name_of_the_source_is_the_score() -> None:
+def test_the_metadata_value_named_like_the_metric_equals_the_score() -> None:
     case = CaseOutcomes("talk", {(str(at), ""): at > 1 for at in range(5)})
     for each in task_results(figures(CaseTrials("turn.helpfulness", "conversation", (case,)), (1, 2))):
         if each.score is not None:
             assert each.finding.metadata[each.metric] == each.score
 
 
-def test_the_same_trials_give_the_same_ids() -> None:
+def test_result_ids_are_stable_and_differ_by_k() -> None:
     first, again = ([each.id for each in task_results(figures(trials(trials_of(MADE)), (2,)))] for _ in range(2))
     assert first == again
     other = [each.id for each in task_results(figures(trials(trials_of(MADE)), (3,)))]
@@ -96,7 +96,7 @@ def test_the_same_trials_give_the_same_ids() -> None:
     ("steps", "correct"),
     [([True, True], True), ([True, False, None], False), ([True, None], None)],
 )
-def test_a_conversation_is_correct_if_all_of_it_is(steps: list[bool | None], correct: bool | None) -> None:
+def test_a_conversation_is_correct_if_all_its_steps_are(steps: list[bool | None], correct: bool | None) -> None:
     case = CaseOutcomes("s", {(str(at), ""): passed for at, passed in enumerate(steps)})
     assert conversation(case)["is_correct"] is correct
 
@@ -107,16 +107,16 @@ class TestCommand:
         assert found.exit_code == code, found.output
         return found
 
-    def test_a_dash_is_standard_output(self, tmp_path: Path) -> None:
+    def test_output_dash_writes_to_standard_output(self, tmp_path: Path) -> None:
         results = str(written(tmp_path / "r.jsonl", trials_of(MADE)))
         assert self.run(results, "--output", "-").stdout == self.run(results).stdout
 
-    def test_table(self, tmp_path: Path) -> None:
+    def test_the_table_lists_the_worst_cases_first(self, tmp_path: Path) -> None:
         said = self.run(str(written(tmp_path / "r.jsonl", trials_of(MADE))), "--k", "2").stdout
         assert "trial.trial_correct: all cases" in said
         assert said.index("change") < said.index("cancel <b>") < said.index("refund")
 
-    def test_json_is_a_result_for_each_case_and_two_for_the_suite(self, tmp_path: Path) -> None:
+    def test_json_has_two_results_for_each_case_and_for_the_suite(self, tmp_path: Path) -> None:
         file = written(tmp_path / "r.jsonl", trials_of(MADE))
         out = tmp_path / "out.jsonl"
         self.run(str(file), "--k", "3", "--format", "json", "--output", str(out))
@@ -125,7 +125,7 @@ class TestCommand:
         assert {line["level"] for line in lines} == {"task"}
         assert [line["score"] for line in lines[-2:]] == pytest.approx([2 / 3, 1 / 3])
 
-    def test_conversations_are_told_to_be_taken_for_cases(self, tmp_path: Path) -> None:
+    def test_counting_conversations_as_cases_prints_a_warning(self, tmp_path: Path) -> None:
         steps = [
             {**each, "level": "trace", "metric": "task_completion", "session_id": "s", "metadata": {}}
             for each in trials_of({"a": [True, False]})
@@ -135,9 +135,9 @@ class TestCommand:
         assert "fewer than 30" in said.stderr
 
     @pytest.mark.parametrize("k", ["0", "x", "", "1,2000"])
-    def test_what_is_no_number_of_trials_is_refused(self, tmp_path: Path, k: str) -> None:
+    def test_an_invalid_k_is_an_error(self, tmp_path: Path, k: str) -> None:
         self.run(str(written(tmp_path / "r.jsonl", trials_of(MADE))), "--k", k, code=2)
 
-    def test_what_is_no_result_is_refused(self, tmp_path: Path) -> None:
+    def test_an_invalid_results_file_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "r.jsonl").write_text('{"a": 1}\n')
         assert "line 1: no result" in self.run(str(tmp_path / "r.jsonl"), code=2).stderr

@@ -33,7 +33,7 @@ class TestRules:
         assert found.passed
         assert "+0.000" in found.text
 
-    def test_a_credible_drop_fails_and_one_trial_does_not(self) -> None:
+    def test_a_credible_drop_fails_and_one_failed_trial_passes(self) -> None:
         found = verdict(GOOD, WORSE)
         assert not found.passed
         assert "more than chance explains" in found.failures[0]
@@ -43,16 +43,14 @@ class TestRules:
     def test_an_improvement_passes_however_credible(self) -> None:
         assert verdict(WORSE, GOOD).passed
 
-    def test_a_plain_limit_fails_whatever_the_significance(self) -> None:
+    def test_a_drop_over_max_drop_fails_even_if_not_significant(self) -> None:
         slightly = {**GOOD, "case 00": [True, True, False, False]}
         assert verdict(GOOD, slightly, Rules(max_drop=0.05)).passed
         found = verdict(GOOD, slightly, Rules(max_drop=0.04))
         assert ["larger than 0.04" in sentence for sentence in found.failures] == [True]
 
     @pytest.mark.parametrize(("kind", "passes"), [("regression", False), ("capability", True), ("", True)])
-    def test_a_regression_case_that_broke_beyond_chance_fails_whatever_the_others_do(
-        self, kind: str, passes: bool
-    ) -> None:
+    def test_a_broken_regression_case_fails_even_if_other_cases_improve(self, kind: str, passes: bool) -> None:
         noisy = {f"case {at:02}": [True, True, False, False] for at in range(12)}
         better = {f"case {at:02}": [True, True, True, False] for at in range(12)}
         found = verdict({**noisy, "kept": [True] * 5}, {**better, "kept": [False] * 5}, kind=kind)
@@ -62,11 +60,11 @@ class TestRules:
         assert found.broken == ([] if passes else ["kept"])
         assert found.notice == ""
 
-    def test_three_trials_of_the_baseline_are_enough_to_break(self) -> None:
+    def test_a_case_with_three_baseline_trials_can_break(self) -> None:
         assert verdict({"kept": [True] * 3}, {"kept": [False] * 7}, kind="regression").broken == ["kept"]
 
     @pytest.mark.parametrize(("before", "now"), [(1, 1), (2, 2), (2, 60), (1, 400), (4, 1), (4, 4)])
-    def test_a_case_that_chance_may_have_broken_is_a_notice(self, before: int, now: int) -> None:
+    def test_a_case_that_may_have_broken_by_chance_is_only_a_notice(self, before: int, now: int) -> None:
         noisy = {f"case {at:02}": [True, True, False, False] for at in range(12)}
         found = verdict({**noisy, "kept": [True] * before}, {**noisy, "kept": [False] * now}, kind="regression")
         assert (found.broken, found.doubtful, found.failures) == ([], ["kept"], [])
@@ -74,15 +72,15 @@ class TestRules:
             "passed every trial of the baseline and fails every one now, which can be chance with so few trials: kept"
         )
 
-    def test_the_drop_has_the_whole_level_where_nothing_could_break(self) -> None:
+    def test_the_drop_uses_the_whole_level_if_no_case_can_break(self) -> None:
         assert verdict(GOOD, WORSE, kind="regression").share == 1.0
         assert verdict(GOOD, {**GOOD, "case 03": [False] * 5}, kind="capability").share == 1.0
         assert verdict({"a": [True] * 5}, {"a": [False] * 5}, kind="regression").share == 0.8
 
-    def test_a_regression_case_that_passes_once_is_left_to_the_test(self) -> None:
+    def test_a_regression_case_that_still_passes_once_is_not_broken(self) -> None:
         assert verdict(GOOD, {**GOOD, "case 03": [True, False]}, kind="regression").passed
 
-    def test_silence_does_not_pass(self) -> None:
+    def test_missing_or_undetermined_cases_fail(self) -> None:
         some = {name: passed for name, passed in GOOD.items() if name < "case 08"}
         found = verdict(GOOD, some)
         assert len(found.missing) == 4
@@ -91,7 +89,7 @@ class TestRules:
         untold = {name: [None] for name in GOOD}
         assert "nothing can be compared" in verdict(GOOD, untold).failures[0]
 
-    def test_trials_that_nobody_could_grade_do_not_pass_behind_one_that_could(self) -> None:
+    def test_too_many_undetermined_trials_fail(self) -> None:
         untold = {name: [True, None, None, None] for name in GOOD}
         found = verdict(GOOD, untold)
         assert (found.missing, found.undetermined, found.tried) == ([], 36, 48)
@@ -99,7 +97,7 @@ class TestRules:
         assert verdict(GOOD, untold, Rules(max_missing=0.75)).passed
         assert verdict(GOOD, {**GOOD, "case 00": [True, None, None, None]}).passed
 
-    def test_two_metrics_are_not_compared(self) -> None:
+    def test_comparing_different_metrics_is_an_error(self) -> None:
         other = trials([{**trial("a", "1", True), "metric": "end_state"}])
         with pytest.raises(UserError, match="end_state"):
             compared(trials(trials_of(GOOD)), other, Rules())
@@ -121,30 +119,30 @@ class TestEdges:
             (-1e-6, 0.01, False),
         ],
     )
-    def test_a_drop_is_credible_up_to_the_level(self, mean: float, p: float, passes: bool) -> None:
+    def test_a_drop_fails_if_p_is_at_most_the_level(self, mean: float, p: float, passes: bool) -> None:
         assert (list(_failures(_verdict(mean, p), Rules(), 4)) == []) is passes
 
     @pytest.mark.parametrize(("p", "passes"), [(0.04, False), (0.0401, True)])
-    def test_a_drop_has_the_share_of_the_level_that_broken_cases_leave(self, p: float, passes: bool) -> None:
+    def test_a_drop_is_tested_at_its_share_of_the_level(self, p: float, passes: bool) -> None:
         assert (list(_failures(_verdict(-0.1, p, share=0.8), Rules(), 4)) == []) is passes
 
     @pytest.mark.parametrize(
         ("mean", "passes"),
         [(-0.1, True), (-0.1 - 1e-9, True), (-0.1 - 2e-9, False), (-0.101, False), (0.5, True)],
     )
-    def test_a_limit_is_kept_within_1e_9(self, mean: float, passes: bool) -> None:
+    def test_max_drop_has_a_tolerance_of_1e_9(self, mean: float, passes: bool) -> None:
         found = list(_failures(_verdict(mean, 1.0), Rules(max_drop=0.1), 4))
         assert (found == []) is passes
         assert passes or found[0].startswith(f"the drop of {-mean:.3f} is larger than 0.1 ")
 
     @pytest.mark.parametrize(("missing", "passes"), [(2, True), (3, False)])
-    def test_a_fifth_of_the_cases_may_be_missing(self, missing: int, passes: bool) -> None:
+    def test_up_to_a_fifth_of_the_cases_can_be_missing(self, missing: int, passes: bool) -> None:
         found = list(_failures(_verdict(0.0, 1.0, missing=["a", "b", "c"][:missing]), Rules(), 10))
         assert (found == []) is passes
         assert passes or found == ["3 of 10 cases of the baseline have no determined trial now: a, b, c"]
 
     @pytest.mark.parametrize(("undetermined", "passes"), [(2, True), (3, False)])
-    def test_a_fifth_of_the_trials_may_be_undetermined(self, undetermined: int, passes: bool) -> None:
+    def test_up_to_a_fifth_of_the_trials_can_be_undetermined(self, undetermined: int, passes: bool) -> None:
         found = list(_failures(_verdict(0.0, 1.0, undetermined=undetermined, tried=10), Rules(), 4))
         assert (found == []) is passes
 
@@ -152,18 +150,18 @@ class TestEdges:
         ("names", "said"),
         [("a", "a"), ("abcde", "a, b, c, d, e"), ("abcdefg", "a, b, c, d, e and 2 more")],
     )
-    def test_five_names_are_told(self, names: str, said: str) -> None:
+    def test_a_failure_lists_at_most_five_names(self, names: str, said: str) -> None:
         [sentence] = _failures(_verdict(0.0, 1.0, broken=[*names]), Rules(), 4)
         assert sentence == f"passed every trial of the baseline and fails every one now: {said}"
 
-    def test_without_a_case_in_both_nothing_else_is_said(self) -> None:
+    def test_without_common_cases_the_only_failure_is_that_nothing_can_be_compared(self) -> None:
         empty = GateVerdict("m", None, [], ["a"] * 9, [], 9, 9)
         assert list(_failures(empty, Rules(max_drop=0.0), 9)) == [
             "nothing can be compared: no case has a determined trial in both"
         ]
         assert empty.text == "no case has a determined trial in both"
 
-    def test_the_effect_is_told_with_its_interval_where_there_is_one(self) -> None:
+    def test_the_text_contains_the_interval_if_there_is_one(self) -> None:
         known = GateVerdict("m", Drop(0.03, PairedDifference(4, 4, -0.25, -0.5, 0.0), 3), [], [], [])
         assert known.text == (
             "m against the baseline: -0.250 (95 % interval -0.500 to +0.000), p = 0.0300; "
@@ -171,7 +169,7 @@ class TestEdges:
         )
         assert "interval" not in _verdict(-0.25, 0.03).text
 
-    def test_cases_of_one_side_are_named_and_those_without_a_determined_trial_are_of_none(self) -> None:
+    def test_missing_and_new_cases_are_listed_without_undetermined_cases(self) -> None:
         before = {"b": [True], "a": [True], "both": [True, False], "untold": [None]}
         found = verdict(before, {"new": [True], "both": [True, None], "a": [None], "newer": [False]})
         assert (found.missing, found.new, found.undetermined, found.tried) == (["a", "b"], ["new", "newer"], 1, 2)
@@ -181,7 +179,9 @@ class TestEdges:
         ("old", "new", "broke"),
         [([True], [False], True), ([True, False], [False], False), ([True], [True, False], False)],
     )
-    def test_broken_is_what_passed_all_and_fails_all(self, old: list[bool], new: list[bool], broke: bool) -> None:
+    def test_a_case_is_broken_if_it_passed_all_trials_and_now_fails_all(
+        self, old: list[bool], new: list[bool], broke: bool
+    ) -> None:
         found = verdict({"a": old}, {"a": new}, kind="regression")
         assert found.broken + found.doubtful == (["a"] if broke else [])
 
@@ -192,7 +192,7 @@ def case(name: str, n: int, c: int, kind: str = "regression") -> CaseOutcomes:
 
 
 class TestCredible:
-    """Cases that share the level."""
+    """Cases whose break would be credible at a level."""
 
     @pytest.mark.parametrize(
         ("old", "new", "could"),
@@ -209,26 +209,26 @@ class TestCredible:
             (case("a", 2, 2), case("a", 50, 0), False),
         ],
     )
-    def test_a_regression_case_could_break_with_three_trials_and_as_many_successes(
+    def test_a_case_can_break_with_three_baseline_trials_and_as_many_successes_in_total(
         self, old: CaseOutcomes, new: CaseOutcomes, could: bool
     ) -> None:
         assert _credible([(old, new)], 1.0) == ({"a"} if could else set())
 
     @pytest.mark.parametrize(("level", "credible"), [(1 / 70, {"a"}), (1 / 71, set()), (0.0, set()), (1.0, {"a"})])
-    def test_its_chance_is_one_in_the_ways_to_deal_out_its_trials(self, level: float, credible: set[str]) -> None:
+    def test_the_chance_of_a_broken_case_is_one_in_the_number_of_splits(self, level: float, credible: set[str]) -> None:
         assert _credible([(case("a", 4, 4), case("a", 4, 0))], level) == credible
 
     @pytest.mark.parametrize(
         ("level", "credible"),
         [(1 / 253, set()), (1 / 252, {"seldom"}), (1 / 50, {"seldom", "a"}), (1 / 30, {"seldom", "a", "b"})],
     )
-    def test_the_least_likely_come_first_until_the_level_is_spent(self, level: float, credible: set[str]) -> None:
+    def test_the_least_likely_cases_use_up_the_level_first(self, level: float, credible: set[str]) -> None:
         both = [(case(name, 4, 4), case(name, 4, 0)) for name in ("b", "a")]
         assert _credible([*both, (case("seldom", 5, 5), case("seldom", 5, 0))], level) == credible
 
 
 class TestCompared:
-    def test_what_broke_what_is_missing_and_what_is_new(self) -> None:
+    def test_the_verdict_contains_broken_doubtful_missing_and_new_cases(self) -> None:
         before = {"kept": [True] * 6, "few": [True], "gone": [True], "steady": [True, False, None]}
         now = {"kept": [False] * 6, "few": [False], "new": [True], "steady": [True, None]}
         found = verdict(before, now, Rules(max_missing=1.0), kind="regression")
@@ -251,7 +251,7 @@ class TestCompared:
         )
 
     @pytest.mark.parametrize(("level", "broken"), [(0.05, []), (0.08, ["kept"])])
-    def test_a_fifth_of_the_level_is_for_cases_that_break(self, level: float, broken: list[str]) -> None:
+    def test_broken_cases_are_tested_at_a_fifth_of_the_level(self, level: float, broken: list[str]) -> None:
         found = verdict({"kept": [True] * 4}, {"kept": [False] * 4}, Rules(level=level), kind="regression")
         assert (found.broken, found.broken + found.doubtful) == (broken, ["kept"])
 
@@ -266,7 +266,7 @@ class TestCompared:
             ),
         ],
     )
-    def test_what_was_counted_otherwise_is_not_compared(
+    def test_comparing_different_metrics_or_units_is_an_error(
         self, before: tuple[str, Any], now: tuple[str, Any], said: str
     ) -> None:
         with pytest.raises(UserError) as refused:
@@ -302,7 +302,7 @@ class TestEvaluate:
         format_ = () if "--format" in options else ("--format", "json")
         return invoke(*arguments, *format_, "--output", str(folder / f"{called}.out"), code=code)
 
-    def test_trials_are_held_against_a_baseline(self, tmp_path: Path) -> None:
+    def test_trials_are_compared_with_a_baseline(self, tmp_path: Path) -> None:
         self.evaluate(tmp_path, "send_it", code=0)
         before = "--baseline", str(tmp_path / "send_it.out")
         assert json.loads((tmp_path / "send_it.out").read_text().splitlines()[0])["metadata"]["case"] == "send"
@@ -311,7 +311,7 @@ class TestEvaluate:
         assert "failed: the drop of 1.000 is more than chance explains" in said
         assert "notice: passed every trial of the baseline and fails every one now" in said
 
-    def test_what_failed_against_the_baseline_reads_as_failed_everywhere(self, tmp_path: Path) -> None:
+    def test_a_failed_baseline_is_in_the_log_junit_and_html(self, tmp_path: Path) -> None:
         self.evaluate(tmp_path, "send_it", code=0)
         before = "--baseline", str(tmp_path / "send_it.out")
         said = self.evaluate(tmp_path, "delete_it", *before, "--format", "junit", code=1)
@@ -323,7 +323,7 @@ class TestEvaluate:
         gates = parsed((tmp_path / "delete_it.out").read_text()).index["about"]["gates"]
         assert ["baseline: the drop" in each for each in gates] == [True]
 
-    def test_the_limit_is_set_by_configuration(self, tmp_path: Path) -> None:
+    def test_max_drop_is_set_by_the_configuration(self, tmp_path: Path) -> None:
         self.evaluate(tmp_path, "send_it", code=0)
         config = tmp_path / "c.yaml"
         options = "--baseline", str(tmp_path / "send_it.out"), "--config", str(config)
@@ -332,6 +332,6 @@ class TestEvaluate:
         config.write_text("gates: {baseline: {max_drop: 0.1}}")
         assert "gates.baseline.max_drop" in self.evaluate(tmp_path, "delete_it", *options, code=1)
 
-    def test_a_baseline_of_no_use_is_a_mistake(self, tmp_path: Path) -> None:
+    def test_an_empty_baseline_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "empty").write_text("")
         assert "no results" in self.evaluate(tmp_path, "send_it", "--baseline", str(tmp_path / "empty"), code=2)

@@ -27,7 +27,7 @@ def told(*cases: CaseOutcomes, k: int = 3, least: float = 0.7) -> Any:
     ("n", "c", "unknown", "steady"),
     [(1, 1, 0, False), (30, 30, 0, False), (31, 31, 0, True), (36, 31, 0, False), (31, 31, 5, False)],
 )
-def test_a_few_lucky_trials_promote_nothing(n: int, c: int, unknown: int, steady: bool) -> None:
+def test_a_case_is_promoted_only_after_enough_passed_trials(n: int, c: int, unknown: int, steady: bool) -> None:
     [found] = told(case("a", n, c, unknown))
     assert found.steady == steady
 
@@ -37,7 +37,7 @@ def test_only_capability_cases_are_promoted() -> None:
     assert [each.case.id for each in found] == ["sure", "weak"]
 
 
-def test_the_command_proposes_them(tmp_path: Path) -> None:
+def test_the_command_lists_cases_to_promote(tmp_path: Path) -> None:
     results = tmp_path / "r.jsonl"
     lines = [
         {"metric": "trial_correct", "level": "trial", "outcome": "scored", "success": name == "sure" or at < 5}

@@ -25,13 +25,13 @@ def step(session: str | None, trace: str, passed: bool | None, **about: Any) -> 
     }
 
 
-def test_each_attempt_is_a_trial() -> None:
+def test_attempts_are_counted_by_case() -> None:
     found = trials(trials_of({"b": [True, False, None], "a": [True]}))
     assert (found.metric, found.per) == ("trial.trial_correct", "case")
     assert [(case.id, case.n, case.c, case.undetermined) for case in found.cases] == [("a", 1, 1, 0), ("b", 2, 1, 1)]
 
 
-def test_traces_of_one_attempt_are_one_trial_that_succeeds_if_all_do() -> None:
+def test_traces_of_one_attempt_are_one_trial_that_succeeds_if_all_succeed() -> None:
     results = [
         step(None, "1", True, case="a", trial="x"),
         step(None, "2", False, case="a", trial="x"),
@@ -50,7 +50,7 @@ def test_the_same_attempt_in_two_sessions_is_two_trials() -> None:
     assert (case.n, case.c) == (2, 1)
 
 
-def test_by_conversation_steps_count_though_there_are_whole_trials_too() -> None:
+def test_per_conversation_counts_steps_and_ignores_whole_trials() -> None:
     results = [*trials_of({"a": [True]}), step("s", "1", True), step("s", "2", False)]
     found = trials(results, per="conversation")
     assert (found.metric, [(case.id, case.n, case.c) for case in found.cases]) == (
@@ -63,7 +63,7 @@ def test_by_conversation_steps_count_though_there_are_whole_trials_too() -> None
         trials(trials_of({"a": [True]}), per="conversation")
 
 
-def test_without_a_name_each_trace_is_a_trial() -> None:
+def test_without_a_trial_name_each_trace_is_a_trial() -> None:
     (case,) = trials([step(None, "1", True, case="a"), step(None, "2", False, case="a")]).cases
     assert (case.n, case.c) == (2, 1)
 
@@ -82,14 +82,14 @@ def test_the_newest_revision_counts() -> None:
         assert (case.n, case.c) == (1, 0)
 
 
-def test_what_was_assumed_determines_nothing() -> None:
+def test_an_assumed_result_is_undetermined() -> None:
     assumed = {**step(None, "1", True, case="a", trial="1"), "outcome": "assumed"}
     beside = step(None, "2", True, case="a", trial="2"), {**step(None, "3", True, case="a", trial="2")}
     (case,) = trials([assumed, *beside]).cases
     assert (case.n, case.c, case.undetermined) == (1, 1, 1)
 
 
-def test_without_cases_the_steps_of_each_conversation_are_counted() -> None:
+def test_without_cases_each_conversation_is_a_case_and_its_steps_are_trials() -> None:
     results = [step("s1", "1", True), step("s1", "2", False), step("s2", "3", True)]
     found = trials(results)
     assert found.per == "conversation"
@@ -107,12 +107,12 @@ def test_without_cases_the_steps_of_each_conversation_are_counted() -> None:
         ([step("s", "1", True), {**step("s", "1", True), "level": "turn"}], {"metric": "task_completion"}, "level"),
     ],
 )
-def test_what_cannot_be_counted_is_told(results: list[Any], asked: dict[str, Any], said: str) -> None:
+def test_results_that_cannot_be_counted_are_an_error(results: list[Any], asked: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         trials(results, **asked)
 
 
-def test_results_of_a_trace_say_which_attempt_at_which_case_it_was() -> None:
+def test_a_trace_result_contains_its_case_and_trial() -> None:
     unit = Unit("trace", "t", "t", "s", case="refund", trial="2").with_evidence("e")
     made = Result("id", "m", unit, Score(1.0), EvaluatorInfo("code", "1"), 0.5, 1, True, 0.0, now()).to_dict()
     assert (made["metadata"]["case"], made["metadata"]["trial"]) == ("refund", "2")
